@@ -47,7 +47,7 @@ ALL_LIBS   = $(PKG_LIBS) -lm -ldl -pthread $(SAN_FLAGS) $(LDFLAGS)
 
 # ---- sources: a layer is a folder, and a unit test links only what lies below it ---------------
 
-LAYERS := base model codec store plan format gpu exec job
+LAYERS := base model codec store plan format gpu watch options engine chunkcalc digest load archive convert bench
 UNDER_base   := base
 UNDER_model  := model base
 UNDER_codec  := codec model base
@@ -55,8 +55,17 @@ UNDER_store  := store base
 UNDER_plan   := plan model base
 UNDER_format := format codec store model base
 UNDER_gpu    := gpu model base
-UNDER_exec   := exec gpu format codec store plan model base
-UNDER_job    := job exec gpu format codec store plan model base
+UNDER_watch  := watch format codec store plan model base
+UNDER_options   := options $(UNDER_watch)
+UNDER_engine    := engine $(UNDER_watch)
+UNDER_chunkcalc := chunkcalc $(UNDER_options)
+UNDER_digest    := digest $(UNDER_options)
+UNDER_load      := load gpu $(UNDER_options)
+UNDER_archive   := archive $(UNDER_options)
+UNDER_convert   := convert digest chunkcalc engine $(UNDER_options)
+UNDER_bench     := bench load gpu chunkcalc $(UNDER_options)
+# In the order in which programs link them.
+ALL_LAYERS := convert bench archive digest load gpu chunkcalc engine $(UNDER_options)
 
 layer_src = $(wildcard lib/$(1)/*.c lib/$(1)/*/*.c lib/$(1)/*/*/*.c)
 layer_obj = $(patsubst %.c,$(BUILD)/%.o,$(call layer_src,$(1)))
@@ -117,7 +126,7 @@ $(TOOL_LIB): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/common/*.c))
 	@$(AR) qcs $@ $^
 
 define tool_rule
-$(BUILD)/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l)))
 	@mkdir -p $$(@D)
 	@$(call note,LINK,$$@)
 	@$(CC) -o $$@ $$^ $$(ALL_LIBS)
@@ -127,12 +136,12 @@ $(foreach t,$(TOOLS),$(eval $(call tool_rule,$(t))))
 # The loader that a training links with.  Its number changes when callers have to be compiled anew.
 LOADER_SONAME := libchunkmill_loader.so.1
 LOADER_SO  := $(BUILD)/lib/$(LOADER_SONAME)
-LOADER_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/job/loader/*.c))
+LOADER_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/load/*.c))
 LOADER_LINK = $(CC) -shared -o $@ -Wl,-soname,$(LOADER_SONAME) -Wl,--no-undefined \
-              -Wl,--version-script,lib/job/loader/loader.map $(LOADER_OBJ) \
-              $(foreach l,$(UNDER_job),$(call layer_lib,$(l))) $(ALL_LIBS)
+              -Wl,--version-script,lib/load/loader.map $(LOADER_OBJ) \
+              $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l))) $(ALL_LIBS)
 loader: $(LOADER_SO) $(BUILD)/lib/libchunkmill_loader.so $(BUILD)/lib/chunkmill-loader.pc
-$(LOADER_SO): $(LOADER_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l))) lib/job/loader/loader.map
+$(LOADER_SO): $(LOADER_OBJ) $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l))) lib/load/loader.map
 	@$(call note,LINK,$@)
 	@$(LOADER_LINK)
 $(BUILD)/lib/libchunkmill_loader.so: $(LOADER_SO)
@@ -152,7 +161,7 @@ $(foreach l,$(LAYERS),$(eval $(call unit_rule,$(l))))
 # Those of the programs have all of readbench but its main, and the other option tables.
 READBENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c)))
 TABLE_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/readbench/%,$(wildcard tools/*/table.c)))
-$(BUILD)/tests/unit/tools/test_%: $(BUILD)/tests/unit/tools/test_%.o $(READBENCH_OBJ) $(TABLE_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/tests/unit/tools/test_%: $(BUILD)/tests/unit/tools/test_%.o $(READBENCH_OBJ) $(TABLE_OBJ) $(TOOL_LIB) $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l)))
 	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
 
@@ -172,21 +181,21 @@ $(BUILD)/tests/lib/fake_nvcomp_%.so: tests/support/lib/fake_nvcomp.c tests/suppo
 	@mkdir -p $(@D)
 	@$(call note,CC,$< ($*))
 	@$(CC) $(ALL_CFLAGS) -DFAKE_NVCOMP=$* -fPIC -shared -o $@ $< $(SAN_FLAGS) -lzstd -llz4 -ldeflate
-$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/job/test_readbench_de% $(BUILD)/tests/unit/job/test_loader_de%,$(UNIT_BIN)): | $(FAKE_CUDA) $(FAKE_NVCOMP)
+$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/bench/test_de% $(BUILD)/tests/unit/load/test_loader_de%,$(UNIT_BIN)): | $(FAKE_CUDA) $(FAKE_NVCOMP)
 
 # That of its management library has the real one's name inside, by which it is found once it is loaded.
 $(BUILD)/tests/lib/fake_nvml.so: tests/support/lib/fake_nvml.c
 	@mkdir -p $(@D)
 	@$(call note,CC,$<)
 	@$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 -o $@ $< $(SAN_FLAGS)
-$(BUILD)/tests/unit/job/test_readbench_device: | $(BUILD)/tests/lib/fake_nvml.so
+$(BUILD)/tests/unit/bench/test_device: | $(BUILD)/tests/lib/fake_nvml.so
 
 # And of cuFile.
 $(BUILD)/tests/lib/fake_cufile.so: tests/support/lib/fake_cufile.c tests/support/lib/fake_cufile.h lib/gpu/cufile.h
 	@mkdir -p $(@D)
 	@$(call note,CC,$<)
 	@$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ $< $(SAN_FLAGS)
-$(BUILD)/tests/unit/gpu/test_cufile $(BUILD)/tests/unit/job/test_readbench_decode: | $(BUILD)/tests/lib/fake_cufile.so
+$(BUILD)/tests/unit/gpu/test_cufile $(BUILD)/tests/unit/bench/test_decode: | $(BUILD)/tests/lib/fake_cufile.so
 
 # Libraries that make calls of a program fail; they bring no sanitizer of their own.
 FAULT_LIB := $(patsubst tests/fault/%.c,$(BUILD)/tests/lib/%.so,$(wildcard tests/fault/*.c))
@@ -202,7 +211,7 @@ unit: $(UNIT_BIN)
 # tests/run.sh runs no fuzzer under ThreadSanitizer: they have one thread.
 test-programs: all unit $(if $(filter thread,$(SAN)),,fuzzers) $(SUPPORT_BIN) $(BARE_BIN) $(SAMPLE_BIN) $(FAULT_LIB)
 
-$(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
 	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(ALL_LIBS)
@@ -213,19 +222,19 @@ $(BUILD)/tests/bin/store_conformance: $(BUILD)/tests/support/bin/store_conforman
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
 
 # This one shows what readbench makes of reports: it is that program, but for its main.
-$(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
 	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
 # nc2zarr with joins that are wrong on purpose.
-$(BUILD)/tests/bin/nc2zarr_planted: $(BUILD)/tests/support/bin/nc2zarr_planted.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/nc2zarr/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/tests/bin/nc2zarr_planted: $(BUILD)/tests/support/bin/nc2zarr_planted.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/nc2zarr/*.c)) $(TOOL_LIB) $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
 	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ -Wl,--wrap=cm_run_prepare $(ALL_LIBS)
 
 # A program with some of its functions replaced.
-$(BUILD)/tests/bare/readbench: $(BUILD)/tests/support/bare/readbench.o $(BUILD)/tools/readbench/main.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/tests/bare/readbench: $(BUILD)/tests/support/bare/readbench.o $(BUILD)/tools/readbench/main.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
 	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ -Wl,--wrap=cm_readbench,--wrap=plot_write $(ALL_LIBS)
@@ -236,7 +245,7 @@ FUZZ_BIN  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fu
 FUZZ_PART := $(BUILD)/tests/fuzz/store.o $(if $(FUZZ_ENGINE),,$(BUILD)/tests/fuzz/replay.o) \
              $(READBENCH_OBJ) $(TOOL_LIB)
 fuzzers: $(FUZZ_BIN)
-$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_PART) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_PART) $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l)))
 	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
@@ -301,7 +310,7 @@ RPATH = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/$(1)lib'
 BUNDLED_BIN  := $(TOOLS:%=$(BUILD)/bundle/bin/%)
 BUNDLED_TEST := $(patsubst %.c,$(BUILD)/bundle/%,$(wildcard tests/gpu/test_*.c))
 define bundle_rule
-$(BUILD)/bundle/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/bundle/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l)))
 	@mkdir -p $$(@D)
 	@$(CC) -o $$@ $$^ $$(ALL_LIBS) $$(call RPATH,../)
 endef
@@ -324,7 +333,7 @@ bundle: deps ## BUILD/bundle: programs and the libraries they need, for a machin
 # Beside the programs, in a folder of its own: what `make bundle` makes stays what it was.
 WHEEL_BIN := $(TOOLS:%=$(BUILD)/wheel/bin/%)
 define wheel_rule
-$(BUILD)/wheel/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/wheel/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(ALL_LAYERS),$(call layer_lib,$(l)))
 	@mkdir -p $$(@D)
 	@$(CC) -o $$@ $$^ $$(ALL_LIBS) -Wl,-s $$(call RPATH,../)
 endef

@@ -35,34 +35,45 @@ allowed() {
     plan) reply="plan model base" ;;
     format) reply="format codec store model base" ;;
     gpu) reply="gpu model base" ;;
-    exec) reply="exec gpu format codec store plan model base" ;;
-    job) reply="job exec gpu format codec store plan model base" ;;
+    watch) reply="watch format codec store plan model base" ;;
+    options) reply="options watch format codec store plan model base" ;;
+    engine) reply="engine watch format codec store plan model base" ;;
+    chunkcalc) reply="chunkcalc options watch format codec store plan model base" ;;
+    digest) reply="digest options watch format codec store plan model base" ;;
+    load) reply="load gpu options watch format codec store plan model base" ;;
+    archive) reply="archive options watch format codec store plan model base" ;;
+    convert) reply="convert digest chunkcalc engine options watch format codec store plan model base" ;;
+    bench) reply="bench load gpu chunkcalc options watch format codec store plan model base" ;;
     *) reply="" ;;
     esac
 }
 
-folders_of() { printf 'job/transform/%s ' "$@"; }
+# FOLDER/NAME for each NAME.
+inside() { # FOLDER NAME...
+    reply=$1
+    for name in $(shift && echo "$@"); do reply="$reply $1/$name"; done
+}
 
 # Folders inside a layer that may include only these of its folders.
 allowed_inside() {
     case $1 in
-    exec/engine) reply="exec/engine exec/watch" ;;
-    exec/load) reply="exec/load exec/watch" ;;
-    exec/watch) reply="exec/watch" ;;
-    job/common) reply="job/common" ;;
-    job/archive) reply="job/common job/archive" ;;
-    job/chunkcalc) reply="job/common job/chunkcalc" ;;
-    job/loader) reply="job/common job/loader" ;;
-    job/readbench) reply="job/common job/loader job/readbench" ;;
-    job/transform) reply="job/common job/transform $(folders_of select stack output statistics parts verify append refer)" ;;
-    job/transform/select) reply="job/common job/transform $(folders_of select)" ;;
-    job/transform/stack) reply="job/common job/transform $(folders_of select stack)" ;;
-    job/transform/statistics) reply="job/common job/transform $(folders_of select statistics)" ;;
-    job/transform/output) reply="job/common job/transform $(folders_of output statistics parts append)" ;;
-    job/transform/parts) reply="job/common job/transform $(folders_of output statistics parts)" ;;
-    job/transform/verify) reply="job/common job/transform $(folders_of select output parts verify)" ;;
-    job/transform/append) reply="job/common job/transform $(folders_of select output statistics parts append)" ;;
-    job/transform/refer) reply="job/common job/transform $(folders_of select refer)" ;;
+    load/workers) reply="load/workers" ;;
+    load/reader) reply="load/workers load/reader" ;;
+    load/batches) reply="load/workers load/reader load/batches" ;;
+    archive/survey) inside archive survey ;;
+    archive/tables) inside archive survey tables ;;
+    archive/axes) inside archive survey tables axes ;;
+    archive/fields) inside archive survey tables axes fields ;;
+    convert/beside) inside convert beside ;;
+    convert/source) inside convert beside source ;;
+    convert/select) inside convert source select ;;
+    convert/stack) inside convert source select stack ;;
+    convert/layout) inside convert source select layout ;;
+    convert/statistics) inside convert source select layout statistics ;;
+    convert/plan) inside convert source select layout statistics plan ;;
+    convert/move) inside convert source select layout statistics plan move ;;
+    convert/verify) inside convert source select layout plan move verify ;;
+    convert/sink/*) inside convert beside source select stack layout statistics plan move verify sink sink/store sink/part sink/growth sink/references ;;
     *) reply="" ;;
     esac
 }
@@ -84,7 +95,8 @@ while IFS=: read -r file header; do
     layer=${file#*/} folder=${file#lib/} top=${header%%/*}
     layer=${layer%%/*} folder=${folder%/*}
     case $top in
-    base | model | codec | store | plan | format | gpu | exec | job)
+    base | model | codec | store | plan | format | gpu | watch | options | engine | chunkcalc | digest | load | \
+        archive | convert | bench)
         [ "$layer" != chunkmill ] || complain "$file includes $header: public headers stand alone"
         allowed "$layer"
         case " $reply " in
@@ -137,15 +149,15 @@ git ls-files -co --exclude-standard '*.[ch]' |
     complain "lines are too long"
 
 # The engine sees arrays and targets, no format.
-git grep -nE '^#include "format/(nc|zarr|multi)/' -- 'lib/exec/engine/*' >&2 &&
-    complain "lib/exec/engine includes a format" || :
+git grep -nE '^#include "format/(nc|zarr|multi)/' -- 'lib/engine/*' >&2 &&
+    complain "lib/engine includes a format" || :
 
 # What is loaded comes by cm_dataset, whatever holds it.
-git grep -nE '"format/(nc|zarr|multi)/|cm_(nc|zarr|multi)_' -- lib/job/loader lib/job/readbench lib/exec >&2 &&
+git grep -nE '"format/(nc|zarr|multi)/|cm_(nc|zarr|multi)_' -- lib/load lib/bench lib/engine lib/watch >&2 &&
     complain "loading and measuring know a format" || :
 
 # In these folders a file and its header know others, but never in a circle.
-for folder in base exec/engine exec/watch; do
+for folder in base engine watch; do
     circle=$(git ls-files -co --exclude-standard "lib/$folder/*.[ch]" | xargs grep -HoE '^#include "[a-z0-9_/]+' |
         sed -E 's#^lib/([^:]*)\.[ch]:\#include "#\1 #' | awk -v in_folder="$folder/" '$1 != $2 && index($2, in_folder) == 1' |
         sort -u | tsort 2>&1 >/dev/null | sed 's/^tsort: //' | tr '\n' ' ')

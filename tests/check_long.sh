@@ -66,7 +66,7 @@ for name in "${parts[@]}"; do
     asan) CHUNKMILL_ALL=1 part "$name" run_sanitizer asan address ;;
     ci-asan) part "$name" run_sanitizer asan address ;;
     tsan) CHUNKMILL_ALL=1 part "$name" run_sanitizer tsan thread ;;
-    ci-tsan) part "$name" run_sanitizer tsan thread "store exec job" ;; # where threads meet
+    ci-tsan) part "$name" run_sanitizer tsan thread "store watch engine load archive convert bench" ;; # where threads meet
     *)
         echo "check_long: unknown part $name" >&2
         exit 2

@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.." || exit 1
 build=${1:?usage: tests/run.sh BUILD [long|asan|tsan|ci]}
 mode=${2:-all}
 logs=$build/tests/logs
-layers=${CHUNKMILL_LAYERS:-base model codec store plan format exec job tools gpu}
+layers=${CHUNKMILL_LAYERS:-base model codec store plan format gpu watch options engine chunkcalc load archive convert bench tools}
 suites=(tests) select=()
 case $mode in
 all) ;;

@@ -2,7 +2,7 @@
  * GPUDirect Storage: what NVIDIA's cuFile, loaded at run time, says that this machine can.
  *
  * It is looked at and not used: stored bytes pass the host, which compares their checksums with
- * those of what it has proven (exec/load/proof.c).  What is needed of the binary interface of
+ * those of what it has proven (load/batches/proof.c).  What is needed of the binary interface of
  * libcufile.so.0 is written here from the reference of its API; no header of it is included.
  */
 #ifndef CM_GPU_CUFILE_H

@@ -3,7 +3,7 @@
  * after (gpu/parcel.h).
  *
  * Only `cuda` has a decoder.  It tells whether each stream decoded to the right length, not
- * whether the bytes are right: its input must be proven before (exec/load/proof.h).
+ * whether the bytes are right: its input must be proven before (load/batches/proof.h).
  *
  * A decoder belongs to the thread of its device.
  */

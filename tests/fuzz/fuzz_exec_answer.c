@@ -3,9 +3,9 @@
  * failure that is not the loader's own word it is begun anew.  The child is this file's:
  * its lines are those of the input.
  */
-#include "exec/load/child.h"
-#include "exec/load/load_exec.h"
 #include "fuzz.h"
+#include "load/workers/child.h"
+#include "load/workers/load_exec.h"
 
 static fuzz_input answers;
 static char *answer;

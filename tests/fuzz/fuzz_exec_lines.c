@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "exec/load/child.h"
 #include "fuzz.h"
+#include "load/workers/child.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {

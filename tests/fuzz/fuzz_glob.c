@@ -1,6 +1,6 @@
 /* Patterns of variables' paths: matching ends, and obeys the rules that need no second matcher. */
 #include "fuzz.h"
-#include "job/common/glob.h"
+#include "options/glob.h"
 
 static char *joined(const char *a, const char *b)
 {

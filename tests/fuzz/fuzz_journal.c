@@ -2,8 +2,8 @@
  * The lines of a journal: any bytes are read up to the first line that is not whole, what is
  * read is what was written, and a text that is cut or damaged gives the lines before that.
  */
+#include "convert/beside/journal_line.h"
 #include "fuzz.h"
-#include "job/transform/output/journal_line.h"
 
 enum {
     MAX_LINES = 64

@@ -4,10 +4,10 @@
  */
 #include "base/mem.h"
 #include "fuzz.h"
-#include "job/common/codec_option.h"
-#include "job/common/layout_option.h"
-#include "job/common/shape_option.h"
-#include "job/common/varopt.h"
+#include "options/codec_option.h"
+#include "options/layout_option.h"
+#include "options/shape_option.h"
+#include "options/varopt.h"
 
 /* NAME with the characters escaped that mean something in a shape. */
 static void append_name(cm_buf *text, const char *name)

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "exec/load/pool_impl.h"
 #include "fuzz.h"
+#include "load/workers/pool_impl.h"
 
 enum {
     MAX_PIECES = 8,

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/survey/cache.h"
+#include "archive/survey/check.h"
+#include "archive/survey/records.h"
 #include "codec/codec.h"
 #include "fuzz.h"
-#include "job/archive/cache.h"
-#include "job/archive/check.h"
-#include "job/archive/records.h"
 
 enum {
     NFILES = 2,

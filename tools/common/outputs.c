@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/common/store_path.h"
+#include "options/store_path.h"
 #include "say.h"
 
 enum {

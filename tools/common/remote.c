@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "base/number.h"
-#include "exec/watch/monitor.h"
-#include "job/common/store_path.h"
+#include "options/store_path.h"
 #include "say.h"
 #include "store/open.h"
+#include "watch/monitor.h"
 
 /* The library does not read the environment. */
 static const char *variable(const char *name)

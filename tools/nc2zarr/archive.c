@@ -8,7 +8,7 @@
 #include "../common/say.h"
 #include "../common/summary.h"
 #include "archive.h"
-#include "job/archive/inputs.h"
+#include "archive/survey/inputs.h"
 
 bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common,
                         const cm_texts *paths)

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "../common/run.h"
-#include "job/archive/inputs.h"
-#include "job/common/store_path.h"
+#include "archive/survey/inputs.h"
+#include "options/store_path.h"
 #include "store/open.h"
 
 /* The name of what is made of a store would be the store's own. */

@@ -8,9 +8,9 @@
 #include "../common/run.h"
 #include "../common/say.h"
 #include "archive.h"
+#include "archive/survey/inputs.h"
 #include "base/fileurl.h"
 #include "base/mem.h"
-#include "job/archive/inputs.h"
 #include "store/open.h"
 
 /* The folders that PATH, a file, lies in. */

@@ -12,8 +12,8 @@
 #include "../common/say.h"
 #include "base/clock.h"
 #include "base/number.h"
-#include "exec/watch/monitor.h"
 #include "file.h"
+#include "watch/monitor.h"
 
 enum {
     PAUSE_MS = 10,

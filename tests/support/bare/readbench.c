@@ -3,7 +3,7 @@
  * take a second of each session.
  */
 #include "../../../tools/readbench/plot.h"
-#include "job/loader/run.h"
+#include "load/run.h"
 
 int __real_cm_readbench(const cm_readbench_options *options, cm_monitor *monitor,
                         cm_readbench_report *report, cm_error *err);

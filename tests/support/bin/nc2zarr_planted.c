@@ -1,11 +1,11 @@
 /*
- * nc2zarr with a join that is wrong on purpose (job/archive/planted.h): CHUNKMILL_PLANTED names
+ * nc2zarr with a join that is wrong on purpose (archive/planted.h): CHUNKMILL_PLANTED names
  * which, by letters: Z, R, P, M, W, S in its order.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/archive/planted.h"
+#include "archive/planted.h"
 
 void __real_cm_run_prepare(void); /* NOLINT: the linker's name */
 void __wrap_cm_run_prepare(void); /* NOLINT */

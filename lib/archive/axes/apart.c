@@ -1,0 +1,207 @@
+/*
+ * What tells files apart that have the same steps, and makes a second dimension of them: members,
+ * levels, runs.  Only what gives each step in each of them one file is proposed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/axes/made.h"
+#include "archive/axes/propose.h"
+#include "archive/tables/described.h"
+#include "archive/tables/reading.h"
+#include "model/name_pattern.h"
+
+/* Files as the cells of a table: whether each has one of its own, and none is left over. */
+typedef struct table {
+    cm_known row, column, cell;
+    size_t nrows, ncolumns, ncells;
+    bool fails;
+} table;
+
+static void count(table *t, cm_known *known, cm_digest digest, size_t *n)
+{
+    uint64_t before;
+    if (cm_known_find(known, digest, &before))
+        return;
+    t->fails |= cm_known_add(known, digest, 0, NULL) != CM_OK;
+    ++*n;
+}
+
+static void add(table *t, cm_digest row, cm_digest column)
+{
+    const cm_digest both[2] = {row, column};
+    count(t, &t->row, row, &t->nrows);
+    count(t, &t->column, column, &t->ncolumns);
+    count(t, &t->cell, cm_wire_digest(both, sizeof(both)), &t->ncells);
+}
+
+/* Ends the table of N files. */
+static bool is_full(table *t, size_t n)
+{
+    bool full = !t->fails && t->nrows > 1 && t->ncells == n && t->nrows * t->ncolumns == n;
+    cm_known_release(&t->row);
+    cm_known_release(&t->column);
+    cm_known_release(&t->cell);
+    return full;
+}
+
+/* Which steps FILE has, and of which variables. */
+static cm_digest steps_of(const cm_join *j, uint32_t file)
+{
+    const cm_join_dim *d = &j->dim[j->axis[0]];
+    const struct {
+        const void *skeleton;
+        uint64_t steps;
+    } id = {cm_join_skeleton(j, file),
+            d->at[file] == CM_JOIN_NONE ? UINT64_MAX : d->vec[d->at[file]].same};
+    return cm_wire_digest(&id, sizeof(id));
+}
+
+/* ---- attributes and scalars ---- */
+
+static bool attribute_tells(const cm_join *j, const char *name)
+{
+    table t = {0};
+    for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
+        char *text = NULL;
+        t.fails = cm_join_read_attribute(j, i, name, &text, NULL) != CM_OK;
+        if (!t.fails)
+            add(&t, cm_wire_digest(text, strlen(text)), steps_of(j, i));
+        free(text);
+    }
+    return is_full(&t, j->nfiles);
+}
+
+/* The value of scalar AT in FILE; false: it has none that would do. */
+static bool scalar_in(const cm_join *j, uint32_t at, uint32_t file, cm_digest *out)
+{
+    cm_surveyed_var s;
+    bool there = cm_join_record(j, at, file, &s) && s.has_values;
+    *out = there ? cm_join_meaning(j, at, file, &s) : (cm_digest){0};
+    return there;
+}
+
+static bool is_scalar(const cm_join *j, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    return v->wanted && v->nfiles == j->nfiles && v->like->rank == 0 && v->rank == 0 &&
+           !v->like->is_char && cm_dtype_is_number(&v->like->dtype) && strchr(v->name, '/') == NULL;
+}
+
+static bool scalar_tells(const cm_join *j, uint32_t at)
+{
+    table t = {0};
+    cm_digest own;
+    for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
+        t.fails = !scalar_in(j, at, i, &own);
+        add(&t, own, steps_of(j, i));
+    }
+    return is_full(&t, j->nfiles);
+}
+
+bool cm_join_scalar_splits(const cm_join *j, uint32_t at)
+{
+    return !j->has_base && j->naxes == 1 && j->options->new_dim.n == 0 && is_scalar(j, at) &&
+           scalar_tells(j, at);
+}
+
+static bool pair_tells(const cm_join *j, uint32_t a, uint32_t b)
+{
+    table t = {0};
+    cm_digest row, own;
+    for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
+        t.fails = !scalar_in(j, a, i, &row) || !scalar_in(j, b, i, &own);
+        const struct {
+            const void *skeleton;
+            cm_digest own;
+        } column = {cm_join_skeleton(j, i), own};
+        add(&t, row, cm_wire_digest(&column, sizeof(column)));
+    }
+    const bool several = t.ncolumns > 1;
+    return is_full(&t, j->nfiles) && several;
+}
+
+bool cm_join_find_pair(const cm_join *j, uint32_t *a, uint32_t *b)
+{
+    for (*a = 0; *a < j->nvars; ++*a)
+        for (*b = 0; is_scalar(j, *a) && cm_join_counts_time(j->var[*a].like) && *b < j->nvars;
+             ++*b)
+            if (is_scalar(j, *b) && !cm_join_counts_time(j->var[*b].like) && pair_tells(j, *a, *b))
+                return true;
+    return false;
+}
+
+/* ---- names ---- */
+
+/* The part of a name, between separators, in which the N files FILE differ: "_r*i1p1f1_". */
+static bool find_part(const cm_join *j, const uint32_t *file, size_t n, bool whole, char *out)
+{
+    const char *separators = whole ? "/" : "_-.";
+    cm_join_ends e;
+    if (!cm_join_find_ends(j, file, n, whole, &e))
+        return false;
+    size_t begin = e.before, end = e.length - e.behind;
+    while (begin > 0 && (begin == e.before || strchr(separators, e.first[begin]) == NULL))
+        begin--;
+    while (end < e.length && strchr(separators, e.first[end]) == NULL)
+        end++;
+    end += end < e.length;
+    int written =
+        snprintf(out, CM_MOST_PROPOSED, "%.*s*%.*s", (int)(e.before - begin), e.first + begin,
+                 (int)(end - (e.length - e.behind)), e.first + e.length - e.behind);
+    return written > 1 && written < CM_MOST_PROPOSED && strcspn(out, "%?\\'") == (size_t)written;
+}
+
+static bool name_tells(const cm_join *j, const char *pattern)
+{
+    cm_name_pattern p;
+    table t = {0};
+    char option[CM_MOST_PROPOSED + 8];
+    snprintf(option, sizeof(option), "x=%s", pattern);
+    t.fails = cm_name_pattern_parse(option, &p, NULL) != CM_OK;
+    for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
+        const char *text = NULL;
+        size_t n = 0;
+        t.fails = cm_name_pattern_value(&p, j->file[i]->path, &text, &n, NULL) != CM_OK;
+        if (!t.fails)
+            add(&t, cm_wire_digest(text, n), steps_of(j, i));
+    }
+    return is_full(&t, j->nfiles);
+}
+
+/* A part of the names that differs between files that have the steps of the first. */
+static bool find_name(const cm_join *j, char *out)
+{
+    const cm_digest like = steps_of(j, 0);
+    uint32_t *file = cm_calloc(j->nfiles + 1, sizeof(*file), NULL);
+    size_t n = 0;
+    for (uint32_t i = 0; file != NULL && i < j->nfiles; i++)
+        if (cm_wire_same(like, steps_of(j, i)))
+            file[n++] = i;
+    bool found = n > 1 && ((find_part(j, file, n, false, out) && name_tells(j, out)) ||
+                           (find_part(j, file, n, true, out) && name_tells(j, out)));
+    free(file);
+    return found;
+}
+
+/* ---- all ---- */
+
+char *cm_join_propose_apart(const cm_join *j)
+{
+    static const char *const MEMBER[] = {
+        "realization_index", "realization",     "variant_label",       "ensemble_member", "member",
+        "ensemble",          "ensemble_number", "initialization_index"};
+    char pattern[CM_MOST_PROPOSED];
+    if (j->has_base || j->naxes != 1 || j->options->new_dim.n > 0)
+        return NULL;
+    bool unused = cm_join_var_named(j, "member") == CM_JOIN_NONE &&
+                  cm_join_dim_named(j, "member") == CM_JOIN_NONE;
+    for (size_t i = 0; unused && i < sizeof(MEMBER) / sizeof(MEMBER[0]); i++)
+        if (attribute_tells(j, MEMBER[i]))
+            return cm_asprintf(NULL, "member=@%s", MEMBER[i]);
+    for (uint32_t i = 0; i < j->nvars; i++)
+        if (cm_join_scalar_splits(j, i))
+            return cm_asprintf(NULL, "%s=@%s", j->var[i].name, j->var[i].name);
+    return unused && find_name(j, pattern) ? cm_asprintf(NULL, "member=%s", pattern) : NULL;
+}

@@ -1,0 +1,551 @@
+/* Which dimensions are joined. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/axes/axis.h"
+#include "archive/axes/propose.h"
+#include "archive/planted.h"
+#include "archive/tables/described.h"
+
+/* ---- the distinct coordinates of each dimension ---- */
+
+static int add_vec(const cm_join *j, cm_join_dim *d, cm_known *known, cm_digest digest,
+                   const cm_join_vec *v, uint32_t *out, cm_error *err)
+{
+    uint64_t found;
+    if (cm_known_find(known, digest, &found)) {
+        *out = (uint32_t)found;
+        return CM_OK;
+    }
+    if ((d->nvecs & (d->nvecs - 1)) == 0) {
+        size_t capacity = d->nvecs > 0 ? d->nvecs * 2 : 1;
+        cm_join_vec *more = cm_join_alloc(j, capacity, sizeof(*more), err);
+        if (more == NULL)
+            return CM_ENOMEM;
+        if (d->nvecs > 0)
+            cm_paged_copy(j->survey->paged, more, d->vec, d->nvecs * sizeof(*more));
+        d->vec = more;
+    }
+    *out = (uint32_t)d->nvecs;
+    cm_join_vec *own = cm_axis_vec_at(j, d, d->nvecs++);
+    *own = *v;
+    own->same = *out;
+    return cm_known_add(known, digest, *out, err);
+}
+
+static cm_digest digest_of(const cm_join_vec *v)
+{
+    const struct {
+        const void *like;
+        uint64_t lo, hi, n;
+    } id = {v->like, v->values.lo, v->values.hi, v->n};
+    return cm_wire_digest(&id, sizeof(id));
+}
+
+/*
+ * Whether S, which is variable AT of FILE, says where elements along D lie: there it may have
+ * another dimension.
+ */
+static bool locates(const cm_join *j, const cm_join_dim *d, uint32_t at, uint32_t file,
+                    const cm_surveyed_var *s)
+{
+    char buf[512];
+    const cm_join_var *v = &j->var[at];
+    if (d->var != at || !s->has_values || !cm_file_has(d->length[file]) ||
+        s->var->rank + v->nlacking != v->rank)
+        return false;
+    return d->one_each || (s->shape[0] == cm_file_count(d->length[file]) &&
+                           strcmp(cm_join_name(j, s->var->dim[0], buf, sizeof(buf)), d->name) == 0);
+}
+
+static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *err)
+{
+    cm_surveyed_var s;
+    cm_surveyed_iter it = cm_surveyed_begin(j->file[file]);
+    const uint32_t *to = j->to_var[cm_join_skeleton(j, file)->index];
+    for (size_t i = 0; cm_surveyed_next(&it, &s); i++) {
+        const cm_join_var *v = &j->var[to[i]];
+        cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
+        if (d == NULL || !locates(j, d, to[i], file, &s))
+            continue;
+        const cm_join_vec vec = {
+            .like = s.var, .values = s.values, .n = d->one_each ? 1 : s.shape[0], .file = file};
+        int rc = add_vec(j, d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    for (size_t i = 0; i < j->ndims; i++) {
+        cm_join_dim *d = &j->dim[i];
+        if (d->at[file] != CM_JOIN_NONE || !cm_file_has(d->length[file]))
+            continue;
+        const cm_join_vec vec = {.n = cm_file_count(d->length[file]), .file = file};
+        int rc = add_vec(j, d, &known[i], digest_of(&vec), &vec, &d->at[file], err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
+/* Text of two dimensions, or a time of one, along a dimension without a coordinate. */
+static void find_substitute(cm_join *j, cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nvars; i++) {
+        const cm_join_var *v = &j->var[i];
+        if (v->rank == 0 || &j->dim[v->dim[0]] != d || v->nfiles < j->nfiles)
+            continue;
+        bool text = v->like->is_char && v->rank == 2;
+        bool time = v->rank == 1 && cm_join_counts_time(v->like);
+        if (!text && !(time && d->var == CM_JOIN_NONE))
+            continue;
+        d->var = (uint32_t)i;
+        d->substitute = true;
+        if (text)
+            return;
+    }
+}
+
+static void find_coordinate(cm_join *j, cm_join_dim *d)
+{
+    uint32_t at = cm_join_var_named(j, d->name);
+    if (at != CM_JOIN_NONE && j->var[at].rank == 1 && &j->dim[j->var[at].dim[0]] == d &&
+        !cm_dtype_is_vlen(&j->var[at].like->dtype))
+        d->var = at;
+    else if (d->unlimited || (j->options->along != NULL && strcmp(j->options->along, d->name) == 0))
+        find_substitute(j, d);
+}
+
+/* ---- equal ones ---- */
+
+static void set_direction(const cm_join_vec *v, int *direction)
+{
+    int own = 0;
+    for (uint64_t i = 1; i < v->n; i++) {
+        int step = (v->key[i] > v->key[i - 1]) - (v->key[i] < v->key[i - 1]);
+        if (step == 0 || (own != 0 && step != own)) {
+            *direction = 2;
+            return;
+        }
+        own = step;
+    }
+    *direction = own;
+}
+
+/* The direction that the first coordinate with more than one element has. */
+static bool is_descending(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < d->nvecs; i++) {
+        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        int direction = 0;
+        if (v->key != NULL)
+            set_direction(v, &direction);
+        if (direction != 0)
+            return direction < 0;
+    }
+    return false;
+}
+
+/* A file without the coordinate variable: it is missing there, which is told of the variable. */
+static bool take_for_other(cm_join_dim *d, cm_join_vec *v)
+{
+    for (size_t i = 0; d->kind != CM_KEY_NONE && v->key == NULL && i < d->nvecs; i++) {
+        if (d->vec[i].key == NULL || d->vec[i].n != v->n)
+            continue;
+        v->same = d->vec[i].same;
+        return true;
+    }
+    return false;
+}
+
+static int find_equal(const cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    cm_known known = {0};
+    int rc = CM_OK;
+    d->descending = is_descending(j, d);
+    bool any_left = false;
+    uint32_t first = CM_JOIN_NONE;
+    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
+        cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        if (d->kind != CM_KEY_NONE && v->key == NULL) {
+            any_left = true;
+            continue;
+        }
+        for (uint64_t k = 0; d->descending && v->key != NULL && k < v->n; k++)
+            v->key[k] = ~v->key[k];
+        uint64_t before;
+        cm_digest digest = v->key != NULL ? cm_wire_digest(v->key, v->n * sizeof(v->key[0]))
+                                          : (cm_digest){.lo = v->n, .hi = UINT64_MAX};
+        if (cm_known_find(&known, digest, &before))
+            v->same = (uint32_t)before;
+        else
+            rc = cm_known_add(&known, digest, i, err);
+        if (v->n == 0)
+            continue;
+        if (first == CM_JOIN_NONE)
+            first = v->same;
+        d->differs |= v->same != first;
+    }
+    for (size_t i = 0; any_left && i < d->nvecs; i++)
+        if (d->vec[i].key == NULL && !take_for_other(d, &d->vec[i]) && d->vec[i].n > 0)
+            d->differs = true;
+    cm_known_release(&known);
+    return rc;
+}
+
+static int find_coordinates(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    cm_known *known = cm_calloc(j->ndims + 1, sizeof(*known), err);
+    if (known == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < j->ndims; i++)
+        if (!j->dim[i].made)
+            find_coordinate(j, &j->dim[i]);
+    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
+        rc = collect_file(j, known, (uint32_t)i, err);
+    for (size_t i = 0; i < j->ndims; i++)
+        cm_known_release(&known[i]);
+    free(known);
+    for (size_t i = 0; rc == CM_OK && i < j->ndims; i++) {
+        if (j->dim[i].made)
+            continue;
+        rc = cm_join_keys(j, &j->dim[i], err);
+        if (rc == CM_OK)
+            rc = find_equal(j, &j->dim[i], err);
+    }
+    return rc;
+}
+
+/* ---- the choice ---- */
+
+/* The largest difference between coordinates of one length; infinite where they are others. */
+static double largest_difference(const cm_join_dim *d, uint32_t *file)
+{
+    const cm_join_vec *first = &d->vec[0];
+    double most = 0;
+    for (size_t i = 1; i < d->nvecs; i++) {
+        const cm_join_vec *v = &d->vec[i];
+        if (v->key == NULL || first->key == NULL || v->n != first->n)
+            return INFINITY;
+        for (uint64_t k = 0; k < v->n; k++) {
+            int64_t a = d->descending ? ~first->key[k] : first->key[k];
+            int64_t b = d->descending ? ~v->key[k] : v->key[k];
+            double apart = fabs(cm_key_real(a) - cm_key_real(b));
+            if (apart > most) {
+                most = apart;
+                *file = v->file;
+            }
+        }
+    }
+    return most;
+}
+
+static double least_step(const cm_join_dim *d)
+{
+    const cm_join_vec *v = &d->vec[0];
+    double least = INFINITY;
+    for (uint64_t k = 1; v->key != NULL && k < v->n; k++) {
+        double a = cm_key_real(d->descending ? ~v->key[k - 1] : v->key[k - 1]);
+        double b = cm_key_real(d->descending ? ~v->key[k] : v->key[k]);
+        least = fabs(b - a) < least ? fabs(b - a) : least;
+    }
+    return least;
+}
+
+/* The same points, computed a little differently. */
+static bool is_blurred(const cm_join *j, const cm_join_dim *d, double *most, uint32_t *file)
+{
+    if (d->kind != CM_KEY_REAL || d->vec[0].n == 0)
+        return false;
+    *most = largest_difference(d, file);
+    /* One point alone has no step: a tolerance says what is the same. */
+    return d->vec[0].n == 1 ? *most <= j->options->tolerance : *most < least_step(d) / 2;
+}
+
+bool cm_join_is_blurred(const cm_join *j, uint32_t at, double most)
+{
+    const cm_join_var *v = &j->var[at];
+    const cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
+    return d != NULL && d->kind == CM_KEY_REAL && d->vec[0].n >= 2 && most < least_step(d) / 2;
+}
+
+/* Grids of space follow each other without an overlap, or are meant to be the same. */
+static bool overlaps(const cm_join_dim *d)
+{
+    for (size_t i = 0; i < d->nvecs; i++)
+        for (size_t k = 0; k < i && k < 64; k++) {
+            const cm_join_vec *a = &d->vec[i], *b = &d->vec[k];
+            if (a->same != i || b->same != k || a->key == NULL || b->key == NULL || a->n == 0 ||
+                b->n == 0)
+                continue;
+            int64_t la = a->key[0], ha = a->key[a->n - 1], lb = b->key[0], hb = b->key[b->n - 1];
+            int64_t low_a = la < ha ? la : ha, high_a = la < ha ? ha : la;
+            int64_t low_b = lb < hb ? lb : hb, high_b = lb < hb ? hb : lb;
+            if (low_a <= high_b && low_b <= high_a)
+                return true;
+        }
+    return false;
+}
+
+static uint32_t first_other(const cm_join_dim *d)
+{
+    for (size_t i = 1; i < d->nvecs; i++)
+        if (d->vec[i].same != d->vec[0].same && d->vec[i].n > 0)
+            return d->vec[i].file;
+    return d->vec[0].file;
+}
+
+static int count_others(cm_join *j, const cm_join_dim *d, cm_finding *f, cm_error *err);
+
+static int find_blurred(cm_join *j, cm_join_dim *d, double most, uint32_t file, cm_error *err)
+{
+    char text[40];
+    bool within = most <= j->options->tolerance;
+    d->differs = false;
+    cm_finding *f =
+        cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, within, d->name, file, err,
+                     "its values differ from those of %s by up to %s%s",
+                     j->file[d->vec[0].file]->path, cm_format_double(most, text, sizeof(text)),
+                     within ? "; those of the first file are taken" : "");
+    if (f == NULL)
+        return CM_ENOMEM;
+    f->apart = most;
+    int rc = count_others(j, d, f, err);
+    for (size_t i = 0; within && i < d->nvecs; i++)
+        d->vec[i].same = 0;
+    if (rc != CM_OK)
+        return rc;
+    return within ? cm_join_irreversible(j, err, "the coordinate %s differs between files", d->name)
+                  : CM_OK;
+}
+
+static int find_length(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    uint32_t file = first_other(d);
+    d->differs = false;
+    d->apart = true;
+    cm_finding *f =
+        cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
+                     "the dimension has %" PRIu64 " elements, %" PRIu64 " in %s, and no coordinate "
+                     "that says which",
+                     d->vec[d->at[file]].n, d->vec[0].n, j->file[d->vec[0].file]->path);
+    return f == NULL ? CM_ENOMEM : count_others(j, d, f, err);
+}
+
+/* All files whose coordinate is not that of the first. */
+static int count_others(cm_join *j, const cm_join_dim *d, cm_finding *f, cm_error *err)
+{
+    uint32_t first = CM_JOIN_NONE;
+    size_t n = 0;
+    for (size_t i = 0; i < j->nfiles; i++) {
+        uint32_t at = d->at[i] == CM_JOIN_NONE ? CM_JOIN_NONE : d->vec[d->at[i]].same;
+        if (first == CM_JOIN_NONE)
+            first = at;
+        if (at == CM_JOIN_NONE || at == first)
+            continue;
+        if (n++ > 0) {
+            int rc = cm_join_found_in(j, f, (uint32_t)i, err);
+            if (rc != CM_OK)
+                return rc;
+        }
+    }
+    return CM_OK;
+}
+
+static int find_other(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    uint32_t file = first_other(d);
+    const cm_join_vec *a = &d->vec[0], *b = &d->vec[d->at[file]];
+    int x = 0, y = 0;
+    if (a->key != NULL && b->key != NULL) {
+        set_direction(a, &x);
+        set_direction(b, &y);
+    }
+    bool turned = x * y == -1;
+    const char *first = j->file[a->file]->path;
+    d->differs = false;
+    d->apart = true;
+    cm_finding *f =
+        turned || a->n == b->n
+            ? cm_join_find(j, turned ? CM_FINDING_DIRECTION : CM_FINDING_COORDINATE,
+                           CM_WEIGHT_DECISION, false, d->name, file, err,
+                           "its values %s those of %s",
+                           turned ? "run the other way than" : "are not", first)
+            : cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
+                           "it has %" PRIu64 " values, and %" PRIu64 " in %s", b->n, a->n, first);
+    return f == NULL ? CM_ENOMEM : count_others(j, d, f, err);
+}
+
+static int join_dim(cm_join *j, size_t i)
+{
+    j->dim[i].joined = (int)j->naxes;
+    j->axis[j->naxes++] = (uint32_t)i;
+    return CM_OK;
+}
+
+static bool is_used(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        for (unsigned k = 0; j->var[i].wanted && k < j->var[i].rank; k++)
+            if (&j->dim[j->var[i].dim[k]] == d)
+                return true;
+    return false;
+}
+
+/* Dimensions whose coordinates differ: joined, or a finding where a chosen variable has them. */
+static int classify(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    const char *along = j->options->along;
+    for (size_t i = 0; rc == CM_OK && i < j->ndims; i++) {
+        cm_join_dim *d = &j->dim[i];
+        double most = 0;
+        uint32_t file = 0;
+        bool named = d->one_each || (along != NULL && strcmp(along, d->name) == 0);
+        bool used = is_used(j, d);
+        if ((!d->differs && !d->one_each) || d->joined >= 0 || d->same_as != CM_JOIN_NONE ||
+            d->is_text)
+            continue;
+        if (!named && is_blurred(j, d, &most, &file))
+            rc = used ? find_blurred(j, d, most, file, err) : CM_OK;
+        else if (d->kind == CM_KEY_NONE && !named && !d->unlimited)
+            rc = used ? find_length(j, d, err) : CM_OK;
+        else if ((along != NULL && !named) || j->naxes == CM_MULTI_MAX_AXES ||
+                 (!named && d->kind == CM_KEY_REAL && overlaps(d)))
+            rc = used ? find_other(j, d, err) : CM_OK;
+        else
+            rc = join_dim(j, i);
+    }
+    return rc;
+}
+
+/* Whether each file has a variable that no other has: then there is nothing to join. */
+static bool is_merge(const cm_join *j)
+{
+    for (size_t f = 0; f < j->nfiles; f++) {
+        const cm_skeleton *k = cm_join_skeleton(j, (uint32_t)f);
+        bool own = false;
+        for (size_t i = 0; i < k->nvars && !own; i++) {
+            const cm_join_var *v = &j->var[j->to_var[k->index][i]];
+            own = v->wanted && v->nfiles == 1;
+        }
+        if (!own)
+            return false;
+    }
+    return true;
+}
+
+/* A dimension that all files have alike and that counts time, or may grow. */
+static uint32_t guess(const cm_join *j)
+{
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < j->ndims; i++) {
+            const cm_join_dim *d = &j->dim[i];
+            bool fits = turn == 0 ? d->kind == CM_KEY_TIME : d->unlimited && d->var != CM_JOIN_NONE;
+            if (fits && is_used(j, d))
+                return (uint32_t)i;
+        }
+    return CM_JOIN_NONE;
+}
+
+/* No coordinate differs.  Copies of the same steps, or nothing that says where a file belongs. */
+static int find_along(cm_join *j, cm_error *err)
+{
+    uint32_t at = j->options->along != NULL ? cm_join_dim_named(j, j->options->along) : guess(j);
+    if (j->options->along != NULL && at == CM_JOIN_NONE)
+        return cm_fail(err, CM_EINVAL, "%s %s: no file has such a dimension",
+                       j->options->base == NULL  ? "`along`"
+                       : j->options->base_yields ? "`replace`"
+                                                 : "`append`",
+                       j->options->along);
+    if (j->naxes > 0 || j->nfiles < 2 || (at == CM_JOIN_NONE && is_merge(j)))
+        return CM_OK;
+    if (at != CM_JOIN_NONE && (j->options->along != NULL || !is_merge(j)))
+        return join_dim(j, at);
+    if (at != CM_JOIN_NONE)
+        return CM_OK;
+    cm_finding *f =
+        cm_join_find(j, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, NULL, 1, err,
+                     "it holds the same variables as %s, and no coordinate says how they follow "
+                     "each other",
+                     j->file[0]->path);
+    j->refused = true; /* before that is known, nothing can be compared */
+    return f == NULL ? CM_ENOMEM : cm_join_propose(j, f, err);
+}
+
+/* ---- lengths of the others ---- */
+
+/* Whether FILE has a chosen variable along D. */
+static bool is_used_in(const cm_join *j, const cm_join_dim *d, uint32_t file)
+{
+    char buf[512];
+    const cm_skeleton *k = cm_join_skeleton(j, file);
+    for (size_t i = 0; cm_file_has(d->length[file]) && i < k->nvars; i++)
+        for (unsigned r = 0; j->var[j->to_var[k->index][i]].wanted && r < k->var[i]->rank; r++)
+            if (strcmp(cm_join_name(j, k->var[i]->dim[r], buf, sizeof(buf)), d->name) == 0)
+                return true;
+    return false;
+}
+
+/* No elements along a dimension that is not joined: a length like any other, that differs. */
+static int find_empty(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    uint32_t first = CM_JOIN_NONE;
+    cm_finding *f = NULL;
+    int rc = CM_OK;
+    for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+        const uint64_t n = cm_file_count(d->length[i]);
+        if (!is_used_in(j, d, i))
+            continue;
+        if (first == CM_JOIN_NONE)
+            first = i;
+        const uint64_t before = cm_file_count(d->length[first]);
+        if ((n == 0) == (before == 0))
+            continue;
+        if (f != NULL) {
+            rc = cm_join_found_in(j, f, i, err);
+            continue;
+        }
+        d->apart = true;
+        f = cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, i, err,
+                         "the dimension has %" PRIu64 " elements, %" PRIu64 " in %s", n, before,
+                         j->file[first]->path);
+        rc = f == NULL ? CM_ENOMEM : CM_OK;
+    }
+    return rc;
+}
+
+static int check_lengths(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    const bool planted = (cm_join_planted & CM_PLANTED_LENGTH) != 0;
+    for (size_t i = 0; rc == CM_OK && i < j->ndims && !planted; i++) {
+        cm_join_dim *d = &j->dim[i];
+        bool empty = false, filled = false;
+        for (size_t k = 0; k < j->nfiles; k++) {
+            empty |= cm_file_has(d->length[k]) && cm_file_count(d->length[k]) == 0;
+            filled |= cm_file_count(d->length[k]) > 0;
+        }
+        if (empty && filled && d->joined < 0 && !d->is_text && !d->apart)
+            rc = find_empty(j, d, err);
+    }
+    return rc;
+}
+
+int cm_join_axes(cm_join *j, cm_error *err)
+{
+    int rc = find_coordinates(j, err);
+    if (rc == CM_OK)
+        rc = classify(j, err);
+    if (rc == CM_OK)
+        rc = find_along(j, err);
+    if (rc == CM_OK)
+        rc = check_lengths(j, err);
+    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)
+        rc = cm_axis_join(j, &j->dim[j->axis[i]], err);
+    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)
+        rc = cm_axis_find_gaps(j, &j->dim[j->axis[i]], &j->report->axis[i], err);
+    return rc;
+}

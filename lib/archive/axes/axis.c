@@ -1,0 +1,423 @@
+#include "archive/axes/axis.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct order {
+    const cm_join *join;
+    const cm_join_dim *dim;
+} order;
+
+static int by_first_key(const void *a, const void *b, void *context)
+{
+    const cm_join_dim *d = ((const order *)context)->dim;
+    const cm_join_vec *x = &d->vec[*(const uint32_t *)a], *y = &d->vec[*(const uint32_t *)b];
+    if (x->key[0] != y->key[0])
+        return x->key[0] < y->key[0] ? -1 : 1;
+    /* The longer first, so that what follows lies in it. */
+    return (x->n < y->n) - (x->n > y->n);
+}
+
+static int by_rank(const void *a, const void *b, void *context)
+{
+    const order *o = context;
+    size_t x = o->join->rank[o->dim->vec[*(const uint32_t *)a].file];
+    size_t y = o->join->rank[o->dim->vec[*(const uint32_t *)b].file];
+    return (x > y) - (x < y);
+}
+
+cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i)
+{
+    cm_paged *paged = j->survey->paged;
+    cm_join_vec *v = &d->vec[i];
+    cm_paged_touch(paged, v, sizeof(*v));
+    if (v->key != NULL)
+        cm_paged_touch(paged, v->key, v->n * sizeof(v->key[0]));
+    return v;
+}
+
+const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file)
+{
+    cm_paged *paged = j->survey->paged;
+    if (d->at[file] == CM_JOIN_NONE)
+        return NULL;
+    const cm_join_vec *own = &d->vec[d->at[file]];
+    cm_paged_touch(paged, own, sizeof(*own));
+    const cm_join_vec *v = &d->vec[own->same];
+    cm_paged_touch(paged, v, sizeof(*v));
+    cm_paged_touch(paged, v->run, v->nruns * sizeof(v->run[0]));
+    return v;
+}
+
+bool cm_axis_in_order(const cm_join *j, const cm_join_dim *d)
+{
+    return d->kind == CM_KEY_NONE ||
+           (j->options->order != CM_ORDER_COORDINATE && j->options->overlap == CM_OVERLAP_ERROR);
+}
+
+/*
+ * The distinct coordinates that have elements, in the order in which they are joined.  Mostly
+ * their files stand in it: then lists of all files are read once, from their begin to their end.
+ */
+static uint32_t *sorted(const cm_join *j, const cm_join_dim *d, size_t *n, cm_error *err)
+{
+    uint32_t *list = cm_calloc(d->nvecs + 1, sizeof(*list), err);
+    int (*compare)(const void *, const void *, void *) =
+        cm_axis_in_order(j, d) ? by_rank : by_first_key;
+    order o = {j, d};
+    bool done = true;
+    *n = 0;
+    for (size_t i = 0; list != NULL && i < d->nvecs; i++) {
+        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        if (v->same != i || v->n == 0)
+            continue;
+        list[*n] = (uint32_t)i;
+        done = done && (*n == 0 || compare(&list[*n - 1], &list[*n], &o) <= 0);
+        ++*n;
+    }
+    if (!done)
+        qsort_r(list, *n, sizeof(*list), compare, &o);
+    return list;
+}
+
+/* ---- what cannot be joined ---- */
+
+static bool ascends(const cm_join_vec *v)
+{
+    for (uint64_t i = 1; i < v->n; i++)
+        if (v->key[i] <= v->key[i - 1])
+            return false;
+    return true;
+}
+
+static bool descends(const cm_join_vec *v)
+{
+    for (uint64_t i = 1; i < v->n; i++)
+        if (v->key[i] >= v->key[i - 1])
+            return false;
+    return true;
+}
+
+/* V, of FILE, has an element that is missing, or no values where other files have some. */
+static int tell_absent(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, uint32_t file,
+                       cm_error *err)
+{
+    const cm_finding *f =
+        v->key == NULL
+            ? cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
+                           "its %" PRIu64 " steps have no coordinate, which other files have, and "
+                           "so no place",
+                           v->n)
+            : cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
+                           "element %" PRIu64 " %s, so that its step has no place", v->bad - 1,
+                           v->why);
+    return f == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* False, with a finding, where elements have no place. */
+static int check_present(cm_join *j, const cm_join_dim *d, bool *fine, cm_error *err)
+{
+    size_t number = 0;
+    int rc = CM_OK;
+    for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+        const cm_join_vec *v = d->at[i] == CM_JOIN_NONE ? NULL : cm_axis_vec_at(j, d, d->at[i]);
+        /* One that was taken for another has that one's places. */
+        if (v == NULL || (v->key != NULL ? v->bad == 0 : v->n == 0 || v->same != d->at[i]))
+            continue;
+        *fine = false;
+        rc = number > 0 ? cm_join_found_in(j, &j->report->finding[number - 1], i, err)
+                        : tell_absent(j, d, v, i, err);
+        number = number > 0 ? number : j->report->nfindings;
+    }
+    return rc;
+}
+
+/* The element that stands on the wrong side of the one before. */
+static uint64_t turn_of(const cm_join_vec *v)
+{
+    bool down = v->n > 1 && v->key[1] < v->key[0];
+    uint64_t i = 1;
+    while (i + 1 < v->n && v->key[i] != v->key[i - 1] && (v->key[i] < v->key[i - 1]) == down)
+        i++;
+    return i;
+}
+
+static int tell_direction(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, cm_error *err)
+{
+    char here[48], before[48];
+    const cm_finding *f;
+    if (descends(v)) {
+        f = cm_join_find(j, CM_FINDING_DIRECTION, CM_WEIGHT_DECISION, false, d->name, v->file, err,
+                         "its values run the other way than those of the files before");
+    } else {
+        uint64_t i = turn_of(v);
+        f = cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, v->file, err,
+                         "its values neither rise nor fall throughout: element %" PRIu64
+                         " is %s, behind %s",
+                         i, cm_key_text(j, d, v->key[i], here, sizeof(here)),
+                         cm_key_text(j, d, v->key[i - 1], before, sizeof(before)));
+    }
+    return f == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* False, with a finding, where an axis turns or runs the other way. */
+static int check_directions(cm_join *j, const cm_join_dim *d, bool *fine, cm_error *err)
+{
+    *fine = true;
+    for (size_t i = 0; i < d->nvecs; i++) {
+        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        if (v->key == NULL || v->same != i || ascends(v))
+            continue;
+        *fine = false;
+        return tell_direction(j, d, v, err);
+    }
+    return CM_OK;
+}
+
+/* KEY of OTHER lies within V, and is none of its elements. */
+static int find_interleaved(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, int64_t key,
+                            uint32_t other, cm_error *err)
+{
+    char here[48], first[48], last[48];
+    uint32_t later = v->file > other ? v->file : other;
+    cm_finding_kind kind = d->kind == CM_KEY_TIME ? CM_FINDING_INTERLEAVED : CM_FINDING_COORDINATE;
+    return cm_join_find(j, kind, CM_WEIGHT_DECISION, false, d->name, later, err,
+                        "%s in %s lies between %s and %s in %s, which has no such step",
+                        cm_key_text(j, d, key, here, sizeof(here)), j->file[other]->path,
+                        cm_key_text(j, d, v->key[0], first, sizeof(first)),
+                        cm_key_text(j, d, v->key[v->n - 1], last, sizeof(last)),
+                        j->file[v->file]->path) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
+/* ---- joining ---- */
+
+/* The first position in KEY, sorted, that is not below WANTED. */
+static uint64_t bisect(const int64_t *key, uint64_t n, int64_t wanted)
+{
+    uint64_t low = 0, high = n;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (key[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+typedef struct merging {
+    cm_join *j;
+    cm_join_dim *d;
+    uint32_t *owner; /* of each element, the vec that brought it; both in paged memory */
+    uint64_t capacity;
+    bool refused;
+} merging;
+
+/* Room for MORE elements. */
+static int reserve(merging *m, uint64_t more, cm_error *err)
+{
+    size_t n;
+    if (!cm_add_size((size_t)m->d->n, (size_t)more, &n) || n > SIZE_MAX / 2)
+        return cm_fail(err, CM_EFORMAT, "%s: too many elements in all files together", m->d->name);
+    if (n <= m->capacity)
+        return CM_OK;
+    uint64_t capacity = m->capacity * 2 > n ? m->capacity * 2 : n;
+    int64_t *key = cm_join_alloc(m->j, (size_t)capacity, sizeof(*key), err);
+    uint32_t *owner = cm_join_alloc(m->j, (size_t)capacity, sizeof(*owner), err);
+    if (key == NULL || owner == NULL)
+        return CM_ENOMEM;
+    cm_paged_copy(m->j->survey->paged, key, m->d->key, m->d->n * sizeof(*key));
+    cm_paged_copy(m->j->survey->paged, owner, m->owner, m->d->n * sizeof(*owner));
+    m->d->key = key;
+    m->owner = owner;
+    m->capacity = capacity;
+    return CM_OK;
+}
+
+/*
+ * V is taken in: what it has in common with what is there already must be the same steps, all
+ * of them, from where it begins to where either ends.
+ */
+static int merge_vec(merging *m, uint32_t at, cm_error *err)
+{
+    cm_join_dim *d = m->d;
+    const cm_join_vec *v = cm_axis_vec_at(m->j, d, at);
+    uint64_t i = bisect(d->key, d->n, v->key[0]), k = 0;
+    int rc = reserve(m, v->n, err);
+    if (rc != CM_OK)
+        return rc;
+    for (; i < d->n && k < v->n; i++, k++) {
+        if (d->key[i] == v->key[k])
+            continue;
+        m->refused = true;
+        bool theirs = d->key[i] < v->key[k];
+        const cm_join_vec *other = &d->vec[m->owner[i]];
+        return theirs ? find_interleaved(m->j, d, v, d->key[i], other->file, err)
+                      : find_interleaved(m->j, d, other, v->key[k], v->file, err);
+    }
+    cm_paged_touch(m->j->survey->paged, &d->key[d->n], (v->n - k) * sizeof(d->key[0]));
+    cm_paged_touch(m->j->survey->paged, &m->owner[d->n], (v->n - k) * sizeof(m->owner[0]));
+    for (; k < v->n; k++) {
+        d->key[d->n] = v->key[k];
+        m->owner[d->n++] = at;
+    }
+    return CM_OK;
+}
+
+/* In the order of files: steps follow each other as they come. */
+static int append_vec(merging *m, uint32_t at, cm_error *err)
+{
+    cm_join_dim *d = m->d;
+    cm_join_vec *v = cm_axis_vec_at(m->j, d, at);
+    int rc = reserve(m, v->n, err);
+    if (rc != CM_OK)
+        return rc;
+    cm_paged_touch(m->j->survey->paged, &d->key[d->n], v->n * sizeof(d->key[0]));
+    for (uint64_t k = 0; k < v->n; k++)
+        d->key[d->n + k] = v->key != NULL ? v->key[k] : (int64_t)(d->n + k);
+    if ((v->run = cm_join_alloc(m->j, 1, sizeof(*v->run), err)) == NULL)
+        return CM_ENOMEM;
+    v->run[0] = (cm_join_run){d->n, 0, v->n};
+    v->nruns = 1;
+    d->n += v->n;
+    return CM_OK;
+}
+
+typedef struct placed_key {
+    int64_t key;
+    uint32_t vec;
+} placed_key;
+
+static int by_key(const void *a, const void *b)
+{
+    const placed_key *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->vec > y->vec) - (x->vec < y->vec);
+}
+
+/* In the order of files a step that two of them have would be there twice: a finding. */
+static int find_repeated(cm_join *j, cm_join_dim *d, const uint32_t *list, size_t n, cm_error *err)
+{
+    placed_key *row = cm_calloc((size_t)d->n + 1, sizeof(*row), err);
+    uint64_t at = 0, nrepeated = 0, first = 0;
+    char text[48];
+    if (row == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const cm_join_vec *v = cm_axis_vec_at(j, d, list[i]);
+        for (uint64_t k = 0; k < v->n; k++)
+            row[at++] = (placed_key){v->key[k], list[i]};
+    }
+    qsort(row, (size_t)at, sizeof(*row), by_key);
+    for (uint64_t i = 1; i < at; i++)
+        if (row[i].key == row[i - 1].key && row[i].vec != row[i - 1].vec && nrepeated++ == 0)
+            first = i;
+    int rc = CM_OK;
+    if (nrepeated > 0) {
+        uint32_t a = d->vec[row[first - 1].vec].file, b = d->vec[row[first].vec].file;
+        j->refused = true;
+        rc = cm_join_find(j, CM_FINDING_OVERLAP, CM_WEIGHT_DECISION, false, d->name, a > b ? a : b,
+                          err,
+                          "%" PRIu64 " step%s in more than one file, the first %s (%s has it too), "
+                          "and would be there twice in this order",
+                          nrepeated, nrepeated == 1 ? " is" : "s are",
+                          cm_key_text(j, d, row[first].key, text, sizeof(text)),
+                          j->file[a > b ? b : a]->path) == NULL
+                 ? CM_ENOMEM
+                 : CM_OK;
+    }
+    free(row);
+    return rc;
+}
+
+/* Where the elements of V lie. */
+static int find_runs_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_error *err)
+{
+    size_t capacity = 0;
+    for (uint64_t k = 0; k < v->n;) {
+        uint64_t i = bisect(d->key, d->n, v->key[k]), begin = k, origin = i;
+        while (k < v->n && i < d->n && d->key[i] == v->key[k]) {
+            k++;
+            i++;
+        }
+        if (k == begin)
+            return cm_fail(err, CM_EINTERNAL, "a step of %s is lost", d->name);
+        if (v->nruns == capacity) {
+            capacity = capacity > 0 ? capacity * 2 : 1;
+            cm_join_run *more = cm_join_alloc(j, capacity, sizeof(*more), err);
+            if (more == NULL)
+                return CM_ENOMEM;
+            if (v->nruns > 0)
+                memcpy(more, v->run, v->nruns * sizeof(*more));
+            v->run = more;
+        }
+        v->run[v->nruns++] = (cm_join_run){origin, begin, k - begin};
+    }
+    return CM_OK;
+}
+
+/* Each file without a coordinate is a piece of its own. */
+static int split_by_file(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    cm_join_vec *vec = cm_join_alloc(j, j->nfiles, sizeof(*vec), err);
+    if (vec == NULL)
+        return CM_ENOMEM;
+    size_t n = 0;
+    for (size_t f = 0; f < j->nfiles; f++) {
+        if (d->at[f] == CM_JOIN_NONE)
+            continue;
+        vec[n] = (cm_join_vec){
+            .n = cm_file_count(d->length[f]), .file = (uint32_t)f, .same = (uint32_t)n};
+        d->at[f] = (uint32_t)n++;
+    }
+    d->vec = vec;
+    d->nvecs = n;
+    return CM_OK;
+}
+
+int cm_axis_find_runs(const cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
+        cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        v->run = NULL;
+        v->nruns = 0;
+        if (v->key != NULL && v->same == i)
+            rc = find_runs_of(j, d, v, err);
+    }
+    return rc;
+}
+
+int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    merging m = {.j = j, .d = d};
+    size_t n = 0;
+    bool fine = true;
+    bool by_file = d->kind == CM_KEY_NONE;
+    bool in_order = cm_axis_in_order(j, d);
+    int rc = by_file ? split_by_file(j, d, err) : CM_OK;
+    if (rc == CM_OK && !by_file)
+        rc = check_present(j, d, &fine, err);
+    if (rc == CM_OK && fine && !in_order)
+        rc = check_directions(j, d, &fine, err);
+    if (rc != CM_OK || !fine) {
+        j->refused |= !fine;
+        return rc;
+    }
+    uint32_t *list = sorted(j, d, &n, err);
+    if (list == NULL)
+        rc = CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && !m.refused && i < n; i++)
+        rc = in_order ? append_vec(&m, list[i], err) : merge_vec(&m, list[i], err);
+    if (rc == CM_OK && !m.refused && !in_order)
+        rc = cm_axis_find_runs(j, d, err);
+    if (rc == CM_OK && in_order && !by_file)
+        rc = find_repeated(j, d, list, n, err);
+    j->refused |= m.refused;
+    free(list);
+    return rc;
+}

@@ -1,0 +1,32 @@
+/* One joined dimension: the coordinates of all files as one. */
+#ifndef CM_ARCHIVE_AXES_AXIS_H
+#define CM_ARCHIVE_AXES_AXIS_H
+
+#include "archive/join.h"
+#include "base/number.h"
+
+/* Fills in D's key and n, and the runs of its coordinates; what does not fit is a finding. */
+int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err);
+
+/*
+ * Whether files are joined in their order, whatever their coordinates: not where the order is to
+ * say which of them gives a step that several have.
+ */
+bool cm_axis_in_order(const cm_join *j, const cm_join_dim *d);
+
+/* The runs again, where D's key has changed. */
+int cm_axis_find_runs(const cm_join *j, cm_join_dim *d, cm_error *err);
+
+/* Number I of the coordinates along D, which are going to be read or written, with their keys. */
+cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i);
+
+/* The coordinates of FILE along D, which are going to be read; NULL: it has none. */
+const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file);
+
+/* axes.c: whether values of AT that differ by MOST may be the same points, computed otherwise. */
+bool cm_join_is_blurred(const cm_join *j, uint32_t at, double most);
+
+/* gaps.c: steps that no file has. */
+int cm_axis_find_gaps(cm_join *j, cm_join_dim *d, cm_archive_axis *report, cm_error *err);
+
+#endif

@@ -1,0 +1,49 @@
+/* A store that grows: its elements are the first, all of them, and nothing of it changes. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "archive/axes/axis.h"
+
+static int find_before(cm_join *j, const cm_join_dim *d, const cm_join_vec *base, cm_error *err)
+{
+    char step[48], end[48];
+    /* The element that stands where the store would have to change. */
+    uint64_t at = base->nruns == 0 || base->run[0].origin > 0 ? 0 : base->run[0].count;
+    uint32_t file = 1;
+    for (size_t i = 0; i < d->nvecs; i++)
+        for (size_t r = 0; r < d->vec[i].nruns; r++)
+            if (at >= d->vec[i].run[r].origin &&
+                at - d->vec[i].run[r].origin < d->vec[i].run[r].count)
+                file = d->vec[i].file;
+    return cm_join_find(j, CM_FINDING_INTERLEAVED, CM_WEIGHT_DECISION, false, d->name, file, err,
+                        "%s lies before the end of the store, %s, which has no such step",
+                        cm_key_text(j, d, d->key[at], step, sizeof(step)),
+                        cm_key_text(j, d, d->key[d->n - 1], end, sizeof(end))) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
+static bool stays(const cm_join_vec *base)
+{
+    if (base->n == 0)
+        return true;
+    return base->nruns == 1 && base->run[0].origin == 0 && base->run[0].first == 0 &&
+           base->run[0].count == base->n;
+}
+
+int cm_join_check_base(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    for (unsigned i = 0; rc == CM_OK && i < j->naxes && !j->refused; i++) {
+        const cm_join_dim *d = &j->dim[j->axis[i]];
+        const cm_join_vec *base = cm_axis_vec(j, d, 0);
+        if (base == NULL)
+            return cm_fail(err, CM_EINVAL, "%s: the store has no dimension %s", j->file[0]->path,
+                           d->name);
+        if (!stays(base)) {
+            rc = find_before(j, d, base, err);
+            j->refused = true;
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,226 @@
+/* Coordinates as numbers whose order is theirs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/axes/axis.h"
+#include "archive/tables/reading.h"
+#include "base/number.h"
+#include "model/convert.h"
+
+/* The bits of a double, so that their order as integers is that of the numbers. */
+int64_t cm_key_of_real(double x)
+{
+    int64_t bits;
+    x += 0.0; /* -0 becomes 0 */
+    memcpy(&bits, &x, sizeof(bits));
+    return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+double cm_key_real(int64_t key)
+{
+    double x;
+    int64_t bits = key < 0 ? key ^ INT64_MAX : key;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+/* ---- what a dimension's coordinates are ---- */
+
+static cm_key_kind kind_of(const cm_join *j, const cm_join_dim *d, const cm_join_vec *v)
+{
+    cm_reading r;
+    if (v->like->is_char)
+        return CM_KEY_TEXT;
+    if (!cm_join_reading(j, d->var, v->file, &r))
+        return CM_KEY_NONE;
+    if (r.is_time)
+        return CM_KEY_TIME;
+    return r.packed || r.kind == CM_KIND_FLOAT || (r.kind == CM_KIND_UINT && r.dtype.nbytes == 8)
+               ? CM_KEY_REAL
+               : CM_KEY_INTEGER;
+}
+
+/* The kind that all coordinates of D can be compared as. */
+static cm_key_kind common_kind(const cm_join *j, const cm_join_dim *d)
+{
+    cm_key_kind kind = CM_KEY_NONE;
+    for (size_t i = 0; i < d->nvecs; i++) {
+        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        if (v->like == NULL)
+            continue;
+        cm_key_kind own = kind_of(j, d, v);
+        if (kind == CM_KEY_NONE)
+            kind = own;
+        else if (kind != own && (kind == CM_KEY_INTEGER || kind == CM_KEY_REAL) &&
+                 (own == CM_KEY_INTEGER || own == CM_KEY_REAL))
+            kind = CM_KEY_REAL;
+        else if (kind != own)
+            return CM_KEY_NONE;
+    }
+    return kind;
+}
+
+/* ---- text ---- */
+
+typedef struct text_row {
+    const char *text;
+    size_t nbytes;
+    int64_t *key; /* where its place in order goes */
+} text_row;
+
+static int by_text(const void *a, const void *b)
+{
+    const text_row *x = a, *y = b;
+    size_t n = x->nbytes < y->nbytes ? x->nbytes : y->nbytes;
+    int order = memcmp(x->text, y->text, n);
+    return order != 0 ? order : (x->nbytes > y->nbytes) - (x->nbytes < y->nbytes);
+}
+
+static int rank_texts(const cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    size_t total = 0, at = 0, nbytes;
+    for (size_t i = 0; i < d->nvecs; i++)
+        total += d->vec[i].key != NULL ? d->vec[i].n : 0;
+    text_row *row = cm_calloc(total + 1, sizeof(*row), err);
+    if (row == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < d->nvecs; i++) {
+        cm_join_vec *v = &d->vec[i];
+        const char *text = v->key == NULL ? NULL : cm_survey_values(j->survey, v->values, &nbytes);
+        if (text == NULL || v->n == 0)
+            continue;
+        size_t width = nbytes / v->n;
+        for (uint64_t k = 0; k < v->n; k++) {
+            size_t n = width;
+            while (n > 0 && (text[k * width + n - 1] == '\0' || text[k * width + n - 1] == ' '))
+                n--;
+            row[at++] = (text_row){text + k * width, n, &v->key[k]};
+        }
+    }
+    qsort(row, at, sizeof(*row), by_text);
+    int64_t place = 0;
+    for (size_t i = 0; i < at; i++) {
+        place += i > 0 && by_text(&row[i - 1], &row[i]) != 0;
+        *row[i].key = place;
+    }
+    free(row);
+    return CM_OK;
+}
+
+/* ---- numbers ---- */
+
+/* Element I has no place along a joined dimension; elsewhere it is like any other. */
+static void note_bad(cm_join_vec *v, uint64_t i, const char *why)
+{
+    if (v->bad > 0)
+        return;
+    v->bad = i + 1;
+    v->why = why;
+}
+
+/* The key of element I, which means M; elements without a place lie behind everything. */
+static int64_t key_of(cm_key_kind kind, cm_join_vec *v, uint64_t i, const cm_meaning *m,
+                      bool is_nan)
+{
+    const double x = cm_meaning_number(m);
+    if (m->kind == CM_MEANS_NOTHING)
+        note_bad(v, i, is_nan ? "is not a number" : "is missing");
+    else if (m->kind == CM_MEANS_UNKNOWN)
+        note_bad(v, i, "is out of range");
+    else if (kind == CM_KEY_TIME)
+        return m->us;
+    else if (kind == CM_KEY_INTEGER)
+        return m->integer;
+    return kind == CM_KEY_REAL ? cm_key_of_real(isnan(x) ? (double)INFINITY : x) : INT64_MAX;
+}
+
+static int number_keys(const cm_join *j, const cm_join_dim *d, cm_join_vec *v,
+                       const uint8_t *values, cm_error *err)
+{
+    cm_reading r;
+    cm_meaning m;
+    if (!cm_join_reading(j, d->var, v->file, &r))
+        return cm_fail(err, CM_EINTERNAL, "%s: a coordinate that is no number", d->name);
+    for (uint64_t i = 0; i < v->n; i++) {
+        const uint8_t *element = values + i * r.dtype.nbytes;
+        const bool is_nan = d->kind == CM_KEY_REAL && r.nmissing == 0 &&
+                            isnan(cm_element_to_double(&r.dtype, element));
+        cm_reading_means(&r, element, &m);
+        v->key[i] = key_of(d->kind, v, i, &m, is_nan && r.dtype.kind == CM_KIND_FLOAT);
+    }
+    return CM_OK;
+}
+
+static int keys_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_error *err)
+{
+    size_t nbytes;
+    uint64_t width = v->like->dtype.nbytes;
+    const void *values = cm_survey_values(j->survey, v->values, &nbytes);
+    if (values == NULL || (d->kind != CM_KEY_TEXT && nbytes / width != v->n))
+        return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
+                       j->file[v->file]->path, v->like->name);
+    if ((v->key = cm_join_alloc(j, v->n, sizeof(v->key[0]), err)) == NULL)
+        return CM_ENOMEM;
+    if (d->kind == CM_KEY_TEXT)
+        return CM_OK; /* ranked together */
+    return number_keys(j, d, v, values, err);
+}
+
+int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    int rc = CM_OK;
+    d->kind = common_kind(j, d);
+    if (d->kind == CM_KEY_NONE)
+        return CM_OK;
+    for (size_t i = 0; i < d->nvecs; i++) {
+        cm_reading r;
+        if (d->kind == CM_KEY_TIME && d->vec[i].like != NULL &&
+            cm_join_reading(j, d->var, d->vec[i].file, &r)) {
+            d->axis = r.axis;
+            break;
+        }
+    }
+    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
+        cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        if (v->like != NULL)
+            rc = keys_of(j, d, v, err);
+    }
+    return rc == CM_OK && d->kind == CM_KEY_TEXT ? rank_texts(j, d, err) : rc;
+}
+
+char *cm_key_text(const cm_join *j, const cm_join_dim *d, int64_t key, char *buf, size_t size)
+{
+    if (d->descending)
+        key = ~key;
+    switch (d->kind) {
+    case CM_KEY_TIME:
+        return cm_time_axis_text(&d->axis, key - d->axis.origin_us, buf, size);
+    case CM_KEY_REAL:
+        return cm_format_double(cm_key_real(key), buf, size);
+    case CM_KEY_TEXT:
+        for (size_t i = 0; d->said != NULL && i < d->nvecs; i++)
+            if (d->vec[i].key[0] == key) {
+                snprintf(buf, size, "%s", d->said[d->vec[i].file]);
+                return buf;
+            }
+        for (size_t i = 0; i < d->nvecs; i++) {
+            const cm_join_vec *v = &d->vec[i];
+            size_t nbytes;
+            for (uint64_t k = 0; v->like != NULL && v->key != NULL && k < v->n; k++) {
+                const char *text =
+                    v->key[k] != key ? NULL : cm_survey_values(j->survey, v->values, &nbytes);
+                if (text == NULL)
+                    continue;
+                snprintf(buf, size, "%.*s", (int)(nbytes / v->n), text + k * (nbytes / v->n));
+                return buf;
+            }
+        }
+        break;
+    default:
+        break;
+    }
+    snprintf(buf, size, "%lld", (long long)key);
+    return buf;
+}

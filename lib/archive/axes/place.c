@@ -1,0 +1,295 @@
+#include "archive/axes/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/axes/axis.h"
+
+#define NOBODY UINT32_MAX
+/* A byte of each element's owner; a dimension this long has other troubles. */
+#define MAX_CELLS (UINT64_C(1) << 28)
+
+typedef struct grid {
+    cm_join *j;
+    const cm_join_var *v;
+    cm_placement *p;
+    uint64_t rows, cols; /* the last axis makes the columns; without another there is one row */
+    uint32_t *owner;
+    size_t part_capacity, twice_capacity;
+    cm_error *err;
+} grid;
+
+static const cm_join_vec *vec_of(const cm_join *j, unsigned axis, uint32_t file)
+{
+    return cm_axis_vec(j, &j->dim[j->axis[axis]], file);
+}
+
+static uint64_t length_of(const cm_join *j, unsigned axis, uint32_t file)
+{
+    const cm_join_dim *d = &j->dim[j->axis[axis]];
+    return cm_file_has(d->length[file]) ? cm_file_count(d->length[file]) : 1;
+}
+
+/* Where element AT of the joined dimension lies in FILE, which has it. */
+static uint64_t position(const cm_join_vec *vec, uint64_t at)
+{
+    for (size_t i = 0; i < vec->nruns; i++)
+        if (at >= vec->run[i].origin && at - vec->run[i].origin < vec->run[i].count)
+            return vec->run[i].first + (at - vec->run[i].origin);
+    return 0;
+}
+
+static cm_multi_part part_at(const grid *g, uint32_t file, uint64_t row, uint64_t col,
+                             uint64_t count)
+{
+    const cm_placement *p = g->p;
+    unsigned last = p->naxes - 1;
+    cm_multi_part part = {.file = file};
+    const uint64_t at[2] = {p->naxes == 1 ? col : row, col};
+    for (unsigned i = 0; i < p->naxes; i++) {
+        part.origin[i] = at[i];
+        part.first[i] = position(vec_of(g->j, p->axis[i], file), at[i]);
+        part.count[i] = i == last ? count : 1;
+        part.length[i] = length_of(g->j, p->axis[i], file);
+    }
+    return part;
+}
+
+/* ---- who has what ---- */
+
+static int add_twice(grid *g, uint32_t has, uint32_t too, uint64_t row, uint64_t col,
+                     uint64_t count)
+{
+    cm_placement *p = g->p;
+    if (p->ntwice == g->twice_capacity) {
+        size_t capacity = g->twice_capacity > 0 ? g->twice_capacity * 2 : 8;
+        cm_placed_twice *more = realloc(p->twice, capacity * sizeof(*more));
+        if (more == NULL)
+            return cm_fail(g->err, CM_ENOMEM, "no memory for steps in several files");
+        p->twice = more;
+        g->twice_capacity = capacity;
+    }
+    p->twice[p->ntwice++] =
+        (cm_placed_twice){{part_at(g, has, row, col, count), part_at(g, too, row, col, count)}};
+    p->nrepeated += count;
+    return CM_OK;
+}
+
+/* The store gives what no file gives, and is not asked about the rest. */
+static bool yields(const cm_join *j, uint32_t file)
+{
+    return j->has_base && j->options->base_yields && file == 0;
+}
+
+/* FILE takes COUNT elements of ROW from COL on, but for those that another file has. */
+static int claim(grid *g, uint32_t file, uint64_t row, uint64_t col, uint64_t count)
+{
+    uint32_t *owner = g->owner + row * g->cols;
+    int rc = CM_OK;
+    for (uint64_t i = col; rc == CM_OK && i < col + count;) {
+        uint64_t begin = i;
+        uint32_t has = owner[i];
+        while (i < col + count && owner[i] == has) {
+            if (has == NOBODY)
+                owner[i] = file;
+            i++;
+        }
+        if (has != NOBODY && !yields(g->j, file))
+            rc = add_twice(g, has, file, row, begin, i - begin);
+    }
+    return rc;
+}
+
+static int claim_file(grid *g, uint32_t file)
+{
+    const cm_placement *p = g->p;
+    const cm_join_vec *cols = vec_of(g->j, p->axis[p->naxes - 1], file);
+    const cm_join_vec *rows = p->naxes == 2 ? vec_of(g->j, p->axis[0], file) : NULL;
+    static const cm_join_run ONE_ROW = {0, 0, 1};
+    int rc = CM_OK;
+    if (cols == NULL || (p->naxes == 2 && rows == NULL))
+        return CM_OK;
+    size_t nruns = rows != NULL ? rows->nruns : 1;
+    for (size_t i = 0; i < nruns; i++) {
+        const cm_join_run *r = rows != NULL ? &rows->run[i] : &ONE_ROW;
+        for (uint64_t row = r->origin; row < r->origin + r->count; row++)
+            for (size_t k = 0; rc == CM_OK && k < cols->nruns; k++)
+                rc = claim(g, file, row, cols->run[k].origin, cols->run[k].count);
+    }
+    return rc;
+}
+
+static int by_rank(const void *a, const void *b, void *context)
+{
+    const cm_join *j = context;
+    size_t x = j->rank[*(const uint32_t *)a], y = j->rank[*(const uint32_t *)b];
+    return (x > y) - (x < y);
+}
+
+/* Where several files have a step, the first of them in this order gives it. */
+static int claim_all(grid *g)
+{
+    const cm_join_var *v = g->v;
+    bool last = g->j->options->overlap == CM_OVERLAP_LAST;
+    uint32_t *order = cm_calloc(v->nfiles + 1, sizeof(*order), g->err);
+    int rc = order == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK) {
+        memcpy(order, v->file, v->nfiles * sizeof(*order));
+        qsort_r(order, v->nfiles, sizeof(*order), by_rank, g->j);
+    }
+    bool store = false;
+    for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
+        uint32_t file = order[last ? v->nfiles - 1 - i : i];
+        store |= yields(g->j, file);
+        rc = yields(g->j, file) ? CM_OK : claim_file(g, file);
+    }
+    if (rc == CM_OK && store)
+        rc = claim_file(g, 0);
+    free(order);
+    return rc;
+}
+
+/* ---- parts ---- */
+
+static int add_part(grid *g, cm_multi_part part)
+{
+    cm_placement *p = g->p;
+    if (p->nparts == g->part_capacity) {
+        size_t capacity = g->part_capacity > 0 ? g->part_capacity * 2 : 16;
+        cm_multi_part *more = cm_join_alloc(g->j, capacity, sizeof(*more), g->err);
+        if (more == NULL)
+            return CM_ENOMEM;
+        cm_paged_copy(g->j->survey->paged, more, p->part, p->nparts * sizeof(*more));
+        p->part = more;
+        g->part_capacity = capacity;
+    }
+    cm_paged_touch(g->j->survey->paged, &p->part[p->nparts], sizeof(part));
+    p->part[p->nparts++] = part;
+    return CM_OK;
+}
+
+/* A part of the row before goes on in this one. */
+static bool goes_on(const cm_multi_part *above, const cm_multi_part *part)
+{
+    return above->file == part->file && above->origin[1] == part->origin[1] &&
+           above->count[1] == part->count[1] && above->first[1] == part->first[1] &&
+           above->origin[0] + above->count[0] == part->origin[0] &&
+           above->first[0] + above->count[0] == part->first[0];
+}
+
+/* The elements of FILE from COL on that follow each other in it too. */
+static uint64_t same_owner(const grid *g, uint64_t row, uint64_t col)
+{
+    const uint32_t *owner = g->owner + row * g->cols;
+    uint64_t n = 1;
+    if (owner[col] == NOBODY) {
+        while (col + n < g->cols && owner[col + n] == NOBODY)
+            n++;
+        return n;
+    }
+    const cm_join_vec *vec = vec_of(g->j, g->p->axis[g->p->naxes - 1], owner[col]);
+    uint64_t first = position(vec, col);
+    while (col + n < g->cols && owner[col + n] == owner[col] &&
+           (vec->nruns == 1 || position(vec, col + n) == first + n))
+        n++;
+    return n;
+}
+
+static int collect_row(grid *g, uint64_t row, size_t *above, size_t *begun)
+{
+    cm_placement *p = g->p;
+    size_t open = *above, end = *begun;
+    int rc = CM_OK;
+    for (uint64_t col = 0; rc == CM_OK && col < g->cols;) {
+        uint64_t n = same_owner(g, row, col);
+        uint32_t file = g->owner[row * g->cols + col];
+        if (file == NOBODY) {
+            if (p->nholes == 0) {
+                p->hole[0] = p->naxes == 1 ? col : row;
+                p->hole[1] = col;
+            }
+            p->nholes += n;
+        } else {
+            cm_multi_part part = part_at(g, file, row, col, n);
+            while (p->naxes == 2 && open < end && p->part[open].origin[1] < col)
+                open++;
+            if (p->naxes == 2 && open < end && goes_on(&p->part[open], &part))
+                p->part[open].count[0]++;
+            else
+                rc = add_part(g, part);
+        }
+        col += n;
+    }
+    return rc;
+}
+
+static int by_origin(const void *a, const void *b)
+{
+    const cm_multi_part *x = a, *y = b;
+    for (unsigned i = 0; i < CM_MULTI_MAX_AXES; i++)
+        if (x->origin[i] != y->origin[i])
+            return x->origin[i] < y->origin[i] ? -1 : 1;
+    return 0;
+}
+
+/* Mostly they are: sorting would read all of them again and again. */
+static bool is_sorted(const grid *g)
+{
+    const cm_placement *p = g->p;
+    for (size_t i = 1; i < p->nparts; i++) {
+        cm_paged_touch(g->j->survey->paged, &p->part[i], sizeof(p->part[i]));
+        if (by_origin(&p->part[i - 1], &p->part[i]) > 0)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * Rows are held against the last row in which each column's parts began; a row with new
+ * parts begins a new set, so that what is compared stays sorted by column.
+ */
+static int collect(grid *g)
+{
+    size_t above = 0, end = 0;
+    int rc = CM_OK;
+    for (uint64_t row = 0; rc == CM_OK && row < g->rows; row++) {
+        size_t before = g->p->nparts;
+        rc = collect_row(g, row, &above, &end);
+        if (g->p->nparts != before) {
+            above = before;
+            end = g->p->nparts;
+        }
+    }
+    if (rc == CM_OK && !is_sorted(g))
+        qsort(g->p->part, g->p->nparts, sizeof(g->p->part[0]), by_origin);
+    return rc;
+}
+
+int cm_place(cm_join *j, const cm_join_var *v, cm_placement *out, cm_error *err)
+{
+    grid g = {.j = j, .v = v, .p = out, .rows = 1, .err = err};
+    if (out->naxes == 2)
+        g.rows = j->dim[j->axis[out->axis[0]]].n;
+    g.cols = j->dim[j->axis[out->axis[out->naxes - 1]]].n;
+    uint64_t cells;
+    if (!cm_mul_u64(g.rows, g.cols, &cells) || cells > MAX_CELLS)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "the joined dimensions have more than 268 million "
+                       "places together");
+    g.owner = malloc((size_t)(cells + 1) * sizeof(*g.owner));
+    if (g.owner == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for %llu places of files",
+                       (unsigned long long)cells);
+    memset(g.owner, 0xff, (size_t)(cells + 1) * sizeof(*g.owner));
+    int rc = claim_all(&g);
+    if (rc == CM_OK)
+        rc = collect(&g);
+    free(g.owner);
+    return rc;
+}
+
+void cm_placement_release(cm_placement *p)
+{
+    free(p->twice);
+    *p = (cm_placement){0};
+}

@@ -1,0 +1,50 @@
+/*
+ * Which file gives which elements, for a set of files and the joined dimensions that a
+ * variable has.  Variables of the same files and dimensions share one.
+ */
+#ifndef CM_ARCHIVE_AXES_PLACE_H
+#define CM_ARCHIVE_AXES_PLACE_H
+
+#include "archive/join.h"
+
+/* Elements that two files have. */
+typedef struct cm_placed_twice {
+    cm_multi_part part[2]; /* the first is what the array has */
+} cm_placed_twice;
+
+typedef struct cm_placement {
+    unsigned naxes;
+    unsigned axis[CM_MULTI_MAX_AXES]; /* joined dimensions, by number */
+    cm_digest files;                  /* of the list of files and the axes */
+    cm_multi_part *part;
+    size_t nparts;
+    cm_placed_twice *twice;
+    size_t ntwice;
+    uint64_t nrepeated;               /* elements that more than one file has */
+    uint64_t nholes;                  /* that no file has */
+    uint64_t hole[CM_MULTI_MAX_AXES]; /* the first */
+} cm_placement;
+
+/* What each variable is made of; fields/fields.h makes them. */
+typedef struct cm_field_source {
+    const cm_placement *place; /* NULL: the variable has no joined dimension */
+    uint32_t file;             /* then: the file that gives it */
+    bool auxiliary;            /* others refer to it: bounds and the like */
+} cm_field_source;
+
+typedef struct cm_field_sources {
+    cm_field_source *of; /* one for each variable of the join */
+    size_t n;
+    cm_placement **place; /* each is its own allocation */
+    size_t nplaces;
+    cm_multi_check *check;
+    size_t nchecks, check_capacity;
+} cm_field_sources;
+
+/*
+ * OUT has its axes set: those that V has.
+ */
+int cm_place(cm_join *j, const cm_join_var *v, cm_placement *out, cm_error *err);
+void cm_placement_release(cm_placement *p);
+
+#endif

@@ -1,0 +1,423 @@
+/*
+ * What would say how files follow each other that say it by no coordinate: a scalar that counts
+ * time, a dimension without a coordinate, or their names.  Only what fits all files is proposed.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/axes/propose.h"
+#include "archive/tables/described.h"
+#include "archive/tables/reading.h"
+#include "base/path.h"
+#include "model/name_pattern.h"
+
+/* What files say, one after the other: whether each, and with it its list of variables, is new. */
+typedef struct distinct {
+    cm_known known;
+    size_t n;
+    bool repeated;
+} distinct;
+
+static bool add(distinct *d, const void *value, size_t nbytes, const void *skeleton)
+{
+    uint64_t before;
+    cm_digest own = cm_wire_digest(value, nbytes), both = own;
+    cm_digest_element(&both, 1, &skeleton, sizeof(skeleton));
+    d->repeated |= cm_known_find(&d->known, both, &before);
+    if (!d->repeated && cm_known_add(&d->known, both, 0, NULL) != CM_OK)
+        return false;
+    if (cm_known_find(&d->known, own, &before))
+        return true;
+    d->n++;
+    return cm_known_add(&d->known, own, 0, NULL) == CM_OK;
+}
+
+/* ---- scalars ---- */
+
+/* In how many ways files say variable AT, a number in all of them; 0: in none that would do. */
+static size_t count_scalar(const cm_join *j, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    distinct d = {0};
+    bool fine = v->wanted && v->nfiles == j->nfiles && v->rank == 0 && !v->like->is_char &&
+                cm_dtype_is_number(&v->like->dtype) && strchr(v->name, '/') == NULL;
+    for (uint32_t i = 0; fine && i < j->nfiles; i++) {
+        cm_surveyed_var s;
+        const cm_skeleton *k = cm_join_skeleton(j, i);
+        fine = cm_join_record(j, at, i, &s) && s.has_values;
+        const cm_digest own = fine ? cm_join_meaning(j, at, i, &s) : (cm_digest){0};
+        fine = fine && add(&d, &own, sizeof(own), k);
+    }
+    cm_known_release(&d.known);
+    return fine && !d.repeated && d.n > 1 ? d.n : 0;
+}
+
+/* The scalar that tells files apart, of those that count time or of the others. */
+static const cm_join_var *find_scalar(const cm_join *j, bool time)
+{
+    const cm_join_var *best = NULL;
+    size_t most = 0;
+    for (uint32_t i = 0; i < j->nvars; i++) {
+        const cm_join_var *v = &j->var[i];
+        if (v->rank != 0 || cm_join_counts_time(v->like) != time)
+            continue;
+        size_t n = count_scalar(j, i);
+        const char *standard = n > 0 ? cm_join_text(v->like, "standard_name") : NULL;
+        bool named = standard != NULL && strcmp(standard, "time") == 0;
+        if (n > most || (n > 0 && n == most && named)) {
+            best = v;
+            most = n;
+        }
+    }
+    return best;
+}
+
+/* ---- dates in names ---- */
+
+static size_t ndigits(const char *p)
+{
+    size_t n = 0;
+    while (isdigit((unsigned char)p[n]))
+        n++;
+    return n;
+}
+
+/* One of SEPARATORS and then N digits: LETTERS for them. */
+static bool take(const char **p, char *out, const char *separators, size_t n, const char *letters)
+{
+    const char *at = *p;
+    char separator[2] = {0};
+    if (*at != '\0' && strchr(separators, *at) != NULL)
+        separator[0] = *at++;
+    else if (!isdigit((unsigned char)*at))
+        return false;
+    if (ndigits(at) != n)
+        return false;
+    snprintf(out + strlen(out), CM_MOST_PROPOSED - strlen(out), "%s%s", separator, letters);
+    *p = at + n;
+    return true;
+}
+
+/* The pattern of the date that begins at P, which is a digit; empty: there is none. */
+static void read_date(const char *p, char *out)
+{
+    static const char *const COMPACT[] = {
+        [4] = "%Y",          [6] = "%Y%m",        [7] = "%Y%j",
+        [8] = "%Y%m%d",      [10] = "%Y%m%d%H",   [11] = "%Y%j%H%M",
+        [12] = "%Y%m%d%H%M", [13] = "%Y%j%H%M%S", [14] = "%Y%m%d%H%M%S"};
+    size_t n = ndigits(p);
+    const char *letters = n < sizeof(COMPACT) / sizeof(COMPACT[0]) ? COMPACT[n] : NULL;
+    snprintf(out, CM_MOST_PROPOSED, "%s", letters != NULL ? letters : "");
+    p += n;
+    if (n == 4 && take(&p, out, "-_.", 2, "%m"))
+        n = take(&p, out, "-_.", 2, "%d") ? 8 : 6;
+    if (n != 8 || (*p == '.' && ndigits(p + 1) == 0))
+        return;
+    if (take(&p, out, "T_-", 6, "%H%M%S") || take(&p, out, "T_-", 4, "%H%M") ||
+        !take(&p, out, "T_-", 2, "%H"))
+        return;
+    if (take(&p, out, ":_-", 2, "%M"))
+        (void)take(&p, out, ":_-", 2, "%S");
+}
+
+/* What a pattern finds in a file's name. */
+typedef struct found {
+    const void *value;
+    size_t nbytes;
+    int64_t us; /* VALUE may point here */
+} found;
+typedef bool find_in_name(const cm_name_pattern *pattern, const char *path, found *out);
+
+/* An instant of these centuries. */
+static bool find_time(const cm_name_pattern *pattern, const char *path, found *out)
+{
+    enum {
+        FIRST_YEAR = 1500,
+        LAST_YEAR = 2500
+    };
+    const int64_t year_us = INT64_C(31556952000000);
+    out->value = &out->us;
+    out->nbytes = sizeof(out->us);
+    if (cm_name_pattern_time(pattern, CM_CALENDAR_PROLEPTIC_GREGORIAN, path, &out->us, NULL) !=
+        CM_OK)
+        return false;
+    const int64_t year = 1970 + out->us / year_us;
+    return year >= FIRST_YEAR && year <= LAST_YEAR;
+}
+
+static bool find_text(const cm_name_pattern *pattern, const char *path, found *out)
+{
+    const char *text;
+    if (cm_name_pattern_value(pattern, path, &text, &out->nbytes, NULL) != CM_OK)
+        return false;
+    out->value = text;
+    return true;
+}
+
+/* Whether FIND finds something by PATTERN in the name of each file, and tells files apart by it. */
+static bool tells_apart(const cm_join *j, const char *pattern, find_in_name *find)
+{
+    cm_name_pattern p;
+    distinct d = {0};
+    char option[CM_MOST_PROPOSED + 8];
+    snprintf(option, sizeof(option), "x=%s", pattern);
+    bool fine = cm_name_pattern_parse(option, &p, NULL) == CM_OK;
+    for (uint32_t i = 0; fine && i < j->nfiles; i++) {
+        found own;
+        fine = find(&p, j->file[i]->path, &own) &&
+               add(&d, own.value, own.nbytes, cm_join_skeleton(j, i));
+    }
+    cm_known_release(&d.known);
+    return fine && !d.repeated && d.n > 1;
+}
+
+/* Whether DATE, which begins at P in NAME, tells files apart: the pattern of it. */
+static bool try_date(const cm_join *j, const char *name, const char *p, const char *date, char *out)
+{
+    snprintf(out, CM_MOST_PROPOSED, "%s", date);
+    if (*date == '\0' || tells_apart(j, out, find_time))
+        return *date != '\0';
+    /* Of several dates in a name one is told by what stands before it. */
+    const char *begin = p;
+    while (begin > name && !isdigit((unsigned char)begin[-1]) && strchr("_-. ", *begin) == NULL)
+        begin--;
+    int n = snprintf(out, CM_MOST_PROPOSED, "%.*s%s", (int)(p - begin), begin, date);
+    return n > 0 && n < CM_MOST_PROPOSED && strcspn(out, "*?\\'") == (size_t)n &&
+           tells_apart(j, out, find_time);
+}
+
+/* A pattern of dates that the names of all files have. */
+static bool find_dates(const cm_join *j, char *out)
+{
+    char date[CM_MOST_PROPOSED];
+    const char *name = cm_path_last(j->file[0]->path);
+    for (const char *p = name; *p != '\0'; p++) {
+        if (!isdigit((unsigned char)*p) || (p > name && isdigit((unsigned char)p[-1])))
+            continue;
+        read_date(p, date);
+        if (try_date(j, name, p, date, out))
+            return true;
+        /* The first and the last day with nothing between them: A20021852002192. */
+        const char *both = ndigits(p) == 14 ? "%Y%j" : ndigits(p) == 16 ? "%Y%m%d" : "";
+        if (try_date(j, name, p, both, out))
+            return true;
+    }
+    return false;
+}
+
+/* ---- anything else in names ---- */
+
+bool cm_join_find_ends(const cm_join *j, const uint32_t *file, size_t n, bool whole,
+                       cm_join_ends *out)
+{
+    const char *path = j->file[file == NULL ? 0 : file[0]]->path,
+               *first = whole ? path : cm_path_last(path);
+    const size_t length = strlen(first);
+    size_t before = length, behind = length;
+    for (size_t i = 1; i < n; i++) {
+        path = j->file[file == NULL ? i : file[i]]->path;
+        const char *name = whole ? path : cm_path_last(path);
+        size_t m = strlen(name), k = 0;
+        while (k < before && name[k] == first[k])
+            k++;
+        before = k;
+        for (k = 0; k < behind && k < m && name[m - 1 - k] == first[length - 1 - k];)
+            k++;
+        behind = k;
+    }
+    while (before > 0 && isdigit((unsigned char)first[before - 1]))
+        before--;
+    while (behind > 0 && isdigit((unsigned char)first[length - behind]))
+        behind--;
+    *out = (cm_join_ends){first, length, before, behind};
+    return before + behind < length;
+}
+
+/* The text before and behind what differs: "member_*.nc". */
+static bool find_star(const cm_join *j, bool whole, char *out)
+{
+    cm_join_ends e;
+    if (!cm_join_find_ends(j, NULL, j->nfiles, whole, &e))
+        return false;
+    /* Of a whole path: from the last folder on that is named so in all. */
+    const char *begin = whole ? e.first + e.before : e.first;
+    while (whole && begin > e.first && *begin != '/')
+        begin--;
+    int written = snprintf(out, CM_MOST_PROPOSED, "%.*s*%s", (int)(e.first + e.before - begin),
+                           begin, e.first + e.length - e.behind);
+    return written > 1 && written < CM_MOST_PROPOSED && strcspn(out, "%?\\'") == (size_t)written &&
+           tells_apart(j, out, find_text);
+}
+
+/* ---- a dimension that is there ---- */
+
+static bool is_short(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nfiles; i++)
+        if (cm_file_count(d->length[i]) != 1)
+            return false;
+    return true;
+}
+
+static bool is_in_fields(const cm_join *j, const cm_join_dim *d, unsigned rank)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        if (j->var[i].wanted && j->var[i].rank >= rank && !j->var[i].like->is_coordinate &&
+            &j->dim[j->var[i].dim[0]] == d)
+            return true;
+    return false;
+}
+
+static bool is_everywhere(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nfiles; i++)
+        if (!cm_file_has(d->length[i]))
+            return false;
+    return true;
+}
+
+/* It has no coordinate, or one of texts, which say no order. */
+static bool has_no_order(const cm_join *j, const cm_join_dim *d)
+{
+    uint32_t var = cm_join_var_named(j, d->name);
+    return var == CM_JOIN_NONE || cm_dtype_is_vlen(&j->var[var].like->dtype);
+}
+
+/* Whether files differ in the length of D, and of no other dimension. */
+static bool alone_varies(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->ndims; i++) {
+        bool varies = false;
+        for (size_t f = 1; f < j->nfiles; f++)
+            varies |= j->dim[i].length[f].plus_one != j->dim[i].length[0].plus_one;
+        if (varies != (&j->dim[i] == d))
+            return false;
+    }
+    return true;
+}
+
+/* The first dimension of fields that may have more elements, has one in each file, or varies. */
+static const cm_join_dim *find_dimension(const cm_join *j)
+{
+    for (int turn = 0; turn < 3; turn++)
+        for (size_t i = 0; i < j->ndims; i++) {
+            const cm_join_dim *d = &j->dim[i];
+            if (is_everywhere(j, d) && has_no_order(j, d) &&
+                is_in_fields(j, d, turn == 1 ? 2 : 1) &&
+                (turn == 0   ? d->unlimited
+                 : turn == 1 ? is_short(j, d)
+                             : alone_varies(j, d)))
+                return d;
+        }
+    return NULL;
+}
+
+static int propose_scalar(cm_finding *f, const char *name, cm_error *err)
+{
+    f->by = CM_DECIDER_NEW_DIM;
+    f->value = cm_asprintf(err, "%s=@%s", name, name);
+    return f->value == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* ---- the joined dimension for what differs from file to file ---- */
+
+/* Whether repeating V for each step of its file takes no room to speak of. */
+static bool is_short_along(const cm_join_var *v, const cm_join_dim *d)
+{
+    bool one = true;
+    for (size_t i = 0; i < v->nfiles; i++)
+        one &= cm_file_count(d->length[v->file[i]]) == 1;
+    return one || v->rank == 0;
+}
+
+/* A value that changes once was corrected; one that most files have for themselves moves along. */
+static bool moves(const cm_join *j, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    cm_surveyed_var s;
+    distinct d = {0};
+    bool fine = !j->has_base && j->naxes == 1 && v->nlacking == 0 && v->widest == NULL &&
+                is_short_along(v, &j->dim[j->axis[0]]) &&
+                (v->nfiles > 2 || v->rank == 0 || !cm_join_is_auxiliary(j, at));
+    for (size_t i = 0; fine && i < v->nfiles; i++) {
+        fine = cm_join_record(j, at, v->file[i], &s) && s.has_values;
+        const cm_digest own = fine ? cm_join_meaning(j, at, v->file[i], &s) : (cm_digest){0};
+        fine = fine && add(&d, &own, sizeof(own), cm_join_skeleton(j, v->file[i]));
+    }
+    cm_known_release(&d.known);
+    return fine && d.n > v->nfiles / 2;
+}
+
+int cm_join_propose_promotion(const cm_join *j, uint32_t at, cm_finding *f, cm_error *err)
+{
+    if (f->weight != CM_WEIGHT_DECISION)
+        return CM_OK;
+    if (cm_join_scalar_splits(j, at))
+        return propose_scalar(f, j->var[at].name, err);
+    if (!moves(j, at))
+        return CM_OK;
+    f->by = CM_DECIDER_PROMOTE;
+    return (f->value = cm_strdup(j->var[at].name, err)) == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* ---- all ---- */
+
+/* NAME, unless files have it. */
+static const char *unused(const cm_join *j, const char *name, const char *otherwise)
+{
+    return cm_join_var_named(j, name) == CM_JOIN_NONE && cm_join_dim_named(j, name) == CM_JOIN_NONE
+               ? name
+               : otherwise;
+}
+
+static char *propose(const cm_join *j, cm_decider *by, cm_error *err)
+{
+    char pattern[CM_MOST_PROPOSED];
+    const cm_join_var *v = find_scalar(j, true);
+    *by = CM_DECIDER_NEW_DIM;
+    if (v != NULL)
+        return cm_asprintf(err, "%s=@%s", v->name, v->name);
+    const cm_join_dim *d = find_dimension(j);
+    if (d != NULL && is_short(j, d) && find_dates(j, pattern))
+        return cm_asprintf(err, "%s=%s", d->name, pattern);
+    if (d != NULL) {
+        *by = CM_DECIDER_ALONG;
+        return cm_strdup(d->name, err);
+    }
+    if (find_dates(j, pattern))
+        return cm_asprintf(err, "%s=%s", unused(j, "time", "date"), pattern);
+    v = find_scalar(j, false);
+    if (v != NULL)
+        return cm_asprintf(err, "%s=@%s", v->name, v->name);
+    return find_star(j, false, pattern) || find_star(j, true, pattern)
+               ? cm_asprintf(err, "%s=%s", unused(j, "file", "input"), pattern)
+               : NULL;
+}
+
+/* Two dimensions at once: F proposes the one, a finding of its own the other. */
+static int propose_pair(cm_join *j, cm_finding *f, uint32_t a, uint32_t b, cm_error *err)
+{
+    int rc = propose_scalar(f, j->var[a].name, err);
+    f = rc == CM_OK
+            ? cm_join_find(j, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, j->var[b].name, 1, err,
+                           "files that have the same %s differ in it", j->var[a].name)
+            : NULL;
+    return f == NULL ? CM_ENOMEM : propose_scalar(f, j->var[b].name, err);
+}
+
+int cm_join_propose(cm_join *j, cm_finding *f, cm_error *err)
+{
+    cm_error why = {0};
+    uint32_t a, b;
+    f->by = CM_DECIDER_ALONG;
+    if (j->options->along != NULL || j->options->new_dim.n > 0)
+        return CM_OK;
+    if (find_scalar(j, true) == NULL && cm_join_find_pair(j, &a, &b))
+        return propose_pair(j, f, a, b, err);
+    f->value = propose(j, &f->by, &why);
+    if (f->value == NULL && why.status != CM_OK)
+        return cm_fail(err, CM_ENOMEM, "%s", why.text);
+    return CM_OK;
+}

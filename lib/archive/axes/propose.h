@@ -1,0 +1,40 @@
+#ifndef CM_ARCHIVE_AXES_PROPOSE_H
+#define CM_ARCHIVE_AXES_PROPOSE_H
+
+#include "archive/join.h"
+
+enum {
+    CM_MOST_PROPOSED = 512 /* characters of a pattern of names */
+};
+
+/* What decides F, which says that no coordinate tells how files follow each other. */
+int cm_join_propose(cm_join *j, cm_finding *f, cm_error *err);
+
+/*
+ * apart.c: what would be given to `new_dim`, that files which have the same steps lie side by side;
+ * to be freed.  NULL: there is nothing that would do.
+ */
+char *cm_join_propose_apart(const cm_join *j);
+/* Whether scalar AT does so. */
+bool cm_join_scalar_splits(const cm_join *j, uint32_t at);
+/* Two scalars, *A counting time, that give each file its place together, as runs and lead times. */
+bool cm_join_find_pair(const cm_join *j, uint32_t *a, uint32_t *b);
+
+/* What names of files have in common at either end; digits are part of what differs. */
+typedef struct cm_join_ends {
+    const char *first;     /* the name of the first file */
+    size_t length;         /* of it */
+    size_t before, behind; /* characters of it that all names begin and end with */
+} cm_join_ends;
+
+/*
+ * Of the N files FILE (NULL: of the first N), or of their WHOLE paths.  False: nothing lies between
+ * the ends.
+ */
+bool cm_join_find_ends(const cm_join *j, const uint32_t *file, size_t n, bool whole,
+                       cm_join_ends *out);
+
+/* What decides F, which says that values of AT, which lacks the joined dimension, differ. */
+int cm_join_propose_promotion(const cm_join *j, uint32_t at, cm_finding *f, cm_error *err);
+
+#endif

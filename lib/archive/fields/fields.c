@@ -1,0 +1,426 @@
+#include "archive/fields/fields.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/axes/axis.h"
+#include "archive/axes/propose.h"
+#include "archive/fields/statics.h"
+#include "archive/tables/described.h"
+#include "archive/tables/reading.h"
+
+/* ---- which joined dimensions a variable has ---- */
+
+static unsigned axes_of(const cm_join *j, const cm_join_var *v, unsigned *axis)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < v->rank; i++)
+        if (j->dim[v->dim[i]].joined >= 0 && n < CM_MULTI_MAX_AXES)
+            axis[n++] = (unsigned)j->dim[v->dim[i]].joined;
+    return n;
+}
+
+static void find_auxiliary(const cm_join *j, cm_field_sources *f)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        f->of[i].auxiliary = cm_join_is_auxiliary(j, (uint32_t)i);
+    for (size_t i = 0; i < j->ndims; i++)
+        if (j->dim[i].var != CM_JOIN_NONE)
+            f->of[j->dim[i].var].auxiliary = true;
+}
+
+/* ---- places ---- */
+
+static int place_variable(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    cm_placement want = {0};
+    want.naxes = axes_of(j, v, want.axis);
+    if (want.naxes == 0) {
+        f->of[at].file = v->first;
+        return CM_OK;
+    }
+    want.files = cm_wire_digest(v->file, v->nfiles * sizeof(v->file[0]));
+    cm_digest_element(&want.files, 1, want.axis, want.naxes * sizeof(want.axis[0]));
+    for (size_t i = 0; i < f->nplaces; i++) {
+        if (cm_wire_same(f->place[i]->files, want.files)) {
+            f->of[at].place = f->place[i];
+            return CM_OK;
+        }
+    }
+    cm_placement **more = realloc(f->place, (f->nplaces + 1) * sizeof(*more));
+    if (more == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for the places of files");
+    f->place = more;
+    if ((more[f->nplaces] = cm_calloc(1, sizeof(want), err)) == NULL)
+        return CM_ENOMEM;
+    *more[f->nplaces] = want;
+    f->of[at].place = more[f->nplaces];
+    return cm_place(j, v, more[f->nplaces++], err);
+}
+
+/* ---- what is missing ---- */
+
+static bool has(const cm_join_var *v, uint32_t file)
+{
+    size_t low = 0, high = v->nfiles;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (v->file[middle] < file)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < v->nfiles && v->file[low] == file;
+}
+
+/* Whether FILE lies at a hole: all places of it that V could have are looked at. */
+static bool lies_in_hole(const cm_join *j, const cm_placement *p, uint32_t file)
+{
+    const cm_join_run *run[CM_MULTI_MAX_AXES] = {NULL}; /* the first of FILE along each axis */
+    for (unsigned i = 0; i < p->naxes; i++) {
+        const cm_join_vec *vec = cm_axis_vec(j, &j->dim[j->axis[p->axis[i]]], file);
+        if (vec == NULL || vec->nruns == 0)
+            return false;
+        run[i] = vec->run;
+    }
+    uint64_t begin = run[0]->origin, end = begin + run[0]->count;
+    for (size_t i = 0; i < p->nparts; i++) {
+        const cm_multi_part *part = &p->part[i];
+        bool same_column =
+            p->naxes == 1 || (part->origin[1] <= run[1]->origin &&
+                              part->origin[1] + part->count[1] >= run[1]->origin + run[1]->count);
+        if (same_column && part->origin[0] <= begin && part->origin[0] + part->count[0] > begin)
+            begin = part->origin[0] + part->count[0];
+    }
+    return begin < end;
+}
+
+static int find_missing(cm_join *j, uint32_t at, const cm_field_source *field, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    cm_finding *f = NULL;
+    size_t number = 0;
+    bool decided = j->options->fill_missing;
+    if (field->place->nholes == 0)
+        return CM_OK;
+    for (size_t i = 0; i < j->nfiles; i++) {
+        if (has(v, (uint32_t)i) || !lies_in_hole(j, field->place, (uint32_t)i))
+            continue;
+        if (number > 0) {
+            int rc = cm_join_found_in(j, &j->report->finding[number - 1], (uint32_t)i, err);
+            if (rc != CM_OK)
+                return rc;
+            continue;
+        }
+        f = cm_join_find(j, CM_FINDING_MISSING, CM_WEIGHT_DECISION, decided, v->name, (uint32_t)i,
+                         err, "the variable is missing%s", decided ? "; it is filled" : "");
+        if (f == NULL)
+            return CM_ENOMEM;
+        number = j->report->nfindings;
+    }
+    return CM_OK;
+}
+
+static bool same_text(const cm_described *a, const cm_described *b, const char *name)
+{
+    const char *x = cm_join_text(a, name), *y = cm_join_text(b, name);
+    return x == NULL || y == NULL ? x == y : strcmp(x, y) == 0;
+}
+
+/* Another variable that by its standard_name is V, in files that V is missing from. */
+static uint32_t other_name(const cm_join *j, const cm_field_sources *f, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    if (cm_join_text(v->like, "standard_name") == NULL)
+        return CM_JOIN_NONE;
+    for (uint32_t i = 0; i < j->nvars; i++) {
+        const cm_join_var *w = &j->var[i];
+        if (i == at || !w->wanted || w->made != NULL || f->of[i].place == NULL ||
+            f->of[i].place->nholes == 0 || w->rank != v->rank ||
+            !same_text(v->like, w->like, "standard_name") ||
+            !same_text(v->like, w->like, "cell_methods"))
+            continue;
+        bool apart = true;
+        for (size_t k = 0; apart && k < w->nfiles; k++)
+            apart = !has(v, w->file[k]);
+        if (apart)
+            return i;
+    }
+    return CM_JOIN_NONE;
+}
+
+/* Places of two joined dimensions that no file at all has. */
+static int find_holes(cm_join *j, const cm_field_sources *f, cm_error *err)
+{
+    const cm_placement *p = NULL;
+    const char *name = NULL;
+    for (size_t i = 0; i < j->nvars && p == NULL; i++) {
+        if (!j->var[i].wanted || f->of[i].place == NULL || f->of[i].place->naxes != 2)
+            continue;
+        p = f->of[i].place->nholes > 0 ? f->of[i].place : NULL;
+        name = j->var[i].name;
+    }
+    if (p == NULL)
+        return CM_OK;
+    char a[48], b[48];
+    const cm_join_dim *d = &j->dim[j->axis[p->axis[0]]], *e = &j->dim[j->axis[p->axis[1]]];
+    return cm_join_find(j, CM_FINDING_HOLES, CM_WEIGHT_DECISION, false, name, CM_JOIN_NONE, err,
+                        "%s and %s make a rectangle of which %" PRIu64 " places are in no file, "
+                        "the first %s %s, %s %s",
+                        d->name, e->name, p->nholes, d->name,
+                        cm_key_text(j, d, d->key[p->hole[0]], a, sizeof(a)), e->name,
+                        cm_key_text(j, e, e->key[p->hole[1]], b, sizeof(b))) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
+/* ---- files that hold the same fields ---- */
+
+/* A digest of the fields of FILE that have a joined dimension and are no coordinates. */
+static cm_digest fields_of(const cm_join *j, const cm_field_sources *f, uint32_t file)
+{
+    cm_digest sum = {0};
+    const cm_skeleton *k = cm_join_skeleton(j, file);
+    for (size_t i = 0; i < k->nvars; i++) {
+        uint32_t at = j->to_var[k->index][i];
+        if (j->var[at].wanted && f->of[at].place != NULL && !f->of[at].auxiliary)
+            cm_digest_element(&sum, at, &at, sizeof(at));
+    }
+    return sum;
+}
+
+/* V has no joined dimension: of files that hold the same fields all have it, or none. */
+static int find_missing_static(cm_join *j, const cm_join_var *v, const cm_digest *group,
+                               cm_error *err)
+{
+    cm_known with = {0};
+    size_t number = 0;
+    uint64_t any;
+    int rc = CM_OK;
+    bool decided = j->options->fill_missing;
+    if (v->nfiles == j->nfiles || j->naxes == 0)
+        return CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++)
+        if (!cm_known_find(&with, group[v->file[i]], &any))
+            rc = cm_known_add(&with, group[v->file[i]], 0, err);
+    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+        if (has(v, (uint32_t)i) || !cm_known_find(&with, group[i], &any))
+            continue;
+        /* A file without the dimension needs no coordinate of it. */
+        if (v->like->is_coordinate && !cm_join_has_dims(j, v, (uint32_t)i))
+            continue;
+        if (number > 0) {
+            rc = cm_join_found_in(j, &j->report->finding[number - 1], (uint32_t)i, err);
+            continue;
+        }
+        if (cm_join_find(j, CM_FINDING_MISSING, CM_WEIGHT_DECISION, decided, v->name, (uint32_t)i,
+                         err, "the variable is missing%s",
+                         decided ? "; it is taken from a file that has it" : "") == NULL)
+            rc = CM_ENOMEM;
+        number = j->report->nfindings;
+    }
+    cm_known_release(&with);
+    return rc;
+}
+
+/* The coordinate of a dimension that is taken out goes with it. */
+static bool goes(const cm_join *j, const cm_join_var *v)
+{
+    return v->rank == 1 && v->like->is_coordinate && cm_join_is_merged(j, &j->dim[v->dim[0]]);
+}
+
+/* Nothing adds a variable to a store that grows; its elements before the end are nowhere. */
+static int find_new(cm_join *j, const cm_join_var *v, cm_error *err)
+{
+    cm_finding *f = cm_join_find(j, CM_FINDING_NEW_VARIABLE, CM_WEIGHT_DECISION, false, v->name,
+                                 v->file[0], err, "the store has no such variable");
+    int rc = f == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 1; rc == CM_OK && i < v->nfiles; i++)
+        rc = cm_join_found_in(j, f, v->file[i], err);
+    return rc;
+}
+
+static int find_all_missing(cm_join *j, const cm_field_sources *f, cm_error *err)
+{
+    int rc = CM_OK;
+    cm_digest *group = cm_calloc(j->nfiles + 1, sizeof(*group), err);
+    if (group == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < j->nfiles; i++)
+        group[i] = fields_of(j, f, (uint32_t)i);
+    size_t before = j->report->nfindings;
+    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
+        const cm_join_var *v = &j->var[i];
+        if (!v->wanted || v->made != NULL)
+            continue;
+        bool holes = f->of[i].place != NULL && f->of[i].place->nholes > 0;
+        uint32_t other = holes ? other_name(j, f, (uint32_t)i) : CM_JOIN_NONE;
+        if (other != CM_JOIN_NONE)
+            rc = v->first < j->var[other].first ? cm_join_tell_renamed(j, v, &j->var[other], err)
+                                                : CM_OK;
+        else if (j->has_base && !has(v, 0))
+            rc = goes(j, v) ? CM_OK : find_new(j, v, err);
+        else
+            rc = f->of[i].place != NULL ? find_missing(j, (uint32_t)i, &f->of[i], err)
+                                        : find_missing_static(j, v, group, err);
+    }
+    free(group);
+    return rc == CM_OK && j->report->nfindings == before ? find_holes(j, f, err) : rc;
+}
+
+/* ---- what must be the same ---- */
+
+int cm_field_sources_check(cm_field_sources *f, const cm_multi_check *check, cm_error *err)
+{
+    if (f->nchecks == f->check_capacity) {
+        size_t capacity = f->check_capacity > 0 ? f->check_capacity * 2 : 16;
+        cm_multi_check *more = realloc(f->check, capacity * sizeof(*more));
+        if (more == NULL)
+            return cm_fail(err, CM_ENOMEM, "no memory for the comparison of files");
+        f->check = more;
+        f->check_capacity = capacity;
+    }
+    f->check[f->nchecks++] = *check;
+    return CM_OK;
+}
+
+static bool is_given(const cm_join *j, uint32_t at)
+{
+    for (unsigned i = 0; i < j->naxes; i++)
+        if (j->dim[j->axis[i]].var == at && !j->dim[j->axis[i]].substitute)
+            return true;
+    return false;
+}
+
+/* How a message about steps that differ ends; it lives as long as the join. */
+static const char *decide_twice(cm_join *j)
+{
+    static const char ONE[] = "`overlap` first or last takes those of one file";
+    if (j->twice == NULL) {
+        j->apart = cm_join_propose_apart(j);
+        j->twice = j->apart != NULL
+                       ? cm_asprintf(NULL, "%s, `new_dim` '%s' keeps all", ONE, j->apart)
+                       : cm_strdup(ONE, NULL);
+    }
+    return j->twice != NULL ? j->twice : ONE;
+}
+
+/*
+ * Whether two files lie apart along a joined dimension that the placement has not: tiles that are
+ * neighbours say the same latitudes, and neither is the other's overlap.
+ */
+static bool lies_apart(const cm_join *j, const cm_placement *p, uint32_t a, uint32_t b)
+{
+    bool apart = false;
+    for (unsigned i = 0; i < j->naxes; i++) {
+        bool has = false;
+        for (unsigned k = 0; k < p->naxes; k++)
+            has |= p->axis[k] == i;
+        const cm_join_vec *x = cm_axis_vec(j, &j->dim[j->axis[i]], a);
+        const cm_join_vec *y = cm_axis_vec(j, &j->dim[j->axis[i]], b);
+        apart |= !has && x != NULL && y != NULL && x != y;
+    }
+    return apart;
+}
+
+/* Elements that two files have. */
+static int check_twice(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
+{
+    const cm_placement *p = f->of[at].place;
+    const char *decide = p->ntwice > 0 ? decide_twice(j) : NULL;
+    cm_surveyed_var a, b;
+    int rc = CM_OK;
+    if (is_given(j, at))
+        return CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < p->ntwice; i++) {
+        const cm_placed_twice *t = &p->twice[i];
+        if (f->of[at].auxiliary && cm_join_record(j, at, t->part[0].file, &a) &&
+            cm_join_record(j, at, t->part[1].file, &b) && cm_join_is_told(j, &a, &b) &&
+            t->part[0].first[0] == t->part[1].first[0] &&
+            t->part[0].first[1] == t->part[1].first[1] &&
+            cm_join_same_values(j, at, t->part[0].file, &a, t->part[1].file, &b, NULL))
+            continue;
+        cm_multi_check check = {.var = at,
+                                .part = {t->part[0], t->part[1]},
+                                .may_differ = j->options->overlap != CM_OVERLAP_ERROR,
+                                .what = "overlapping steps",
+                                .decide = decide};
+        if (lies_apart(j, p, t->part[0].file, t->part[1].file))
+            cm_join_settle_static(j, at, &check);
+        rc = cm_field_sources_check(f, &check, err);
+    }
+    return rc;
+}
+
+static int check_all(cm_join *j, cm_field_sources *f, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
+        if (j->var[i].wanted && j->var[i].made == NULL)
+            rc = f->of[i].place == NULL ? cm_join_check_static(j, (uint32_t)i, f, err)
+                                        : check_twice(j, (uint32_t)i, f, err);
+    return rc;
+}
+
+/* Said once, of the field that has most of them. */
+static int say_twice(cm_join *j, const cm_field_sources *f, cm_error *err)
+{
+    const cm_placement *p = NULL;
+    for (size_t i = 0; i < j->nvars; i++)
+        if (j->var[i].wanted && f->of[i].place != NULL && !f->of[i].auxiliary &&
+            f->of[i].place->naxes == j->naxes &&
+            f->of[i].place->nrepeated > (p == NULL ? 0 : p->nrepeated))
+            p = f->of[i].place;
+    if (p == NULL)
+        return CM_OK;
+    const cm_placed_twice *t = &p->twice[0];
+    bool decided = j->options->overlap != CM_OVERLAP_ERROR;
+    for (unsigned i = 0; i < p->naxes; i++)
+        j->report->axis[p->axis[i]].nrepeated = p->nrepeated;
+    cm_finding *found =
+        cm_join_find(j, CM_FINDING_OVERLAP, decided ? CM_WEIGHT_WARNING : CM_WEIGHT_NOTE, decided,
+                     j->dim[j->axis[p->axis[p->naxes - 1]]].name, t->part[1].file, err,
+                     "%" PRIu64 " step%s in more than one file (%s has them too); %s", p->nrepeated,
+                     p->nrepeated == 1 ? " is" : "s are", j->file[t->part[0].file]->path,
+                     decided ? "those of one are dropped"
+                             : "identical data are taken once, anything else stops the run");
+    if (found == NULL)
+        return CM_ENOMEM;
+    if (j->apart != NULL && !decided) {
+        found->by = CM_DECIDER_NEW_DIM;
+        if ((found->value = cm_strdup(j->apart, err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return decided ? cm_join_irreversible(j, err, "overlapping steps were dropped") : CM_OK;
+}
+
+int cm_join_fields(cm_join *j, cm_field_sources *out, cm_error *err)
+{
+    int rc = CM_OK;
+    out->n = j->nvars;
+    if ((out->of = cm_calloc(j->nvars + 1, sizeof(out->of[0]), err)) == NULL)
+        return CM_ENOMEM;
+    find_auxiliary(j, out);
+    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
+        if (j->var[i].wanted && j->var[i].made == NULL)
+            rc = place_variable(j, (uint32_t)i, out, err);
+    if (rc == CM_OK)
+        rc = find_all_missing(j, out, err);
+    if (rc == CM_OK)
+        rc = check_all(j, out, err);
+    return rc == CM_OK ? say_twice(j, out, err) : rc;
+}
+
+void cm_field_sources_release(cm_field_sources *f)
+{
+    for (size_t i = 0; i < f->nplaces; i++) {
+        cm_placement_release(f->place[i]);
+        free(f->place[i]);
+    }
+    free(f->place);
+    free(f->of);
+    free(f->check);
+    *f = (cm_field_sources){0};
+}

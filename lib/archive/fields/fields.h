@@ -1,0 +1,15 @@
+/*
+ * What each variable is made of: parts of files, and what must be the same in several.
+ */
+#ifndef CM_ARCHIVE_FIELDS_FIELDS_H
+#define CM_ARCHIVE_FIELDS_FIELDS_H
+
+#include "archive/axes/place.h"
+
+/* Findings where something is missing, or differs as far as the survey can tell. */
+int cm_join_fields(cm_join *j, cm_field_sources *out, cm_error *err);
+void cm_field_sources_release(cm_field_sources *f);
+/* Two files are compared while data move. */
+int cm_field_sources_check(cm_field_sources *f, const cm_multi_check *check, cm_error *err);
+
+#endif

@@ -1,0 +1,187 @@
+/* Variables that have more dimensions in some files than in others. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/fields/fields.h"
+#include "archive/tables/described.h"
+#include "options/varopt.h"
+
+uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d)
+{
+    if (d->joined >= 0 || d->is_text)
+        return d->n;
+    for (size_t i = 0; i < v->nfiles; i++)
+        if (cm_file_has(d->length[v->file[i]]))
+            return cm_file_count(d->length[v->file[i]]);
+    return 0;
+}
+
+/* Whether dimension AT is one of D. */
+static bool has_dim(const cm_join *j, const cm_described *d, uint32_t at)
+{
+    char buf[512];
+    for (unsigned i = 0; i < d->rank; i++)
+        if (cm_join_dim_named(j, cm_join_name(j, d->dim[i], buf, sizeof(buf))) == at)
+            return true;
+    return false;
+}
+
+/* The first description of V with the most dimensions, if its files have different ones. */
+static const cm_described *find_widest(const cm_join *j, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    const cm_described *widest = v->like, *last = v->like;
+    bool differ = false;
+    for (size_t i = 0; i < v->nfiles; i++) {
+        const cm_described *d = cm_join_described(j, at, v->file[i]);
+        if (d == last)
+            continue;
+        last = d;
+        differ |= d->rank != v->like->rank;
+        if (d->rank > widest->rank)
+            widest = d;
+    }
+    return differ ? widest : NULL;
+}
+
+/* Whether all dimensions of D are dimensions of WIDE. */
+static bool lies_in(const cm_join *j, const cm_described *d, const cm_described *wide)
+{
+    char buf[512];
+    for (unsigned i = 0; i < d->rank; i++)
+        if (!has_dim(j, wide, cm_join_dim_named(j, cm_join_name(j, d->dim[i], buf, sizeof(buf)))))
+            return false;
+    return true;
+}
+
+static void widen(cm_join *j, uint32_t at)
+{
+    char buf[512];
+    cm_join_var *v = &j->var[at];
+    const cm_described *wide = find_widest(j, at);
+    if (wide == NULL || wide->rank > CM_MAX_RANK || cm_dtype_is_vlen(&v->like->dtype))
+        return;
+    for (size_t i = 0; i < v->nfiles; i++)
+        if (!lies_in(j, cm_join_described(j, at, v->file[i]), wide))
+            return;
+    v->widest = wide;
+    v->rank = wide->rank;
+    for (unsigned i = 0; i < wide->rank; i++)
+        v->dim[i] = cm_join_dim_named(j, cm_join_name(j, wide->dim[i], buf, sizeof(buf)));
+}
+
+void cm_join_widen(cm_join *j)
+{
+    for (uint32_t i = 0; i < j->nvars; i++)
+        if (j->var[i].wanted)
+            widen(j, i);
+}
+
+typedef struct question {
+    const char *name;
+    bool matches;
+} question;
+
+static int match(void *context, char *pattern, cm_error *err)
+{
+    question *q = context;
+    (void)err;
+    q->matches |= cm_name_matches(pattern, q->name);
+    return CM_OK;
+}
+
+static bool is_promoted(const cm_join *j, const cm_join_var *v)
+{
+    question q = {.name = v->name};
+    for (size_t i = 0; i < j->options->promote.n; i++)
+        (void)cm_split(j->options->promote.text[i], ',', match, &q, NULL);
+    return q.matches;
+}
+
+bool cm_join_is_merged(const cm_join *j, const cm_join_dim *d)
+{
+    const cm_texts *texts = &j->options->merge_along;
+    const size_t n = strlen(d->name);
+    for (size_t i = 0; i < texts->n; i++)
+        if (strncmp(texts->text[i], d->name, n) == 0 && texts->text[i][n] == '=')
+            return true;
+    return false;
+}
+
+/* A dimension of V that D lacks; a joined one, where there is one. */
+static const cm_join_dim *lacking(const cm_join *j, const cm_join_var *v, const cm_described *d)
+{
+    const cm_join_dim *found = NULL;
+    for (unsigned i = v->nlacking; i < v->rank; i++)
+        if (!has_dim(j, d, v->dim[i]) && (found == NULL || j->dim[v->dim[i]].joined >= 0))
+            found = &j->dim[v->dim[i]];
+    return found;
+}
+
+static int tell(cm_join *j, const cm_join_var *v, const cm_join_dim *d, uint32_t file,
+                cm_error *err)
+{
+    bool merged = d->joined < 0 && cm_join_is_merged(j, d);
+    bool decided = merged || (d->joined < 0 && is_promoted(j, v));
+    uint32_t with = v->first;
+    for (size_t i = 0; i < v->nfiles; i++)
+        if (cm_file_has(d->length[v->file[i]])) {
+            with = v->file[i];
+            break;
+        }
+    cm_finding *f =
+        cm_join_find(j, CM_FINDING_DIMENSIONS, CM_WEIGHT_DECISION, decided, v->name, file, err,
+                     "it has no dimension %s here, and one in %s%s", d->name, j->file[with]->path,
+                     merged    ? "; its values stand for all along it"
+                     : decided ? "; its values are repeated along it"
+                               : "");
+    if (f == NULL)
+        return CM_ENOMEM;
+    if (d->joined < 0) {
+        f->by = CM_DECIDER_PROMOTE;
+        if ((f->value = cm_strdup(v->name, err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+static int find_lacking(cm_join *j, uint32_t at, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    const cm_described *last = NULL;
+    const cm_join_dim *lacks = NULL;
+    size_t number = 0;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
+        const cm_described *d = cm_join_described(j, at, v->file[i]);
+        if (d != last)
+            lacks = lacking(j, v, d);
+        last = d;
+        if (lacks == NULL)
+            continue;
+        if (number > 0) {
+            rc = cm_join_found_in(j, &j->report->finding[number - 1], v->file[i], err);
+            continue;
+        }
+        rc = tell(j, v, lacks, v->file[i], err);
+        number = j->report->nfindings;
+    }
+    return rc;
+}
+
+int cm_join_lacking(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    for (uint32_t i = 0; rc == CM_OK && i < j->nvars; i++)
+        if (j->var[i].wanted && j->var[i].widest != NULL)
+            rc = find_lacking(j, i, err);
+    return rc;
+}
+
+bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file)
+{
+    for (unsigned i = 0; i < v->rank; i++)
+        if (!cm_file_has(j->dim[v->dim[i]].length[file]))
+            return false;
+    return true;
+}

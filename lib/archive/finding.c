@@ -1,0 +1,149 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/axes/coverage.h"
+#include "archive/join.h"
+#include "base/sentences.h"
+
+const char *cm_finding_name(cm_finding_kind kind)
+{
+    static const char *const NAME[CM_FINDING_KINDS] = {
+        [CM_FINDING_UNREADABLE] = "unreadable",
+        [CM_FINDING_OFFLINE] = "offline",
+        [CM_FINDING_UNITS] = "units",
+        [CM_FINDING_TIME_UNITS] = "time-units",
+        [CM_FINDING_CALENDAR] = "calendar",
+        [CM_FINDING_PACKING] = "packing",
+        [CM_FINDING_TYPE] = "type",
+        [CM_FINDING_FILL] = "fill-value",
+        [CM_FINDING_MISSING] = "missing",
+        [CM_FINDING_STATIC] = "static",
+        [CM_FINDING_COORDINATE] = "coordinate",
+        [CM_FINDING_OVERLAP] = "overlap",
+        [CM_FINDING_GAP] = "gap",
+        [CM_FINDING_INTERLEAVED] = "interleaved",
+        [CM_FINDING_MEANING] = "meaning",
+        [CM_FINDING_MISSING_VALUE] = "missing-value",
+        [CM_FINDING_ATTRIBUTE] = "attribute",
+        [CM_FINDING_ORDER] = "dimension-order",
+        [CM_FINDING_DIRECTION] = "direction",
+        [CM_FINDING_NAME] = "name",
+        [CM_FINDING_LAYOUT] = "layout",
+        [CM_FINDING_DIMENSIONS] = "dimensions",
+        [CM_FINDING_LENGTH] = "length",
+        [CM_FINDING_ALONG] = "along",
+        [CM_FINDING_HOLES] = "holes",
+        [CM_FINDING_REPEATED] = "repeated",
+        [CM_FINDING_NEW_DIMENSION] = "new-dimension",
+        [CM_FINDING_NEW_VARIABLE] = "new-variable",
+    };
+    return (unsigned)kind < CM_FINDING_KINDS ? NAME[kind] : "";
+}
+
+static const char *path_of(const cm_join *j, uint32_t file)
+{
+    return file == CM_JOIN_NONE ? NULL : j->file[file]->path;
+}
+
+cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight weight, bool decided,
+                         const char *variable, uint32_t file, cm_error *err, const char *format,
+                         ...)
+{
+    cm_archive_report *r = j->report;
+    cm_finding *more = realloc(r->finding, (r->nfindings + 1) * sizeof(*more));
+    if (more == NULL) {
+        (void)cm_fail(err, CM_ENOMEM, "no memory for the findings of a survey");
+        return NULL;
+    }
+    r->finding = more;
+    cm_finding *f = &more[r->nfindings];
+    *f = (cm_finding){
+        .kind = kind, .weight = weight, .decided = decided, .of_store = j->has_base, .nfiles = 1};
+    if (decided && weight == CM_WEIGHT_DECISION)
+        f->weight = CM_WEIGHT_WARNING;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&f->text, format, args);
+    va_end(args);
+    if (n < 0)
+        f->text = NULL;
+    const char *path = path_of(j, file);
+    if (path == NULL)
+        f->nfiles = 0;
+    bool whole =
+        f->text != NULL && (variable == NULL || (f->variable = cm_strdup(variable, err)) != NULL) &&
+        (path == NULL ||
+         ((f->file = cm_strdup(path, err)) != NULL && (f->last = cm_strdup(path, err)) != NULL));
+    r->nfindings++;
+    if (!whole) {
+        (void)cm_fail(err, CM_ENOMEM, "no memory for the findings of a survey");
+        return NULL;
+    }
+    r->ndecisions += f->weight == CM_WEIGHT_DECISION;
+    return f;
+}
+
+int cm_join_found_in(cm_join *j, cm_finding *f, uint32_t file, cm_error *err)
+{
+    char *last = cm_strdup(path_of(j, file), err);
+    if (last == NULL)
+        return CM_ENOMEM;
+    free(f->last);
+    f->last = last;
+    f->nfiles++;
+    return CM_OK;
+}
+
+int cm_join_irreversible(cm_join *j, cm_error *err, const char *format, ...)
+{
+    va_list args;
+    if (j->irreversible != NULL)
+        return CM_OK;
+    va_start(args, format);
+    int n = vasprintf(&j->irreversible, format, args);
+    va_end(args);
+    if (n >= 0)
+        return CM_OK;
+    j->irreversible = NULL;
+    return cm_fail(err, CM_ENOMEM, "no memory for a sentence");
+}
+
+int cm_join_warn(cm_join *j, cm_error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int rc = cm_sentences_add(&j->warning, &j->nwarnings, err, format, args);
+    va_end(args);
+    return rc;
+}
+
+void cm_report_release(cm_archive_report *r)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        free(r->axis[i].name);
+        free(r->axis[i].first);
+        free(r->axis[i].last);
+        free(r->axis[i].step);
+        cm_coverage_release(&r->axis[i]);
+    }
+    for (size_t i = 0; i < r->nvariables; i++) {
+        for (unsigned k = 0; k < r->variable[i].rank; k++)
+            free(r->variable[i].dim_name[k]);
+        free(r->variable[i].name);
+        free(r->variable[i].type);
+    }
+    for (size_t i = 0; i < r->nfindings; i++) {
+        free(r->finding[i].variable);
+        free(r->finding[i].file);
+        free(r->finding[i].last);
+        free(r->finding[i].text);
+        free(r->finding[i].other);
+        free(r->finding[i].value);
+    }
+    free(r->variable);
+    free(r->finding);
+    free(r->name);
+    free(r->store);
+    free(r->how);
+}

@@ -1,0 +1,3 @@
+#include "archive/planted.h"
+
+unsigned cm_join_planted = 0;

@@ -1,0 +1,330 @@
+#include "archive/stores.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/fields/fields.h"
+#include "archive/tables/described.h"
+#include "model/name_pattern.h"
+
+typedef struct plans {
+    cm_store_plan *item;
+    size_t n, capacity;
+} plans;
+
+static int by_name(const void *a, const void *b)
+{
+    const cm_store_plan *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static cm_store_plan *add_store(plans *p, const char *name, size_t nbytes, cm_error *err)
+{
+    if (p->n == p->capacity) {
+        size_t capacity = p->capacity > 0 ? p->capacity * 2 : 16;
+        cm_store_plan *more = realloc(p->item, capacity * sizeof(*more));
+        if (more == NULL) {
+            (void)cm_fail(err, CM_ENOMEM, "no memory for stores");
+            return NULL;
+        }
+        p->item = more;
+        p->capacity = capacity;
+    }
+    cm_store_plan *s = &p->item[p->n];
+    *s = (cm_store_plan){.name = cm_asprintf(err, "%.*s", (int)nbytes, name)};
+    p->n += s->name != NULL;
+    return s->name != NULL ? s : NULL;
+}
+
+static int add_file(cm_store_plan *s, uint32_t file, cm_error *err)
+{
+    if (s->nfiles == s->capacity) {
+        size_t capacity = s->capacity > 0 ? s->capacity * 2 : 16;
+        uint32_t *more = realloc(s->file, capacity * sizeof(*more));
+        if (more == NULL)
+            return cm_fail(err, CM_ENOMEM, "no memory for stores");
+        s->file = more;
+        s->capacity = capacity;
+    }
+    s->file[s->nfiles++] = file;
+    return CM_OK;
+}
+
+/* The store of file I is called NAME: a path below the output that leads nowhere else. */
+static int put(plans *p, const cm_survey *survey, uint32_t i, const char *name, size_t nbytes,
+               cm_error *err)
+{
+    cm_store_plan *s = NULL;
+    if (nbytes == 0 || name[0] == '.' || memmem(name, nbytes, "/.", 2) != NULL)
+        return cm_fail(err, CM_EINVAL, "%s: '%.*s' cannot be the name of a store",
+                       survey->file[i].path, (int)nbytes, name);
+    /* Files come sorted: mostly it is the store of the file before. */
+    for (size_t k = p->n; s == NULL && k-- > 0;)
+        if (strlen(p->item[k].name) == nbytes && memcmp(p->item[k].name, name, nbytes) == 0)
+            s = &p->item[k];
+    if (s == NULL)
+        s = add_store(p, name, nbytes, err);
+    return s == NULL ? CM_ENOMEM : add_file(s, i, err);
+}
+
+/* ---- one, or by the names of files ---- */
+
+static int plan_one(const cm_survey *survey, plans *p, cm_error *err)
+{
+    cm_store_plan *s = add_store(p, "", 0, err);
+    int rc = s == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < survey->nfiles; i++)
+        rc = add_file(s, (uint32_t)i, err);
+    if (s != NULL) {
+        free(s->name);
+        s->name = NULL;
+    }
+    return rc;
+}
+
+/* How much of the paths all files have in common, up to a '/'. */
+static size_t common_folder(const cm_survey *survey)
+{
+    const char *first = survey->file[0].path;
+    const char *slash = strrchr(first, '/');
+    size_t n = slash == NULL ? 0 : (size_t)(slash - first) + 1;
+    for (size_t i = 1; i < survey->nfiles; i++) {
+        size_t k = 0;
+        while (k < n && survey->file[i].path[k] == first[k])
+            k++;
+        while (k > 0 && first[k - 1] != '/')
+            k--;
+        n = k;
+    }
+    return n;
+}
+
+/* The last part of a path of N bytes that ends with '/'; its length in *NBYTES. */
+static const char *last_folder(const char *path, size_t n, size_t *nbytes)
+{
+    size_t end = n > 0 ? n - 1 : 0, begin = end;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    *nbytes = end - begin;
+    return path + begin;
+}
+
+/* The folder of each file below the one that all have in common; of files in this, its name. */
+static int plan_folders(const cm_survey *survey, plans *p, cm_error *err)
+{
+    const size_t n = common_folder(survey);
+    const char *direct = NULL; /* a file in the common folder itself */
+    size_t nown, nname;
+    const char *own = last_folder(survey->file[0].path, n, &nown);
+    int rc = CM_OK;
+    for (size_t i = 0; i < survey->nfiles && direct == NULL; i++)
+        if (strchr(survey->file[i].path + n, '/') == NULL)
+            direct = survey->file[i].path;
+    for (size_t i = 0; rc == CM_OK && i < survey->nfiles; i++) {
+        const char *path = survey->file[i].path, *name = path + n, *slash = strrchr(name, '/');
+        nname = slash == NULL ? nown : (size_t)(slash - name);
+        if (slash == NULL)
+            name = own;
+        else if (direct != NULL && nname == nown && memcmp(name, own, nown) == 0)
+            return cm_fail(err, CM_EINVAL, "%s and %s: their folders have one name", direct, path);
+        rc = put(p, survey, (uint32_t)i, name, nname, err);
+    }
+    return rc;
+}
+
+static int plan_names(const cm_archive_options *options, const cm_survey *survey, plans *p,
+                      cm_error *err)
+{
+    cm_name_pattern pattern;
+    char *option = cm_asprintf(err, "store=%s", options->store_per);
+    int rc = option == NULL ? CM_ENOMEM : cm_name_pattern_parse(option, &pattern, err);
+    free(option);
+    if (rc != CM_ENOMEM && (rc != CM_OK || pattern.kind != CM_PATTERN_TEXT))
+        rc = cm_fail(err, CM_EINVAL,
+                     "`store_per` %s: must be {dir}, {variable}, or a part of the files' names "
+                     "with *",
+                     options->store_per);
+    for (size_t i = 0; rc == CM_OK && i < survey->nfiles; i++) {
+        const char *value, *path = survey->file[i].path;
+        size_t n;
+        rc = cm_name_pattern_value(&pattern, path, &value, &n, err);
+        if (rc == CM_ENOTFOUND)
+            return cm_fail(err, CM_EINVAL, "%s: its name does not match %s", path, pattern.text);
+        if (rc == CM_OK)
+            rc = put(p, survey, (uint32_t)i, value, n, err);
+        else
+            cm_error_prefix(err, "%s", path);
+    }
+    return rc;
+}
+
+/* ---- by variable ---- */
+
+typedef struct by_variable {
+    cm_join *j;
+    const cm_survey *survey;
+    bool *field;   /* of each variable: gets a store */
+    bool *needed;  /* by any field */
+    bool *chosen;  /* for the field at hand */
+    bool *present; /* in the files of the field at hand, of those that are chosen */
+} by_variable;
+
+/* DONE: AT and all that it needs. */
+static void close_over(cm_join *j, uint32_t at, bool *done)
+{
+    for (uint32_t i = 0; i < j->nvars; i++)
+        j->var[i].wanted = i == at;
+    cm_join_want_needed(j);
+    for (uint32_t i = 0; i < j->nvars; i++)
+        done[i] = j->var[i].wanted;
+}
+
+static void find_fields(by_variable *b)
+{
+    cm_join *j = b->j;
+    for (uint32_t i = 0; i < j->nvars; i++) {
+        const cm_join_var *v = &j->var[i];
+        bool coordinate = v->rank == 1 && strcmp(j->dim[v->dim[0]].name, v->name) == 0;
+        b->field[i] = v->wanted && v->rank > 0 && !coordinate && !cm_join_is_auxiliary(j, i);
+    }
+    for (uint32_t i = 0; i < j->nvars; i++) {
+        if (!b->field[i])
+            continue;
+        close_over(j, i, b->chosen);
+        for (uint32_t k = 0; k < j->nvars; k++)
+            b->needed[k] |= b->chosen[k];
+    }
+}
+
+static bool holds(const cm_join *j, uint32_t file, uint32_t var)
+{
+    return j->to_pos[cm_join_skeleton(j, file)->index][var] != CM_JOIN_NONE;
+}
+
+/* Files that have field AT, and those that have what it needs where these lack it. */
+static int add_files(by_variable *b, uint32_t at, cm_store_plan *s, cm_error *err)
+{
+    const cm_join *j = b->j;
+    int rc = CM_OK;
+    for (uint32_t k = 0; k < j->nvars; k++) {
+        b->present[k] = false;
+        for (size_t i = 0; b->chosen[k] && !b->present[k] && i < j->var[at].nfiles; i++)
+            b->present[k] = holds(j, j->var[at].file[i], k);
+    }
+    for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+        bool wanted = holds(j, i, at);
+        for (uint32_t k = 0; !wanted && k < j->nvars; k++)
+            wanted = b->chosen[k] && !b->present[k] && holds(j, i, k);
+        if (wanted)
+            rc = add_file(s, (uint32_t)(j->file[i] - b->survey->file), err);
+    }
+    /* What cannot be read may have had it. */
+    for (size_t i = 0; rc == CM_OK && i < b->survey->nfiles; i++)
+        if (b->survey->file[i].offline || b->survey->file[i].status != CM_OK)
+            rc = add_file(s, (uint32_t)i, err);
+    return rc;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int plan_field(by_variable *b, uint32_t at, plans *p, cm_error *err)
+{
+    const cm_join *j = b->j;
+    const char *name = j->var[at].name;
+    cm_store_plan *s = add_store(p, name, strlen(name), err);
+    if (s == NULL)
+        return CM_ENOMEM;
+    const char **text = cm_calloc(j->nvars + 1, sizeof(*text), err);
+    s->only = (cm_texts){text, 0};
+    if (text == NULL)
+        return CM_ENOMEM;
+    close_over(b->j, at, b->chosen);
+    int rc = add_files(b, at, s, err);
+    qsort(s->file, s->nfiles, sizeof(s->file[0]), by_number);
+    /* What no field needs goes with all of them: nothing is left behind. */
+    for (uint32_t k = 0; rc == CM_OK && k < j->nvars; k++) {
+        if (k != at && (b->field[k] || b->needed[k]))
+            continue;
+        if ((text[s->only.n] = cm_strdup(j->var[k].name, err)) == NULL)
+            rc = CM_ENOMEM;
+        else
+            s->only.n++;
+    }
+    return rc;
+}
+
+static int plan_fields(by_variable *b, plans *p, cm_error *err)
+{
+    int rc = CM_OK;
+    find_fields(b);
+    for (uint32_t i = 0; rc == CM_OK && i < b->j->nvars; i++)
+        if (b->field[i])
+            rc = plan_field(b, i, p, err);
+    if (rc == CM_OK && p->n == 0)
+        rc = cm_fail(err, CM_ENOTFOUND, "no file has a variable that could make a store");
+    return rc;
+}
+
+static int plan_variables(const cm_archive_options *options, cm_survey *survey, plans *p,
+                          cm_error *err)
+{
+    cm_archive_report report = {0};
+    by_variable b = {.survey = survey};
+    int rc = cm_join_create_names(options, survey, &report, &b.j, err);
+    size_t n = b.j != NULL ? b.j->nvars + 1 : 1;
+    if (rc == CM_OK) {
+        b.field = cm_calloc(n * 4, sizeof(bool), err);
+        rc = b.field == NULL ? CM_ENOMEM : CM_OK;
+    }
+    if (rc == CM_OK && b.j->nfiles == 0) {
+        rc = plan_one(survey, p, err); /* of which no file can be read: that is told */
+    } else if (rc == CM_OK) {
+        b.needed = b.field + n;
+        b.chosen = b.needed + n;
+        b.present = b.chosen + n;
+        rc = plan_fields(&b, p, err);
+    }
+    free(b.field);
+    cm_join_free(b.j);
+    cm_report_release(&report);
+    return rc;
+}
+
+/* ---- all ---- */
+
+int cm_stores_plan(const cm_archive_options *options, cm_survey *survey, cm_store_plan **out,
+                   size_t *n, cm_error *err)
+{
+    plans p = {0};
+    const char *per = options->store_per;
+    int rc;
+    if (per == NULL || survey->nfiles == 0)
+        rc = plan_one(survey, &p, err);
+    else if (strcmp(per, "{dir}") == 0)
+        rc = plan_folders(survey, &p, err);
+    else if (strcmp(per, "{variable}") == 0)
+        rc = plan_variables(options, survey, &p, err);
+    else
+        rc = plan_names(options, survey, &p, err);
+    if (p.n > 1)
+        qsort(p.item, p.n, sizeof(p.item[0]), by_name);
+    *out = p.item;
+    *n = p.n;
+    return rc;
+}
+
+void cm_stores_free(cm_store_plan *plan, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < plan[i].only.n; k++)
+            free((char *)(uintptr_t)plan[i].only.text[k]);
+        free((void *)(uintptr_t)plan[i].only.text);
+        free(plan[i].name);
+        free(plan[i].file);
+    }
+    free(plan);
+}

@@ -1,0 +1,562 @@
+/* How files describe the same variable: against the first that has it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/join.h"
+#include "archive/tables/described.h"
+#include "model/convert.h"
+
+#define BIT(kind) (UINT32_C(1) << (kind))
+
+/* ---- attributes ---- */
+
+/* What makes numbers of other numbers, and what numbers mean: not to be left out. */
+static const char *const PACKING[] = {"scale_factor", "add_offset", "_Unsigned", NULL};
+static const char *const MEANING[] = {"standard_name",
+                                      "cell_methods",
+                                      "grid_mapping",
+                                      "flag_values",
+                                      "flag_meanings",
+                                      "flag_masks",
+                                      "positive",
+                                      "axis",
+                                      "formula_terms",
+                                      "bounds",
+                                      "climatology",
+                                      "coordinates",
+                                      "valid_min",
+                                      "valid_max",
+                                      "valid_range",
+                                      "month_lengths",
+                                      "leap_year",
+                                      "_Encoding",
+                                      NULL};
+/* Of these what writers of stores say in their own way. */
+static const char *const OF_WRITERS[] = {"bounds",    "climatology", "coordinates", "valid_min",
+                                         "valid_max", "valid_range", NULL};
+/* Of these what is said in packed numbers, and goes when they are unpacked. */
+static const char *const OF_PACKED[] = {"valid_min", "valid_max", "valid_range", NULL};
+static const char *const NONE[] = {NULL};
+/* Members of time that the table has rows of their own for. */
+static const char *const TIME[] = {"units", "calendar", NULL};
+
+static bool is_one_of(const char *const *list, const char *name)
+{
+    for (size_t i = 0; list[i] != NULL; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool same_member(const cm_json *a, const cm_json *b, const char *name)
+{
+    return cm_json_has(a, name) == cm_json_has(b, name) &&
+           cm_json_equal(cm_json_member(a, name), cm_json_member(b, name));
+}
+
+/* The first of LIST, but for those of EXCEPT, in which A and B differ; NULL: none. */
+static const char *differing(const char *const *list, const char *const *except,
+                             const cm_described *a, const cm_described *b)
+{
+    const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
+    for (size_t i = 0; list[i] != NULL; i++)
+        if (!is_one_of(except, list[i]) && !same_member(x, y, list[i]))
+            return list[i];
+    return NULL;
+}
+
+bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b)
+{
+    return differing(PACKING, NONE, a, b) != NULL;
+}
+
+static bool is_ordinary(const char *name)
+{
+    return !is_one_of(PACKING, name) && !is_one_of(MEANING, name) && !is_one_of(TIME, name) &&
+           strcmp(name, "missing_value") != 0;
+}
+
+/* Takes out of FROM what B does not say alike. */
+static int keep_common(cm_json *from, const cm_json *b, cm_error *err)
+{
+    const char **gone = cm_calloc(cm_json_length(from) + 1, sizeof(*gone), err);
+    size_t n = 0;
+    if (gone == NULL)
+        return CM_ENOMEM;
+    for (cm_json_iter it = cm_json_begin(from); cm_json_next(&it);)
+        if (is_ordinary(it.name) && !same_member(from, b, it.name))
+            gone[n++] = it.name;
+    for (size_t i = 0; i < n; i++)
+        cm_json_remove(from, gone[i]);
+    free(gone);
+    return CM_OK;
+}
+
+/* ---- a description against the first ---- */
+
+typedef struct comparison {
+    uint32_t kinds;
+    const char *attribute; /* of packing or meaning */
+    const char *left_out;  /* another attribute that differs */
+} comparison;
+
+static uint32_t meant(const cm_join *j, uint32_t dim)
+{
+    return j->dim[dim].same_as != CM_JOIN_NONE ? j->dim[dim].same_as : dim;
+}
+
+/* The dimensions of D, by their names here, in the order of V; false: they are others. */
+static bool same_dimensions(const cm_join *j, const cm_join_var *v, const cm_described *d,
+                            bool *in_order)
+{
+    char buf[512];
+    bool used[CM_MAX_RANK] = {false};
+    *in_order = true;
+    if (d->rank != v->rank)
+        return false;
+    for (unsigned i = 0; i < d->rank; i++) {
+        const char *name = cm_join_name(j, d->dim[i], buf, sizeof(buf));
+        uint32_t dim = meant(j, cm_join_dim_named(j, name));
+        unsigned k = 0;
+        while (k < v->rank && (used[k] || meant(j, v->dim[k]) != dim))
+            k++;
+        /* The length of texts may have another name. */
+        if (k == v->rank && v->is_text && i + 1 == d->rank && !used[i])
+            k = i;
+        if (k == v->rank)
+            return false;
+        used[k] = true;
+        *in_order &= k == i;
+    }
+    return true;
+}
+
+static uint32_t compare_time(const cm_described *a, const cm_described *b)
+{
+    cm_calendar x, y;
+    const char *ca = cm_join_text(a, "calendar"), *cb = cm_join_text(b, "calendar");
+    bool same_text = strcmp(ca == NULL ? "" : ca, cb == NULL ? "" : cb) == 0;
+    if (!same_text && (cm_calendar_parse(ca, &x, NULL) != CM_OK ||
+                       cm_calendar_parse(cb, &y, NULL) != CM_OK || !cm_calendars_join(x, y)))
+        return BIT(CM_FINDING_CALENDAR);
+    const char *ua = cm_join_text(a, "units"), *ub = cm_join_text(b, "units");
+    bool rebased = ua == NULL || ub == NULL || strcmp(ua, ub) != 0 || (!same_text && x != y);
+    return rebased ? BIT(CM_FINDING_TIME_UNITS) : 0;
+}
+
+static uint32_t compare_units(const cm_described *a, const cm_described *b)
+{
+    if (cm_join_counts_time(a) && cm_join_counts_time(b))
+        return compare_time(a, b);
+    const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
+    uint32_t kinds = same_member(x, y, "units") ? 0 : BIT(CM_FINDING_UNITS);
+    if (!same_member(x, y, "calendar"))
+        kinds |= BIT(CM_FINDING_CALENDAR);
+    return kinds;
+}
+
+/* Bounds have none themselves, so that none go round. */
+static bool has_bounds(const cm_described *d)
+{
+    return cm_join_text(d, "bounds") != NULL || cm_join_text(d, "climatology") != NULL;
+}
+
+void cm_join_find_bounds(cm_join *j)
+{
+    static const char *const REFERRING[] = {"climatology", "bounds"};
+    for (size_t i = 0; i < j->nvars; i++)
+        for (size_t k = 0; k < 2; k++) {
+            const char *name = cm_join_text(j->var[i].like, REFERRING[k]);
+            const uint32_t at = name == NULL ? CM_JOIN_NONE : cm_join_var_named(j, name);
+            if (at != CM_JOIN_NONE && !has_bounds(j->var[at].like) &&
+                j->var[at].bounds_of == CM_JOIN_NONE)
+                j->var[at].bounds_of = (uint32_t)i;
+        }
+}
+
+cm_join_var *cm_join_bounded_by(const cm_join *j, const cm_join_var *v)
+{
+    cm_join_var *of = v->bounds_of == CM_JOIN_NONE ? NULL : &j->var[v->bounds_of];
+    return of != NULL && cm_join_counts_time(of->like) ? of : NULL;
+}
+
+/*
+ * Bounds may repeat the units of their variable or leave them out: some writers do, others do
+ * not.  Where it is not plain that they are the same, all of the family is counted anew.
+ */
+static uint32_t compare_bounds(cm_join_var *parent, const cm_described *a, const cm_described *b)
+{
+    const char *of = cm_join_text(parent->like, "units");
+    const char *x = cm_join_text(a, "units"), *y = cm_join_text(b, "units");
+    if (strcmp(x == NULL ? of : x, y == NULL ? of : y) != 0)
+        parent->kinds |= BIT(CM_FINDING_TIME_UNITS);
+    return 0;
+}
+
+static bool same_fill(const cm_described *a, const cm_described *b)
+{
+    if (a->has_fill_value != b->has_fill_value)
+        return false;
+    return !a->has_fill_value || !cm_dtype_equal(&a->dtype, &b->dtype) ||
+           memcmp(a->fill_value, b->fill_value, a->dtype.nbytes) == 0;
+}
+
+static bool says(const cm_json *values, double x)
+{
+    double y;
+    bool found = cm_json_get_double(values, &y) && x == y;
+    for (size_t i = 0; i < cm_json_length(values) && !found; i++)
+        found = cm_json_get_double(cm_json_at(values, i), &y) && x == y;
+    return found;
+}
+
+/* Whether all that missing_value calls missing in A, but for its fill value, is missing in B. */
+static bool misses_all(const cm_described *a, const cm_described *b)
+{
+    const cm_json *value = cm_json_member(cm_described_attrs(a), "missing_value");
+    const cm_json *other = cm_json_member(cm_described_attrs(b), "missing_value");
+    const size_t n = cm_json_length(value);
+    bool all = true;
+    for (size_t i = 0; i < (n > 0 ? n : 1) && all; i++) {
+        double x;
+        const bool number = cm_json_get_double(n > 0 ? cm_json_at(value, i) : value, &x);
+        all = !number || isnan(x) || says(other, x) ||
+              (a->has_fill_value && cm_element_to_double(&a->dtype, a->fill_value) == x);
+    }
+    return all;
+}
+
+/* Times are counted anew, each with what is missing in its own file. */
+static bool same_missing(const cm_described *a, const cm_described *b)
+{
+    return !cm_dtype_is_number(&a->dtype) || !cm_dtype_is_number(&b->dtype) ||
+           same_member(cm_described_attrs(a), cm_described_attrs(b), "missing_value") ||
+           (misses_all(a, b) && misses_all(b, a));
+}
+
+/* The same variables, under the names that they get. */
+static bool same_reworded(const cm_join *j, const cm_described *a, const cm_described *b,
+                          const char *name)
+{
+    const char *x = cm_join_text(a, name), *y = cm_join_text(b, name);
+    if (x == NULL || y == NULL)
+        return false;
+    char *p = cm_join_reword(j, x, NULL), *q = cm_join_reword(j, y, NULL);
+    bool same = p != NULL && q != NULL && strcmp(p, q) == 0;
+    free(p);
+    free(q);
+    return same;
+}
+
+/* All that a grid mapping has to say lies in its attributes. */
+static const char *mapping_attribute(const cm_described *a, const cm_described *b)
+{
+    const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
+    if (!cm_json_has(x, "grid_mapping_name") && !cm_json_has(y, "grid_mapping_name"))
+        return NULL;
+    for (cm_json_iter it = cm_json_begin(x); cm_json_next(&it);)
+        if (!same_member(x, y, it.name))
+            return it.name;
+    for (cm_json_iter it = cm_json_begin(y); cm_json_next(&it);)
+        if (!same_member(x, y, it.name))
+            return it.name;
+    return NULL;
+}
+
+static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *d)
+{
+    const cm_described *first = v->like;
+    bool in_order;
+    comparison c = {.kinds = j->has_base && cm_join_bounded_by(j, v) != NULL
+                                 ? compare_bounds(cm_join_bounded_by(j, v), first, d)
+                                 : compare_units(first, d)};
+    if (v->widest != NULL)
+        in_order = true; /* what files lack is told when it is known what is joined */
+    else if (!same_dimensions(j, v, d, &in_order))
+        c.kinds |= BIT(CM_FINDING_DIMENSIONS);
+    if (!in_order && (c.kinds & BIT(CM_FINDING_DIMENSIONS)) == 0)
+        c.kinds |= BIT(CM_FINDING_ORDER);
+    if (!cm_dtype_equal(&first->dtype, &d->dtype) || first->is_char != d->is_char)
+        c.kinds |= BIT(CM_FINDING_TYPE);
+    const bool missing = same_missing(first, d);
+    const bool times = cm_join_counts_time(first) && cm_join_counts_time(d);
+    if (!same_fill(first, d) || (!missing && times))
+        c.kinds |= BIT(CM_FINDING_FILL);
+    if (!missing && !times)
+        c.kinds |= BIT(CM_FINDING_MISSING_VALUE);
+    if ((c.attribute = differing(PACKING, NONE, first, d)) != NULL)
+        c.kinds |= BIT(CM_FINDING_PACKING);
+    /* In a store "coordinates" says what a writer took for some, and nothing of the numbers. */
+    const char *const *except = j->has_base                                 ? OF_WRITERS
+                                : c.attribute != NULL && j->options->unpack ? OF_PACKED
+                                                                            : NONE;
+    const char *meaning = differing(MEANING, except, first, d);
+    if (meaning != NULL && j->options->rename.n > 0 && same_reworded(j, first, d, meaning))
+        meaning = NULL;
+    if (meaning == NULL)
+        meaning = mapping_attribute(first, d);
+    const cm_json *x = cm_described_attrs(first), *y = cm_described_attrs(d);
+    for (cm_json_iter it = cm_json_begin(x); cm_json_next(&it);)
+        if (is_ordinary(it.name) && !same_member(x, y, it.name))
+            c.left_out = it.name;
+    for (cm_json_iter it = cm_json_begin(y); c.left_out == NULL && cm_json_next(&it);)
+        if (is_ordinary(it.name) && !cm_json_has(x, it.name))
+            c.left_out = it.name;
+    if (c.left_out != NULL && !j->options->first_attrs && !j->has_base && meaning == NULL)
+        c.kinds |= BIT(CM_FINDING_ATTRIBUTE);
+    if (meaning != NULL) {
+        c.kinds |= BIT(CM_FINDING_MEANING);
+        c.attribute = meaning;
+    }
+    if (j->has_base)
+        return c;
+    if (first->has_chunk != d->has_chunk ||
+        (d->has_chunk && first->rank == d->rank &&
+         memcmp(first->chunk, d->chunk, d->rank * sizeof(d->chunk[0])) != 0))
+        c.kinds |= BIT(CM_FINDING_LAYOUT);
+    return c;
+}
+
+/* ---- findings ---- */
+
+static void describe_json(const cm_json *value, bool there, char *buf, size_t size)
+{
+    cm_buf text = {0};
+    if (!there)
+        snprintf(buf, size, "absent");
+    else if (cm_json_write(value, false, &text, NULL) == CM_OK)
+        snprintf(buf, size, "%.*s", (int)(text.nbytes < 80 ? text.nbytes : 80),
+                 (const char *)text.data);
+    else
+        snprintf(buf, size, "?");
+    cm_buf_release(&text);
+}
+
+static cm_finding *differs(cm_join *j, cm_finding_kind kind, cm_finding_weight weight, bool decided,
+                           const cm_join_var *v, const cm_described *d, uint32_t file,
+                           const char *attribute, cm_error *err)
+{
+    char here[96], there[96];
+    const cm_json *x = cm_described_attrs(d), *y = cm_described_attrs(v->like);
+    describe_json(cm_json_member(x, attribute), cm_json_has(x, attribute), here, sizeof(here));
+    describe_json(cm_json_member(y, attribute), cm_json_has(y, attribute), there, sizeof(there));
+    return cm_join_find(j, kind, weight, decided, v->name, file, err, "%s is %s, and %s in %s",
+                        attribute, here, there, j->file[v->first]->path);
+}
+
+static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
+                             cm_error *err)
+{
+    if (j->has_base && !v->like->has_fill_value)
+        return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "it has a fill value, and the store has none; an element that is "
+                            "missing stops the run");
+    if (d->has_fill_value && !v->like->has_fill_value)
+        return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "it has a fill value, and none in %s; the store has one, and a value "
+                            "of the data that equals it stops the run",
+                            j->file[v->first]->path);
+    return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
+                        "its fill value is not that of %s, which the store has; a value of the "
+                        "data that equals it stops the run",
+                        j->file[v->first]->path);
+}
+
+/*
+ * A store keeps its type, attributes and fill value: one that takes numbers unpacked has them as
+ * unpacking makes them.
+ */
+static bool may_unpack(const cm_join *j, const cm_join_var *v, const cm_described *packed)
+{
+    const cm_described *d = v->like;
+    if (!j->has_base)
+        return true;
+    for (size_t i = 0; PACKING[i] != NULL; i++)
+        if (cm_json_has(cm_described_attrs(d), PACKING[i]))
+            return false;
+    return d->dtype.kind == CM_KIND_FLOAT && d->dtype.nbytes <= 8 &&
+           d->dtype.nbytes >= cm_join_unpacked(packed).nbytes && d->has_fill_value &&
+           isnan(cm_element_to_double(&d->dtype, d->fill_value));
+}
+
+static cm_finding *find_packing(cm_join *j, const cm_join_var *v, const cm_described *d,
+                                uint32_t file, const char *attribute, cm_error *err)
+{
+    bool may = may_unpack(j, v, d);
+    cm_finding *f = differs(j, CM_FINDING_PACKING, CM_WEIGHT_DECISION, may && j->options->unpack, v,
+                            d, file, attribute, err);
+    if (f != NULL && may)
+        f->of_store = false;
+    return f;
+}
+
+static cm_finding *find_one(cm_join *j, cm_finding_kind kind, cm_join_var *v, const cm_described *d,
+                            uint32_t file, const char *attribute, const char *left_out,
+                            cm_error *err)
+{
+    const cm_archive_options *o = j->options;
+    const char *first = j->file[v->first]->path;
+    switch (kind) {
+    case CM_FINDING_UNITS:
+        return differs(j, kind, CM_WEIGHT_DECISION, false, v, d, file, "units", err);
+    case CM_FINDING_CALENDAR:
+        return differs(j, kind, CM_WEIGHT_DECISION, false, v, d, file, "calendar", err);
+    case CM_FINDING_TIME_UNITS:
+        return differs(j, kind, CM_WEIGHT_NOTE, false, v, d, file, "units", err);
+    case CM_FINDING_PACKING:
+        return find_packing(j, v, d, file, attribute, err);
+    case CM_FINDING_MEANING:
+        return differs(j, kind, CM_WEIGHT_DECISION, o->first_attrs, v, d, file, attribute, err);
+    case CM_FINDING_MISSING_VALUE:
+        return differs(j, kind, CM_WEIGHT_DECISION, false, v, d, file, "missing_value", err);
+    case CM_FINDING_ATTRIBUTE:
+        return cm_join_find(j, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "the attribute %s is not that of %s, and left out", left_out, first);
+    case CM_FINDING_TYPE:
+        return cm_join_find_type(j, v, d, file, err);
+    case CM_FINDING_FILL:
+        return find_fill(j, v, d, file, err);
+    case CM_FINDING_ORDER:
+        return cm_join_find(j, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "its dimensions are in another order than in %s; they are transposed",
+                            first);
+    case CM_FINDING_LAYOUT:
+        return cm_join_find(j, kind, o->strict ? CM_WEIGHT_DECISION : CM_WEIGHT_NOTE, false,
+                            v->name, file, err, "its chunks are not those of %s", first);
+    default:
+        return cm_join_find(j, CM_FINDING_DIMENSIONS, CM_WEIGHT_DECISION, false, v->name, file, err,
+                            "its dimensions are not those of %s", first);
+    }
+}
+
+/* Descriptions that one variable was compared with, and the findings of it. */
+typedef struct memory {
+    const cm_described *last; /* like files stand in a row */
+    comparison result;        /* of LAST; its names are there when it was just made */
+    size_t finding[CM_FINDING_KINDS]
+                  [2];         /* its number, + 1; of what is settled, and of what is not */
+    const cm_described **seen; /* distinct ones, in a table by address */
+    uint32_t *seen_kinds;      /* in which they differ */
+    size_t nseen, capacity;
+} memory;
+
+static size_t place_of(const memory *m, const cm_described *d)
+{
+    size_t i = ((uintptr_t)d >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (m->capacity - 1);
+    while (m->seen[i] != NULL && m->seen[i] != d)
+        i = (i + 1) & (m->capacity - 1);
+    return i;
+}
+
+static int grow(memory *m, cm_error *err)
+{
+    if ((m->nseen + 1) * 2 <= m->capacity)
+        return CM_OK;
+    memory more = {.capacity = m->capacity > 0 ? m->capacity * 2 : 16};
+    more.seen = cm_calloc(more.capacity, sizeof(more.seen[0]), err);
+    more.seen_kinds = cm_calloc(more.capacity, sizeof(more.seen_kinds[0]), err);
+    if (more.seen == NULL || more.seen_kinds == NULL) {
+        free(more.seen);
+        free(more.seen_kinds);
+        return CM_ENOMEM;
+    }
+    for (size_t i = 0; i < m->capacity; i++) {
+        if (m->seen[i] == NULL)
+            continue;
+        size_t at = place_of(&more, m->seen[i]);
+        more.seen[at] = m->seen[i];
+        more.seen_kinds[at] = m->seen_kinds[i];
+    }
+    free(m->seen);
+    free(m->seen_kinds);
+    m->seen = more.seen;
+    m->seen_kinds = more.seen_kinds;
+    m->capacity = more.capacity;
+    return CM_OK;
+}
+
+/* D, which was not compared before. */
+static int see(cm_join *j, cm_join_var *v, memory *m, const cm_described *d, comparison *out,
+               cm_error *err)
+{
+    int rc = grow(m, err);
+    if (rc != CM_OK)
+        return rc;
+    *out = compare(j, v, d);
+    if (!j->options->first_attrs && !j->has_base)
+        rc = keep_common(v->attrs, cm_described_attrs(d), err);
+    size_t at = place_of(m, d);
+    m->seen[at] = d;
+    m->seen_kinds[at] = out->kinds;
+    m->nseen++;
+    return rc;
+}
+
+/* A file that needs no decision must not hide one that does: they are found apart. */
+static bool is_settled(cm_join *j, cm_finding_kind kind, cm_join_var *v, const cm_described *d)
+{
+    if (kind == CM_FINDING_TYPE)
+        return cm_join_type_is_settled(j, v, d);
+    return kind == CM_FINDING_PACKING && j->options->unpack && may_unpack(j, v, d);
+}
+
+static int note_kinds(cm_join *j, cm_join_var *v, memory *m, const cm_described *d,
+                      const comparison *c, uint32_t file, cm_error *err)
+{
+    for (unsigned kind = 0; kind < CM_FINDING_KINDS; kind++) {
+        if ((c->kinds & BIT(kind)) == 0)
+            continue;
+        size_t *number = &m->finding[kind][!is_settled(j, (cm_finding_kind)kind, v, d)];
+        if (*number != 0) {
+            cm_finding *f = &j->report->finding[*number - 1];
+            int rc = cm_join_found_in(j, f, file, err);
+            if (rc != CM_OK)
+                return rc;
+            continue;
+        }
+        if (find_one(j, (cm_finding_kind)kind, v, d, file, c->attribute, c->left_out, err) == NULL)
+            return CM_ENOMEM;
+        *number = j->report->nfindings;
+    }
+    return CM_OK;
+}
+
+static int compare_variable(cm_join *j, uint32_t at, cm_error *err)
+{
+    cm_join_var *v = &j->var[at];
+    memory m = {.last = v->like};
+    int rc = CM_OK;
+    cm_join_widen_types(j, at);
+    for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
+        const cm_skeleton *k = cm_join_skeleton(j, v->file[i]);
+        const cm_described *d = k->var[j->to_pos[k->index][at]];
+        if (d == v->like)
+            continue;
+        if (d != m.last) {
+            m.last = d;
+            cm_survey_rest(j->survey);
+            size_t place = m.capacity > 0 ? place_of(&m, d) : 0;
+            if (m.capacity > 0 && m.seen[place] != NULL)
+                m.result = (comparison){.kinds = m.seen_kinds[place]};
+            else
+                rc = see(j, v, &m, d, &m.result, err);
+        }
+        v->kinds |= m.result.kinds;
+        if (rc == CM_OK)
+            rc = note_kinds(j, v, &m, d, &m.result, v->file[i], err);
+    }
+    free(m.seen);
+    free(m.seen_kinds);
+    return rc;
+}
+
+int cm_join_compare(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
+        if (j->var[i].wanted)
+            rc = compare_variable(j, (uint32_t)i, err);
+    return rc;
+}

@@ -1,0 +1,81 @@
+#include "archive/tables/described.h"
+
+#include <string.h>
+
+#include "model/convert.h"
+
+const cm_described *cm_join_described(const cm_join *j, uint32_t at, uint32_t file)
+{
+    const cm_skeleton *k = cm_join_skeleton(j, file);
+    uint32_t pos = j->to_pos[k->index][at];
+    return pos == CM_JOIN_NONE ? NULL : k->var[pos];
+}
+
+bool cm_join_record(const cm_join *j, uint32_t at, uint32_t file, cm_surveyed_var *out)
+{
+    const cm_described *d = cm_join_described(j, at, file);
+    return d != NULL && cm_surveyed_find(j->file[file], d->name, out);
+}
+
+/* ---- what a description means ---- */
+
+const char *cm_join_text(const cm_described *d, const char *attribute)
+{
+    return cm_json_text(cm_json_member(cm_described_attrs(d), attribute), NULL);
+}
+
+bool cm_join_counts_time(const cm_described *d)
+{
+    const char *units = cm_join_text(d, "units");
+    return units != NULL && cm_time_axis_is(units);
+}
+
+bool cm_join_has_other_sign(const cm_described *d)
+{
+    const char *sign = cm_join_text(d, "_Unsigned");
+    return sign != NULL && (d->dtype.kind == CM_KIND_INT || d->dtype.kind == CM_KIND_UINT) &&
+           strcmp(sign, d->dtype.kind == CM_KIND_INT ? "true" : "false") == 0;
+}
+
+cm_dtype cm_join_unpacked(const cm_described *d)
+{
+    const cm_json *attrs = cm_described_attrs(d);
+    const cm_packed_as p = {.dtype = d->dtype,
+                            .has_scale = cm_json_has(attrs, "scale_factor"),
+                            .has_offset = cm_json_has(attrs, "add_offset"),
+                            .scale_nbytes = d->scale_nbytes,
+                            .offset_nbytes = d->offset_nbytes};
+    return cm_unpacked_dtype(&p);
+}
+
+/* ---- what variables say of each other ---- */
+
+static bool names(const char *text, const char *name)
+{
+    while (text != NULL && *text != '\0') {
+        size_t n = strcspn(text, " \t\n,");
+        if (strlen(name) == n && strncmp(name, text, n) == 0)
+            return true;
+        text += n + strspn(text + n, " \t\n,");
+    }
+    return false;
+}
+
+/* Bounds, 2-D coordinates and the like. */
+bool cm_join_is_auxiliary(const cm_join *j, uint32_t at)
+{
+    static const char *const REFERRING[] = {"bounds", "climatology", "coordinates", "grid_mapping"};
+    for (size_t i = 0; i < j->nvars; i++)
+        for (size_t k = 0; k < sizeof(REFERRING) / sizeof(REFERRING[0]); k++)
+            if (names(cm_join_text(j->var[i].like, REFERRING[k]), j->var[at].name))
+                return true;
+    return j->var[at].like->rank == 0;
+}
+
+bool cm_join_is_coordinate(const cm_join *j, uint32_t at)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        if (names(cm_join_text(j->var[i].like, "coordinates"), j->var[at].name))
+            return true;
+    return false;
+}

@@ -1,0 +1,27 @@
+/* What one file says of a variable, and what variables say of each other. */
+#ifndef CM_ARCHIVE_TABLES_DESCRIBED_H
+#define CM_ARCHIVE_TABLES_DESCRIBED_H
+
+#include "archive/join.h"
+
+/* The description of variable AT in FILE; NULL: the file has none. */
+const cm_described *cm_join_described(const cm_join *j, uint32_t at, uint32_t file);
+/* The record of variable AT in FILE; false: the file has none. */
+bool cm_join_record(const cm_join *j, uint32_t at, uint32_t file, cm_surveyed_var *out);
+
+/* The text of ATTRIBUTE; NULL: D has none, or it is no text. */
+const char *cm_join_text(const cm_described *d, const char *attribute);
+/* Whether its units count time from a date. */
+bool cm_join_counts_time(const cm_described *d);
+/* Whether _Unsigned has D's integers read with the other sign. */
+bool cm_join_has_other_sign(const cm_described *d);
+/* The type that the packed numbers of D are decoded to. */
+cm_dtype cm_join_unpacked(const cm_described *d);
+
+/* Whether other variables name AT in their attributes, as bounds or coordinates. */
+bool cm_join_is_auxiliary(const cm_join *j, uint32_t at);
+
+/* Whether other variables name AT as one of their coordinates. */
+bool cm_join_is_coordinate(const cm_join *j, uint32_t at);
+
+#endif

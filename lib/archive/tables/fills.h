@@ -1,0 +1,13 @@
+/* One fill value for a variable whose files have several, or another type than it. */
+#ifndef CM_ARCHIVE_TABLES_FILLS_H
+#define CM_ARCHIVE_TABLES_FILLS_H
+
+#include "archive/join.h"
+
+/* What libnetcdf takes integers for that were never written, and NaN; false: no such number. */
+bool cm_join_default_fill(const cm_dtype *type, uint8_t *out);
+
+/* The fill value of variable AT in its type; PLACED: files without one are beside others. */
+int cm_join_settle_fill(cm_join *j, uint32_t at, bool placed, cm_error *err);
+
+#endif

@@ -1,0 +1,11 @@
+/* What every verb counts besides its buffers. */
+#ifndef CM_BASE_BUDGET_H
+#define CM_BASE_BUDGET_H
+
+enum {
+    /* Thread stacks, small allocations, and what libraries keep between calls. */
+    CM_BUDGET_RESERVE = 10 << 20,
+    CM_BUDGET_PER_THREAD = 1 << 20
+};
+
+#endif

@@ -1,0 +1,105 @@
+#include "bench/cause.h"
+
+#include <string.h>
+
+#include "bench/rules.h"
+
+bool cm_readbench_by_library(const cm_readbench_session *s)
+{
+    return s->engine != NULL && strcmp(s->engine, "netcdf") == 0;
+}
+
+bool cm_readbench_by_user(const cm_readbench_session *s)
+{
+    return s->engine != NULL && strncmp(s->engine, "exec:", 5) == 0;
+}
+
+const char *cm_readbench_cause_name(cm_readbench_cause cause)
+{
+    static const char *const names[] = {
+        [CM_CAUSE_UNKNOWN] = "unknown",
+        [CM_CAUSE_FAILURES] = "failures",
+        [CM_CAUSE_NOTHING] = "nothing-stored",
+        [CM_CAUSE_CONTENTION] = "contention",
+        [CM_CAUSE_STEP] = "step",
+        [CM_CAUSE_DEVICE_DECODE] = "device-decode",
+        [CM_CAUSE_DEVICE_COPY] = "device-copy",
+        [CM_CAUSE_CHUNK_SHAPE] = "chunk-shape",
+        [CM_CAUSE_USER_LOADER] = "user-loader",
+        [CM_CAUSE_LIBRARY] = "library",
+        [CM_CAUSE_STORAGE] = "storage",
+        [CM_CAUSE_FEW_REQUESTS] = "few-requests",
+        [CM_CAUSE_CPUS] = "cpus",
+        [CM_CAUSE_FEW_WORKERS] = "few-workers",
+        [CM_CAUSE_WORK] = "work",
+    };
+    return names[cause];
+}
+
+/* Which share of reading and decoding other chunks would spare: of its time, or else its bytes. */
+static double spared(const cm_readbench_session *s, const cm_readbench_facts *f)
+{
+    if (f->excess > 0 && f->spared >= 0) /* many small chunks take time without decoding more */
+        return f->excess > CM_RULE_EXCESS || f->spared > CM_RULE_SMALL_CHUNKS ? f->spared : 0;
+    if (f->excess > 0)
+        return f->excess > CM_RULE_EXCESS ? 1 - 1 / f->excess : 0;
+    /* What the best would decode is not known: a sample of its own bytes at the least. */
+    return s->amplification[0] > CM_RULE_AMPLIFICATION ? 1 - 1 / s->amplification[0] : 0;
+}
+
+double cm_readbench_shape_saves(const cm_readbench_session *s, const cm_readbench_facts *f)
+{
+    const bool known = f->largest_stage >= 0;
+    return spared(s, f) * (known ? f->stage_share[0] + f->stage_share[1] : 1);
+}
+
+/* Half of what was waited for the device, or more. */
+static bool waits_for_device(const cm_readbench_session *s)
+{
+    return s->device.used && s->device.wait.total > s->wait.total / 2;
+}
+
+/*
+ * A request's waiting is not over sooner because there are more of them, but more run beside each
+ * other: as long as storage gave more when it was asked for more, few requests are the cause.
+ */
+static cm_readbench_cause storage_cause(const cm_readbench_session *s)
+{
+    if (cm_readbench_by_user(s))
+        return CM_CAUSE_USER_LOADER;
+    if (cm_readbench_by_library(s))
+        return CM_CAUSE_LIBRARY;
+    return s->rates.efficiency < CM_RULE_STORAGE_RATE ? CM_CAUSE_FEW_REQUESTS : CM_CAUSE_STORAGE;
+}
+
+/* Steps waited: for what? */
+static cm_readbench_cause waiting_cause(const cm_readbench_session *s, const cm_readbench_facts *f)
+{
+    if (waits_for_device(s))
+        return s->device.decode.used && s->device.decode.device <= s->device.decode.path
+                   ? CM_CAUSE_DEVICE_DECODE
+                   : CM_CAUSE_DEVICE_COPY;
+    if (cm_readbench_shape_saves(s, f) > CM_RULE_SHAPE_SAVES)
+        return CM_CAUSE_CHUNK_SHAPE;
+    if (f->stage_share[0] > CM_RULE_STORAGE)
+        return storage_cause(s);
+    if (f->all_cores > CM_RULE_LOOKS)
+        return CM_CAUSE_CPUS;
+    if (f->largest_stage < 0 || f->nthreads < s->cpus || f->one_core > CM_RULE_LOOKS)
+        return CM_CAUSE_FEW_WORKERS;
+    return CM_CAUSE_WORK;
+}
+
+cm_readbench_cause cm_readbench_find_cause(const cm_readbench_session *s,
+                                           const cm_readbench_facts *f)
+{
+    if (s->counts.failed_batches > 0)
+        return CM_CAUSE_FAILURES;
+    if (s->counts.chunks > 0 && s->counts.missing_chunks == s->counts.chunks)
+        return CM_CAUSE_NOTHING;
+    if (s->wait.n == 0)
+        return CM_CAUSE_UNKNOWN;
+    if (s->wait_share <= CM_RULE_KEEPS_UP)
+        return CM_CAUSE_STEP;
+    return f->contended ? CM_CAUSE_CONTENTION : waiting_cause(s, f);
+}

@@ -1,0 +1,20 @@
+/* The one cause that explains why steps waited. */
+#ifndef CM_BENCH_CAUSE_H
+#define CM_BENCH_CAUSE_H
+
+#include "bench/facts.h"
+
+/* libnetcdf read: storage and decoding cannot be told apart. */
+bool cm_readbench_by_library(const cm_readbench_session *s);
+bool cm_readbench_by_user(const cm_readbench_session *s); /* a loader of the user's */
+
+/*
+ * Share of the loader's time that other chunks would save: of reading and decoding, what is done
+ * for bytes that the best chunks would not touch.
+ */
+double cm_readbench_shape_saves(const cm_readbench_session *s, const cm_readbench_facts *f);
+
+cm_readbench_cause cm_readbench_find_cause(const cm_readbench_session *s,
+                                           const cm_readbench_facts *f);
+
+#endif

@@ -1,0 +1,117 @@
+/* What the samples will meet: chunkcalc's arithmetic over all offsets, and the very ones drawn. */
+#include <string.h>
+
+#include "bench/readbench.h"
+#include "plan/touch.h"
+
+/* Above this many the exact count of what was drawn would itself take noticeable time. */
+#define COUNTED_SAMPLES UINT64_C(4000000)
+
+/* Offsets are uniform over all that fit, independently in each dimension. */
+static bool is_uniform(const cm_load_space *s)
+{
+    const cm_order o = s->space.order;
+    return s->space.reach == 0 &&
+           (o == CM_ORDER_RANDOM || o == CM_ORDER_MAP || o == CM_ORDER_SERIES);
+}
+
+uint64_t cm_bench_sample_along(const cm_bench *b, const cm_sample_part *p, unsigned d)
+{
+    return p->axis[d] >= 0 ? b->load.shared.space.space.sample[p->axis[d]] : p->shape[d];
+}
+
+/* Adds the means for one read of PART. */
+static int add_means(const cm_bench *b, const cm_sample_part *p, cm_readbench_predicted *out,
+                     cm_error *err)
+{
+    const cm_variable *v = b->load.shared.data.variable[p->array];
+    const cm_array *a = v->array;
+    cm_touch_axis axis[CM_MAX_RANK];
+    cm_touch_stats stats;
+    for (unsigned d = 0; d < p->rank; d++)
+        axis[d] = (cm_touch_axis){.length = p->shape[d],
+                                  .sample = cm_bench_sample_along(b, p, d),
+                                  .step = 1,
+                                  .chunk = a->grid.chunk[d],
+                                  .shard = v->is_sharded ? v->source_shard[d] : 0,
+                                  .align = CM_ALIGN_RANDOM};
+    int rc = cm_touch_read(p->rank, axis, a->dtype.nbytes, &stats, err);
+    if (rc != CM_OK)
+        return rc;
+    out->chunks += stats.chunks.mean;
+    out->decoded_nbytes += stats.bytes.mean;
+    out->requests += stats.requests.mean;
+    return CM_OK;
+}
+
+/* Chunks that the box of PART meets. */
+static uint64_t met(const cm_bench *b, const cm_sample_part *p, const cm_box *sample)
+{
+    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], n = 1;
+    cm_box box;
+    cm_sample_part_box(p, sample, &box);
+    cm_grid_cover(&b->load.shared.data.array[p->array]->grid, &box, first, count);
+    for (unsigned d = 0; d < p->rank; d++)
+        n *= count[d];
+    return n;
+}
+
+/* The fewest chunks that a read of PART could meet: those of a sample that lies well. */
+static uint64_t fewest(const cm_bench *b, const cm_sample_part *p)
+{
+    const cm_grid *grid = &b->load.shared.data.array[p->array]->grid;
+    uint64_t n = 1;
+    for (unsigned d = 0; d < p->rank; d++) {
+        n *= (cm_bench_sample_along(b, p, d) + grid->chunk[d] - 1) / grid->chunk[d];
+    }
+    return n;
+}
+
+static void count_epoch(const cm_bench *b, const cm_bench_rank *rank, uint64_t epoch,
+                        cm_readbench_predicted *out)
+{
+    const cm_load_space *s = &b->load.shared.space;
+    for (uint64_t k = 0; k < rank->load->share.per_rank; k++) {
+        cm_box sample;
+        cm_sample_at(&s->space, epoch, cm_epoch_share_sample(&rank->load->share, k), &sample);
+        for (size_t p = 0; p < s->nparts; p++) {
+            const cm_array *a = b->load.shared.data.array[s->part[p].array];
+            if (!a->chunked)
+                continue;
+            const uint64_t n = met(b, &s->part[p], &sample);
+            out->planned_chunks += n;
+            out->planned_decoded_nbytes += n * a->grid.chunk_nelem * a->dtype.nbytes;
+        }
+    }
+}
+
+int cm_bench_predict(cm_bench *b, cm_error *err)
+{
+    const cm_load_space *s = &b->load.shared.space;
+    cm_readbench_predicted *out = &b->session->predicted;
+    uint64_t total = 0;
+    int rc = CM_OK;
+    memset(out, 0, sizeof *out);
+    out->known = is_uniform(s);
+    for (size_t p = 0; p < s->nparts; p++) {
+        const cm_array *a = b->load.shared.data.array[s->part[p].array];
+        out->known = out->known && a->chunked;
+        if (a->chunked)
+            out->fewest_chunks += (double)fewest(b, &s->part[p]);
+    }
+    for (size_t p = 0; p < s->nparts && rc == CM_OK && out->known; p++)
+        rc = add_means(b, &s->part[p], out, err);
+    if (rc ==
+        CM_EUNSUPPORTED) { /* too many distinct values to count: only what was drawn is known */
+        out->known = false;
+        rc = CM_OK;
+    }
+    for (unsigned r = 0; r < b->load.setting.ranks; r++)
+        total += b->rank[r].load->share.per_rank * b->options->epochs;
+    if (rc != CM_OK || total > COUNTED_SAMPLES)
+        return rc;
+    for (unsigned r = 0; r < b->load.setting.ranks; r++)
+        for (uint64_t e = 0; e < b->options->epochs; e++)
+            count_epoch(b, &b->rank[r], e, out);
+    return CM_OK;
+}

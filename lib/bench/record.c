@@ -1,0 +1,86 @@
+/* Growing lists of what happened, and statistics over them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/readbench.h"
+
+/*
+ * Room for one more of SIZE bytes in LIST of N; capacities are powers of two, so N says when
+ * it is full.
+ */
+static int grow(void **list, size_t n, size_t size, cm_error *err)
+{
+    if (n > 0 && (n & (n - 1)) != 0)
+        return CM_OK;
+    size_t nbytes;
+    if (!cm_mul_size(n > 0 ? 2 * n : 1, size, &nbytes))
+        return cm_fail(err, CM_ENOMEM, "too many records");
+    void *more = realloc(*list, nbytes);
+    if (more == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for %zu records", n + 1);
+    *list = more;
+    return CM_OK;
+}
+
+int cm_bench_event(cm_bench *b, const cm_readbench_event *event, cm_error *err)
+{
+    cm_readbench_session *s = b->session;
+    int rc = grow((void **)&s->event, s->nevents, sizeof *s->event, err);
+    if (rc == CM_OK)
+        s->event[s->nevents++] = *event;
+    return rc;
+}
+
+cm_readbench_batch *cm_bench_record(cm_bench_rank *r, cm_error *err)
+{
+    if (grow((void **)&r->record, r->nrecords, sizeof *r->record, err) != CM_OK)
+        return NULL;
+    cm_readbench_batch *record = &r->record[r->nrecords++];
+    memset(record, 0, sizeof *record);
+    return record;
+}
+
+cm_readbench_sample *cm_bench_log(cm_bench_rank *r, cm_error *err)
+{
+    if (grow((void **)&r->logged, r->nlogged, sizeof *r->logged, err) != CM_OK)
+        return NULL;
+    cm_readbench_sample *sample = &r->logged[r->nlogged++];
+    memset(sample, 0, sizeof *sample);
+    return sample;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/*
+ * The least value that at least SHARE of them do not exceed; NaN where none lies above it: so few
+ * values say nothing of what happens that rarely.
+ */
+static double quantile(const double *sorted, size_t n, double share)
+{
+    const double at = ceil(share * (double)n);
+    if (at >= (double)n && share > 0.5)
+        return NAN;
+    return sorted[at < 1 ? 0 : (size_t)at - 1];
+}
+
+cm_readbench_times cm_bench_times(double *seconds, size_t n)
+{
+    cm_readbench_times t = {.n = n};
+    if (n == 0)
+        return t;
+    qsort(seconds, n, sizeof *seconds, by_value);
+    for (size_t i = 0; i < n; i++)
+        t.total += seconds[i];
+    t.mean = t.total / (double)n;
+    t.p50 = quantile(seconds, n, 0.5);
+    t.p95 = quantile(seconds, n, 0.95);
+    t.p99 = quantile(seconds, n, 0.99);
+    t.p999 = quantile(seconds, n, 0.999);
+    t.max = seconds[n - 1];
+    return t;
+}

@@ -1,0 +1,211 @@
+/* What is measured of the device, and its copies checked. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/readbench.h"
+#include "gpu/cufile.h"
+
+static char *link_text(const cm_device_link *link, cm_error *err)
+{
+    static const char *const speed[] = {"?", "1.0", "2.0", "3.0", "4.0", "5.0", "6.0", "7.0"};
+    const unsigned g = link->generation < sizeof speed / sizeof *speed ? link->generation : 0;
+    return cm_asprintf(err, "PCIe %s x%u", speed[g], link->width);
+}
+
+/* Who decodes, and whether data could have gone there without passing the host. */
+static int describe_decoder(cm_bench *b, const cm_device_hooks *hooks, cm_error *err)
+{
+    cm_readbench_decode *out = &b->session->device.decode;
+    char text[256];
+    cm_cufile_describe(hooks != NULL ? hooks->cufile : NULL, text, sizeof text);
+    out->library = cm_strdup(cm_decoder_library(b->rank[0].load->decoder), err);
+    out->gpudirect = cm_strdup(text, err);
+    return out->library == NULL || out->gpudirect == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_bench_stage_describe(cm_bench *b, cm_error *err)
+{
+    cm_readbench_device *out = &b->session->device;
+    const cm_device_info *info = cm_device_get_info(b->rank[0].load->device);
+    cm_link_rates rates;
+    out->used = true;
+    out->kind = cm_strdup(info->text, err);
+    out->name = cm_strdup(info->name, err);
+    out->driver =
+        cm_asprintf(err, "%s%s%s%s", info->driver, info->driver[0] && info->api[0] ? ", " : "",
+                    info->api[0] ? "CUDA " : "", info->api);
+    if (out->kind == NULL || out->name == NULL || out->driver == NULL)
+        return CM_ENOMEM;
+    for (unsigned i = 0; i < b->load.setting.ranks; i++) {
+        const cm_lock_report *lock = cm_stage_locked(b->rank[i].load->stage);
+        out->lock_seconds += (double)(lock->alloc_ns + lock->touch_ns + lock->lock_ns) / 1e9;
+        out->locked_nbytes += lock->locked ? (double)lock->nbytes : 0;
+        if (i == 0 && b->load.setting.pinned && !lock->locked) {
+            int rc =
+                cm_bench_warn(b, err, "the memory of batches is not page-locked: %s", lock->note);
+            if (rc != CM_OK)
+                return rc;
+        }
+    }
+    const struct cm_readbench_hook *hook = b->options->hook;
+    if (b->rank[0].load->decoder != NULL &&
+        describe_decoder(b, hook != NULL ? hook->device : NULL, err) != CM_OK)
+        return CM_ENOMEM;
+    if (hook != NULL && hook->no_probe)
+        return CM_OK;
+    int rc = cm_probe_link(b->rank[0].load->device, b->session->batch_nbytes, &rates, err);
+    if (rc != CM_OK)
+        return rc;
+    out->link_pinned = rates.pinned;
+    out->link_pageable = rates.pageable;
+    if (rates.link.generation > 0 && (out->link = link_text(&rates.link, err)) == NULL)
+        return CM_ENOMEM;
+    return CM_OK;
+}
+
+/* The report of the timed pass outlives the stage; the validating pass has one of its own. */
+static void keep_timed(cm_bench_rank *r)
+{
+    if (r->has_timed || r->load->stage == NULL)
+        return;
+    r->timed = *cm_stage_get_report(r->load->stage);
+    r->has_timed = true;
+}
+
+void cm_bench_stage_keep(cm_bench *b)
+{
+    for (unsigned i = 0; b->rank != NULL && i < b->load.setting.ranks; i++)
+        keep_timed(&b->rank[i]);
+}
+
+/* ---- one batch ----------------------------------------------------------------------------- */
+
+int cm_bench_stage_wait(cm_bench_rank *r, cm_staged *staged)
+{
+    return cm_stage_wait(r->load->stage, staged, &r->load->err);
+}
+
+int cm_bench_stage_step(cm_bench_rank *r)
+{
+    return cm_stage_step(r->load->stage, &r->load->err);
+}
+
+int cm_bench_stage_stepped(cm_bench_rank *r, cm_stage_step_times *times)
+{
+    return cm_stage_release(r->load->stage, times, &r->load->err);
+}
+
+int cm_bench_stage_carry(cm_bench_rank *r, const cm_load_batch *batch, uint64_t epoch)
+{
+    cm_staged staged;
+    int rc = cm_load_stage_submit(r->load, batch, epoch);
+    if (rc == CM_OK)
+        rc = cm_bench_stage_wait(r, &staged);
+    if (rc == CM_EFORMAT) { /* the batches that need it will say so */
+        cm_load_carry_lose(r->load, batch, &r->load->err);
+        rc = CM_OK;
+    }
+    return rc == CM_OK ? cm_bench_stage_stepped(r, NULL) : rc;
+}
+
+/* ---- validation ---------------------------------------------------------------------------- */
+
+static size_t make_spans(const cm_bench *b, const cm_load_batch *batch, cm_stage_span *span)
+{
+    const cm_load_space *s = &b->load.shared.space;
+    uint64_t at = 0;
+    for (size_t p = 0; p < s->nparts; p++) {
+        span[p] = (cm_stage_span){b->load.shared.data.array[s->part[p].array]->name, at,
+                                  batch->nsamples * s->part_nbytes[p]};
+        at += span[p].nbytes;
+    }
+    return s->nparts;
+}
+
+/* A batch that differs, or was not decoded, is counted; the first one's sentence is kept. */
+static int validate_batch(void *context, const cm_load_batch *batch)
+{
+    cm_bench_direct *d = context;
+    cm_bench_rank *r = d->rank;
+    cm_stage_span span[CM_LOAD_MAX_PARTS];
+    cm_error differs = {0};
+    cm_staged staged;
+    int rc = cm_load_stage_submit(r->load, batch, 0);
+    if (rc == CM_OK && r->load->decoder != NULL)
+        rc = cm_bench_direct_read(d, batch);
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_bench_stage_wait(r, &staged);
+    if (rc == CM_EFORMAT) {
+        differs = r->load->err;
+        cm_load_carry_lose(r->load, batch, &differs);
+        r->nmismatches++;
+        rc = CM_EDIFFER;
+    } else if (rc == CM_OK) {
+        const size_t n = make_spans(r->bench, batch, span);
+        rc = cm_stage_validate(r->load->stage, r->load->decoder != NULL ? d->batch.data : NULL,
+                               span, n, NULL, &differs);
+    } else
+        return rc;
+    if (rc == CM_EDIFFER) {
+        if (r->first_failure == NULL &&
+            (r->first_failure = cm_strdup(differs.text, &r->load->err)) == NULL)
+            return CM_ENOMEM;
+    } else if (rc != CM_OK) {
+        r->load->err = differs;
+        return rc;
+    }
+    return cm_bench_stage_stepped(r, NULL);
+}
+
+int cm_bench_stage_validate(cm_bench_rank *r)
+{
+    const cm_bench *b = r->bench;
+    const cm_validate how = b->load.setting.validate == CM_READBENCH_VALIDATE_FULL
+                                ? CM_VALIDATE_FULL
+                                : CM_VALIDATE_CHECKSUM;
+    keep_timed(r);
+    cm_bench_direct direct;
+    int rc = cm_bench_direct_open(r, &direct);
+    if (rc == CM_OK)
+        rc = cm_stage_begin(r->load->stage, how, &r->load->err);
+    if (rc == CM_OK)
+        rc = cm_bench_rank_again(r, validate_batch, &direct);
+    cm_bench_direct_release(&direct);
+    const cm_stage_report *report = cm_stage_get_report(r->load->stage);
+    r->nvalidated += report->validated_nbytes;
+    r->nmismatches += report->nmismatches;
+    return rc;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+int cm_bench_stage_summarise(cm_bench *b, cm_error *err)
+{
+    cm_readbench_session *s = b->session;
+    cm_readbench_device *out = &s->device;
+    double nbytes = 0, copying = 0, hidden = 0;
+    size_t n = 0;
+    double *wait = cm_calloc(s->nrecords + 1, sizeof *wait, err);
+    if (wait == NULL)
+        return CM_ENOMEM;
+    for (unsigned i = 0; i < b->load.setting.ranks; i++) {
+        const cm_stage_report *t = &b->rank[i].timed;
+        nbytes += (double)t->nbytes;
+        copying += (double)t->copy_ns / 1e9;
+        hidden += (double)t->hidden_ns / 1e9;
+    }
+    for (size_t i = 0; i < s->nrecords; i++) {
+        const cm_readbench_batch *x = &s->record[i];
+        if (x->failed || (x->epoch == 0 && x->number == 0)) /* reported apart */
+            continue;
+        const uint64_t from = x->got_ns > x->want_ns ? x->got_ns : x->want_ns;
+        wait[n++] = x->ready_ns > from ? (double)(x->ready_ns - from) / 1e9 : 0;
+    }
+    out->wait = cm_bench_times(wait, n);
+    free(wait);
+    out->copied = copying > 0 ? nbytes / copying : 0;
+    out->overlap = copying > 0 ? hidden / copying : 0;
+    return CM_OK;
+}

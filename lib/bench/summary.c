@@ -1,0 +1,315 @@
+/* Every number of a session that follows from its records: nothing here looks at a clock. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/readbench.h"
+
+#define NO_STEP 1e-5 /* seconds */
+#define FED     0.9  /* of the time: an accelerator that steps so much counts as fed */
+
+static double seconds(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
+}
+
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : 0;
+}
+
+/* Late from when it was wanted; a batch that was there before costs nothing. */
+static double wait_of(const cm_readbench_batch *r)
+{
+    return seconds(r->want_ns, r->ready_ns);
+}
+
+static double step_of(const cm_readbench_batch *r)
+{
+    return seconds(r->ready_ns > r->want_ns ? r->ready_ns : r->want_ns, r->done_ns);
+}
+
+/* One that counts in the statistics of steps: what failed was not stepped on. */
+static bool is_step(const cm_readbench_batch *r)
+{
+    return !r->first && !r->failed;
+}
+
+/* ---- records of all ranks, one after the other ---------------------------------------------- */
+
+static int collect(cm_bench *b, cm_error *err)
+{
+    cm_readbench_session *s = b->session;
+    size_t n = 0, nlogged = 0;
+    for (unsigned i = 0; i < b->load.setting.ranks; i++) {
+        n += b->rank[i].nrecords;
+        nlogged += b->rank[i].nlogged;
+    }
+    s->record = cm_calloc(n + 1, sizeof *s->record, err);
+    s->logged = cm_calloc(nlogged + 1, sizeof *s->logged, err);
+    if (s->record == NULL || s->logged == NULL)
+        return CM_ENOMEM;
+    for (unsigned i = 0; i < b->load.setting.ranks; i++) {
+        const cm_bench_rank *r = &b->rank[i];
+        if (r->nrecords > 0)
+            memcpy(s->record + s->nrecords, r->record, r->nrecords * sizeof *r->record);
+        if (r->nlogged > 0)
+            memcpy(s->logged + s->nlogged, r->logged, r->nlogged * sizeof *r->logged);
+        s->nrecords += r->nrecords;
+        s->nlogged += r->nlogged;
+    }
+    return CM_OK;
+}
+
+/* What the ranks found besides: plans, differences, the first failure. */
+static int collect_findings(cm_bench *b, cm_error *err)
+{
+    static const char *const orders[] = {[CM_CHUNKS_RANDOM] = "random",
+                                         [CM_CHUNKS_RUNS] = "runs",
+                                         [CM_CHUNKS_SEQUENTIAL] = "sequential"};
+    cm_readbench_session *s = b->session;
+    uint64_t ns = 0;
+    for (unsigned i = 0; i < b->load.setting.ranks; i++) {
+        const cm_bench_rank *r = &b->rank[i];
+        s->counts.distinct_chunks += r->distinct_chunks;
+        s->device.validated_batches += r->nvalidated_batches;
+        s->device.validated_nbytes += r->nvalidated;
+        s->device.mismatches += r->nmismatches;
+        ns = r->validated_ns > ns ? r->validated_ns : ns;
+        if (s->first_failure == NULL && r->first_failure != NULL &&
+            (s->first_failure = cm_strdup(r->first_failure, err)) == NULL)
+            return CM_ENOMEM;
+    }
+    s->device.validated_rate = ratio((double)s->device.validated_nbytes, (double)ns / 1e9);
+    if (!b->load.setting.planned || b->nepochs == 0)
+        return CM_OK;
+    s->displacement = b->rank[0].load->plan.displacement;
+    s->chunk_order = cm_strdup(orders[b->rank[0].load->plan.order], err);
+    return s->chunk_order != NULL ? CM_OK : CM_ENOMEM;
+}
+
+uint64_t cm_bench_read_nbytes(const cm_readbench_counts *c)
+{
+    return c->logical_nbytes > c->missing_nbytes ? c->logical_nbytes - c->missing_nbytes : 0;
+}
+
+static void count(cm_readbench_session *s)
+{
+    cm_readbench_counts *c = &s->counts;
+    for (size_t i = 0; i < s->nrecords; i++) {
+        const cm_readbench_batch *r = &s->record[i];
+        c->batches++;
+        c->failed_batches += r->failed;
+        c->samples += r->failed ? 0 : r->nsamples;
+        c->chunks += r->chunks;
+        c->decoded += r->decoded;
+        c->requests += r->requests;
+        c->stored_nbytes += r->stored_nbytes;
+        c->decoded_nbytes += r->decoded_nbytes;
+        c->logical_nbytes += r->failed ? 0 : r->logical_nbytes;
+        c->cache_hits += r->cache_hits;
+        c->cache_misses += r->cache_misses;
+        c->cache_evictions += r->cache_evictions;
+        c->disk_hits += r->disk_hits;
+        c->disk_misses += r->disk_misses;
+        c->disk_evictions += r->disk_evictions;
+        c->missing_chunks += r->missing_chunks;
+        /* Of the planned loader these are bytes of other batches too. */
+        c->missing_nbytes += r->failed && r->worker >= 0 ? 0 : r->missing_nbytes;
+        c->failed_chunks += r->failed_chunks;
+        c->deaths += r->deaths;
+    }
+}
+
+/* ---- distributions ------------------------------------------------------------------------- */
+
+static double wait_value(const cm_readbench_batch *r, int stage)
+{
+    (void)stage;
+    return wait_of(r);
+}
+static double step_value(const cm_readbench_batch *r, int stage)
+{
+    (void)stage;
+    return step_of(r);
+}
+static double batch_value(const cm_readbench_batch *r, int stage)
+{
+    (void)stage;
+    return seconds(r->want_ns, r->done_ns);
+}
+static double stage_value(const cm_readbench_batch *r, int stage)
+{
+    return (double)r->stage_ns[stage] / 1e9;
+}
+
+static int distributions(cm_readbench_session *s, cm_error *err)
+{
+    double *v = cm_calloc(s->nrecords + 1, sizeof *v, err);
+    if (v == NULL)
+        return CM_ENOMEM;
+    const struct {
+        double (*value)(const cm_readbench_batch *r, int stage);
+        cm_readbench_times *to;
+        int stage;
+    } rows[] = {{wait_value, &s->wait, -1},        {step_value, &s->step, -1},
+                {batch_value, &s->batch_time, -1}, {stage_value, &s->stage[0], 0},
+                {stage_value, &s->stage[1], 1},    {stage_value, &s->stage[2], 2},
+                {stage_value, &s->stage[3], 3}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        size_t n = 0;
+        for (size_t i = 0; i < s->nrecords; i++)
+            if (rows[k].stage >= 0 || is_step(&s->record[i]))
+                v[n++] = rows[k].value(&s->record[i], rows[k].stage);
+        *rows[k].to = cm_bench_times(v, n);
+    }
+    free(v);
+    return CM_OK;
+}
+
+/* ---- times and rates ----------------------------------------------------------------------- */
+
+static void times(const cm_bench *b, cm_readbench_session *s)
+{
+    double later = 0;
+    s->setup_seconds = seconds(b->setup_start_ns, b->setup_end_ns);
+    for (uint64_t e = 0; e < b->nepochs; e++) {
+        const double t = seconds(b->epoch_start_ns[e], b->epoch_end_ns[e]);
+        s->wall_seconds += t;
+        if (e == 0)
+            s->epoch_seconds[0] = t;
+        else
+            later += t;
+    }
+    if (b->nepochs > 1)
+        s->epoch_seconds[1] = later / (double)(b->nepochs - 1);
+    for (size_t i = 0; i < s->nrecords; i++) {
+        const cm_readbench_batch *r = &s->record[i];
+        if (!r->first)
+            continue;
+        /* Of several ranks the slowest: the others wait for it in a training. */
+        const double first = seconds(b->epoch_start_ns[0], r->ready_ns);
+        const double step = seconds(r->want_ns, r->done_ns);
+        s->first_batch_seconds = first > s->first_batch_seconds ? first : s->first_batch_seconds;
+        s->first_step_seconds = step > s->first_step_seconds ? step : s->first_step_seconds;
+    }
+    const double busy = s->wait.total + s->step.total;
+    s->wait_share = ratio(s->wait.total, busy);
+    s->utilisation = busy > 0 ? 1 - s->wait_share : 0;
+}
+
+/*
+ * Over all epochs, first steps among them: the planned loader does much of its
+ * reading before the first batch, and who leaves that out praises it for nothing.
+ */
+static void rates(const cm_bench *b, cm_readbench_session *s)
+{
+    cm_readbench_rates *r = &s->rates;
+    const cm_readbench_counts *c = &s->counts;
+    double at_work = 0, asking = 0;
+    for (size_t i = 0; i < s->nrecords; i++) {
+        const cm_readbench_batch *x = &s->record[i];
+        asking += (double)x->stage_ns[CM_LOAD_STORAGE] / 1e9;
+        for (int k = 0; k < CM_READBENCH_STAGES; k++)
+            at_work += (double)x->stage_ns[k] / 1e9;
+    }
+    const double threads = (double)s->pool_workers * s->worker_threads;
+    const double present = (double)cm_bench_read_nbytes(c);
+    r->samples = ratio((double)c->samples, s->wall_seconds);
+    r->logical = ratio(present, s->wall_seconds);
+    r->decoded = ratio((double)c->decoded_nbytes, s->wall_seconds);
+    r->physical = ratio((double)c->stored_nbytes, s->wall_seconds);
+    r->capacity = ratio(present, at_work) * threads;
+    r->asked = ratio((double)c->stored_nbytes, asking) * threads;
+    r->efficiency = ratio(r->asked, r->storage);
+    s->accelerators.n = s->ranks;
+    s->accelerators.got = r->logical;
+    const double batches = (double)(c->batches - c->failed_batches);
+    const double per_batch = ratio((double)c->samples, batches);
+    const double wanted = b->load.setting.step_ns + b->load.setting.step_per_sample_ns * per_batch;
+    /* A step that takes no time needs more than anything gives: then the question has no answer. */
+    const double each = wanted / 1e9 > NO_STEP ? ratio(ratio(present, batches), wanted / 1e9) : 0;
+    s->accelerators.needed = each * s->ranks;
+    if (each > 0) {
+        const double fed = s->accelerators.got / (FED * each) + 1e-9;
+        s->accelerators.fed = fed >= s->ranks ? s->ranks : (unsigned)fed;
+    }
+}
+
+static void amplification(cm_readbench_session *s)
+{
+    const cm_readbench_counts *c = &s->counts;
+    s->amplification[0] = ratio((double)c->decoded_nbytes, (double)c->logical_nbytes);
+    s->amplification[1] = ratio((double)c->chunks, (double)c->samples * s->predicted.fewest_chunks);
+    s->amplification[2] = ratio((double)c->requests, (double)c->chunks);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static int batch_events(cm_bench *b, const cm_readbench_batch *r, cm_error *err)
+{
+    cm_readbench_event e = {.kind = CM_EVENT_GET_BATCH,
+                            .epoch = r->epoch,
+                            .rank = r->rank,
+                            .batch = r->number,
+                            .worker = -1,
+                            .start_ns = r->want_ns,
+                            .end_ns = r->ready_ns > r->want_ns ? r->ready_ns : r->want_ns};
+    int rc = cm_bench_event(b, &e, err);
+    e.kind = CM_EVENT_TRAINING;
+    e.start_ns = e.end_ns;
+    e.end_ns = r->done_ns;
+    if (rc == CM_OK)
+        rc = cm_bench_event(b, &e, err);
+    e.kind = CM_EVENT_MAKE_BATCH;
+    e.worker = r->worker;
+    e.start_ns = r->begin_ns;
+    e.end_ns = r->end_ns;
+    return rc == CM_OK ? cm_bench_event(b, &e, err) : rc;
+}
+
+static int events(cm_bench *b, cm_error *err)
+{
+    const cm_readbench_session *s = b->session;
+    cm_readbench_event e = {.kind = CM_EVENT_RUN,
+                            .epoch = UINT32_MAX,
+                            .rank = UINT32_MAX,
+                            .batch = UINT32_MAX,
+                            .worker = -1,
+                            .start_ns = b->setup_start_ns,
+                            .end_ns =
+                                b->nepochs > 0 ? b->epoch_end_ns[b->nepochs - 1] : b->setup_end_ns};
+    int rc = cm_bench_event(b, &e, err);
+    e.kind = CM_EVENT_SETUP;
+    e.end_ns = b->setup_end_ns;
+    if (rc == CM_OK)
+        rc = cm_bench_event(b, &e, err);
+    e.kind = CM_EVENT_EPOCH;
+    for (uint64_t i = 0; i < b->nepochs && rc == CM_OK; i++) {
+        e.epoch = (uint32_t)i;
+        e.start_ns = b->epoch_start_ns[i];
+        e.end_ns = b->epoch_end_ns[i];
+        rc = cm_bench_event(b, &e, err);
+    }
+    for (size_t i = 0; i < s->nrecords && rc == CM_OK; i++)
+        rc = batch_events(b, &s->record[i], err);
+    return rc;
+}
+
+int cm_bench_summarise(cm_bench *b, cm_error *err)
+{
+    cm_readbench_session *s = b->session;
+    int rc = collect(b, err);
+    if (rc != CM_OK)
+        return rc;
+    count(s);
+    rc = collect_findings(b, err);
+    if (rc == CM_OK)
+        rc = distributions(s, err);
+    if (rc != CM_OK)
+        return rc;
+    times(b, s);
+    rates(b, s);
+    s->round[s->nrounds++] = s->rates.samples;
+    amplification(s);
+    return events(b, err);
+}

@@ -1,0 +1,82 @@
+/*
+ * The state of one calculation, passed from step to step:
+ *
+ *     open the store -> dimensions -> reads -> layouts -> recommendation -> audit
+ */
+#ifndef CM_CHUNKCALC_CHUNKCALC_H
+#define CM_CHUNKCALC_CHUNKCALC_H
+
+#include <chunkmill/chunkcalc.h>
+
+#include "chunkcalc/suit.h"
+#include "format/array.h"
+#include "plan/optimise.h"
+
+#define CM_CALC_SHARD_TARGET (UINT64_C(256) << 20) /* bytes, as nc2zarr's */
+
+/* A shape as typed, where lengths may have a stride: "time=8:6,lat=full" or "8:6x64". */
+typedef struct cm_calc_shape {
+    char *text;
+    unsigned n;
+    bool by_name;
+    char *name[CM_MAX_RANK];
+    uint64_t length[CM_MAX_RANK]; /* 0: full */
+    uint64_t step[CM_MAX_RANK];
+} cm_calc_shape;
+
+void cm_calc_shape_release(cm_calc_shape *shape);
+
+typedef struct cm_calc {
+    const cm_chunkcalc_options *options;
+    cm_chunkcalc_report *report;
+    cm_calc_shape sample, array, shards;
+    cm_calc_shape *read, *chunks;
+    size_t nread, nchunks; /* parsed so far: those to release */
+    cm_align align;
+    uint64_t every;
+    cm_optimise_spec spec; /* reads, cost and bounds, in the optimiser's terms */
+    cm_read reads[CM_MAX_READS];
+    uint64_t present_chunk[CM_MAX_RANK], present_shard[CM_MAX_RANK];
+    bool has_present, present_sharded;
+    cm_suit_run run;
+    cm_suit_costs costs;
+    const char *storage; /* the preset below the costs */
+    double stored_ratio; /* of the chunks that are there; 0: not known */
+} cm_calc;
+
+/* Sentences for the user; out of memory is an error like any other. */
+int cm_calc_warn(cm_calc *calc, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/*
+ * store.c: opens, describes, and samples chunks: with CHOOSE those of the
+ * variable that reads are meant for, which gives the dimensions; otherwise of all.
+ */
+int cm_calc_open(cm_calc *calc, bool choose, cm_error *err);
+
+/* dims.c: what the texts mean. */
+int cm_calc_parse(cm_calc *calc, cm_error *err);
+/* LENGTH (and STEP, which may be NULL) get one entry for each dimension; 0: not named. */
+int cm_calc_shape_apply(const cm_calc *calc, const char *option, const cm_calc_shape *shape,
+                        uint64_t *length, uint64_t *step, cm_error *err);
+int cm_calc_reads(cm_calc *calc, cm_error *err);
+
+/* layout.c */
+int cm_calc_add_layout(cm_calc *calc, const char *rule, const uint64_t *chunk,
+                       const uint64_t *shard, size_t *index, cm_error *err);
+/*
+ * The shards of CHUNK by --shards; *sharded is false without.  A chunk that was
+ * chosen, not typed, need not divide what was typed: ROUND_UP then.
+ */
+int cm_calc_shards_for(const cm_calc *calc, const uint64_t *chunk, bool round_up, uint64_t *shard,
+                       bool *sharded, cm_error *err);
+int cm_calc_list(cm_calc *calc, cm_error *err);
+int cm_calc_warn_layouts(cm_calc *calc, cm_error *err);
+
+/* advice.c */
+int cm_calc_recommend(cm_calc *calc, cm_error *err);
+
+/* "24x64x64", or by name "time=24,lat=64,lon=64"; NULL: no memory.  free() releases it. */
+char *cm_calc_shape_text(const cm_calc *calc, const uint64_t *shape, cm_error *err);
+
+#endif

@@ -1,0 +1,345 @@
+/* A store or file: what is there, and what its chunks compress to. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "chunkcalc/chunkcalc.h"
+#include "format/dataset.h"
+#include "options/codec_option.h"
+#include "options/store_path.h"
+#include "options/varopt.h"
+#include "store/open.h"
+
+enum {
+    MEASURED_CHUNKS = 24,
+    INDEX_CACHE = 16 << 20
+};
+
+#define MEASURED_NBYTES (UINT64_C(256) << 20) /* decoded, in all */
+#define MEASURED_CHUNK  (UINT64_C(512) << 20) /* a larger chunk is not decoded for this */
+#define MEASURED_NS     UINT64_C(1000000000)
+
+typedef struct input {
+    cm_store_path at;
+    cm_dataset *ds;
+} input;
+
+static void release(input *in)
+{
+    cm_dataset_close(in->ds);
+    cm_store_path_release(&in->at);
+}
+
+/* True for the node that was named and what lies below it. */
+static bool is_meant(const input *in, const char *name)
+{
+    size_t n = strlen(in->at.node);
+
+    return n == 0 || (strncmp(in->at.node, name, n) == 0 && (name[n] == '\0' || name[n] == '/'));
+}
+
+/* ---- describing ---------------------------------------------------------------------------- */
+
+static int describe(cm_calc *c, const cm_variable *v, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    cm_chunkcalc_array *a = &r->array[r->narrays];
+    cm_footprint f;
+    char text[32];
+
+    r->narrays++; /* from here on it is released with the report */
+    a->name = cm_strdup(v->name, err);
+    a->type = cm_strdup(cm_dtype_name(&v->dtype, text, sizeof(text)), err);
+    if (a->name == NULL || a->type == NULL)
+        return CM_ENOMEM;
+    a->rank = v->rank;
+    a->chunked = v->has_source_chunks;
+    a->sharded = v->is_sharded;
+    for (unsigned j = 0; j < v->rank; j++) {
+        const char *dim = v->dim_name[j];
+        a->shape[j] = v->shape[j];
+        a->chunk[j] = a->chunked ? v->source_chunk[j] : v->shape[j] > 0 ? v->shape[j] : 1;
+        a->shard[j] = a->sharded ? v->source_shard[j] : 0;
+        if (dim != NULL && (a->dim_name[j] = cm_strdup(dim, err)) == NULL)
+            return CM_ENOMEM;
+    }
+    int rc = cm_footprint_count(v->rank, v->shape, a->chunk, a->sharded ? a->shard : NULL,
+                                v->dtype.nbytes, 1, &f, err);
+    if (rc != CM_OK) {
+        cm_error_prefix(err, "%s", v->name);
+        return rc;
+    }
+    a->chunk_nbytes = f.chunk_nbytes;
+    a->nchunks = f.nchunks;
+    a->nobjects = f.nobjects;
+    a->decoded_nbytes = f.array_nbytes;
+    a->padding_nbytes = a->chunked ? f.padding_nbytes : 0;
+    return CM_OK;
+}
+
+static int codec_names(const cm_codec_spec *spec, size_t n, char **out, cm_error *err)
+{
+    cm_buf buf;
+    int rc = CM_OK;
+
+    cm_buf_init(&buf, 0);
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        rc = cm_buf_printf(&buf, err, "%s%s", i > 0 ? " " : "", cm_codec_name(spec[i].id));
+    if (rc == CM_OK) {
+        *out = cm_asprintf(err, "%.*s", (int)buf.nbytes, buf.nbytes > 0 ? (char *)buf.data : "");
+        rc = *out != NULL ? CM_OK : CM_ENOMEM;
+    }
+    cm_buf_release(&buf);
+    return rc;
+}
+
+static int describe_all(cm_calc *c, const input *in, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    const bool is_file = in->ds->kind == CM_DATASET_NETCDF;
+    int rc = CM_OK;
+
+    r->array = cm_calloc(in->ds->nvars + 1, sizeof(*r->array), err);
+    if (r->array == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < in->ds->nvars && rc == CM_OK; i++) {
+        const cm_variable *v = &in->ds->var[i];
+        if (!is_meant(in, v->name) || (is_file && v->unsupported != NULL))
+            continue;
+        rc = describe(c, v, err);
+        if (rc == CM_OK && is_file)
+            r->array[r->narrays - 1].nobjects = 1;
+        else if (rc == CM_OK)
+            rc = codec_names(v->codecs, v->ncodecs, &r->array[r->narrays - 1].codec, err);
+    }
+    return rc;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------ */
+
+/* The array that --variable names, or the largest. */
+static int choose(const cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_error *err)
+{
+    const cm_chunkcalc_report *r = c->report;
+    const char *want = c->options->variable;
+    cm_chunkcalc_array *best = NULL;
+
+    for (size_t i = 0; i < r->narrays; i++) {
+        cm_chunkcalc_array *a = &r->array[i];
+        if (want != NULL && !cm_name_matches(want, a->name))
+            continue;
+        if (best == NULL || a->decoded_nbytes > best->decoded_nbytes)
+            best = a;
+    }
+    if (best == NULL && want != NULL)
+        return cm_fail(err, CM_EINVAL, "`variable` %s: %s has no such array", want,
+                       c->options->store);
+    if (best == NULL)
+        return cm_fail(err, CM_EINVAL, "%s: no array lies at '%s'", c->options->store, in->at.node);
+    *out = best;
+    return CM_OK;
+}
+
+static int take(cm_calc *c, const cm_chunkcalc_array *a, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+
+    r->variable = cm_strdup(a->name, err);
+    r->type = cm_strdup(a->type, err);
+    if (r->variable == NULL || r->type == NULL)
+        return CM_ENOMEM;
+    r->rank = a->rank;
+    r->bounded = true;
+    c->has_present = a->chunked;
+    c->present_sharded = a->sharded;
+    for (unsigned j = 0; j < a->rank; j++) {
+        if (a->shape[j] == 0)
+            return cm_fail(err, CM_EINVAL, "%s: array %s is empty: nothing can be read",
+                           c->options->store, a->name);
+        r->shape[j] = a->shape[j];
+        c->present_chunk[j] = a->chunk[j];
+        c->present_shard[j] = a->shard[j];
+        if (a->dim_name[j] != NULL && (r->dim_name[j] = cm_strdup(a->dim_name[j], err)) == NULL)
+            return CM_ENOMEM;
+    }
+    if (a->chunk_nbytes == 0 && c->options->itemsize == 0)
+        return cm_fail(err, CM_EINVAL, "%s: the elements of %s have no fixed size; say `itemsize`",
+                       c->options->store, a->name);
+    r->itemsize = a->chunk_nbytes;
+    for (unsigned j = 0; j < a->rank; j++)
+        r->itemsize /= a->chunk[j];
+    return CM_OK;
+}
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+static int measure_chunks(cm_array *a, cm_codec_ctx *ctx, void *dst, cm_chunkcalc_array *out,
+                          cm_error *err)
+{
+    uint64_t nbytes = cm_chain_decoded_nbytes(a->chain), stored = 0, decoded = 0, cpu = 0;
+    uint64_t start = cm_now_ns(), n = a->grid.nchunks;
+    uint64_t k = n < MEASURED_CHUNKS ? n : MEASURED_CHUNKS;
+    cm_buf buf;
+    int rc = CM_OK;
+
+    cm_buf_init(&buf, 0);
+    for (uint64_t i = 0; i < k && rc == CM_OK; i++) {
+        cm_fetch fetch;
+        uint64_t number = k == 1 ? 0 : (uint64_t)((unsigned __int128)i * (n - 1) / (k - 1));
+        if (decoded >= MEASURED_NBYTES || cm_now_ns() - start > MEASURED_NS)
+            break;
+        rc = a->ops->fetch(a, number, &buf, &fetch, err);
+        if (rc != CM_OK || !fetch.present)
+            continue;
+        uint64_t from = cm_thread_cpu_ns();
+        rc = cm_chain_decode(a->chain, ctx, buf.data, buf.nbytes, fetch.skip, dst, err);
+        cpu += cm_thread_cpu_ns() - from;
+        stored += buf.nbytes;
+        decoded += nbytes;
+        out->measured_chunks++;
+    }
+    cm_buf_release(&buf);
+    if (rc == CM_OK && stored > 0)
+        out->ratio = (double)decoded / (double)stored;
+    if (rc == CM_OK && cpu > 0 && !cm_chain_is_raw(a->chain))
+        out->decode = (double)decoded * 1e9 / (double)cpu;
+    return rc;
+}
+
+static int measure_array(cm_array *a, cm_chunkcalc_array *out, cm_error *err)
+{
+    cm_codec_ctx *ctx = NULL;
+    void *dst = NULL;
+    int rc = CM_ENOMEM;
+
+    if (!a->chunked || a->grid.nchunks == 0)
+        return CM_OK;
+    uint64_t nbytes = cm_chain_decoded_nbytes(a->chain);
+    if (nbytes == 0 || nbytes > MEASURED_CHUNK)
+        return CM_OK;
+    ctx = cm_codec_ctx_create(err);
+    if (ctx != NULL)
+        dst = cm_calloc(1, nbytes, err);
+    if (dst != NULL)
+        rc = measure_chunks(a, ctx, dst, out, err);
+    cm_codec_ctx_free(ctx);
+    free(dst);
+    return rc;
+}
+
+static int measure(const input *in, cm_chunkcalc_array *out, cm_error *err)
+{
+    int rc = CM_OK;
+
+    for (size_t i = 0; out->chunked && i < in->ds->nvars; i++) {
+        cm_variable *v = &in->ds->var[i];
+        if (strcmp(v->name, out->name) != 0)
+            continue;
+        rc = cm_dataset_prepare(in->ds, v, err);
+        if (rc == CM_OK)
+            rc = measure_array(v->array, out, err);
+        cm_dataset_unprepare(in->ds, v);
+        break;
+    }
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s: %s", in->at.path, out->name);
+    return rc;
+}
+
+/* A description is worth having also where chunks cannot be read: that becomes a warning. */
+static int measure_all(cm_calc *c, const input *in, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    uint64_t start = cm_now_ns();
+
+    for (size_t i = 0; i < r->narrays && cm_now_ns() - start < MEASURED_NS; i++) {
+        cm_error inner = {0};
+        int rc = measure(in, &r->array[i], &inner);
+        if (rc == CM_ENOMEM)
+            return cm_fail(err, CM_ENOMEM, "%s", inner.text);
+        if (rc != CM_OK)
+            rc = cm_calc_warn(c, err, "%s", inner.text);
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static int open_input(cm_calc *c, input *in, cm_error *err)
+{
+    const cm_dataset_options options = {.index_cache_nbytes = INDEX_CACHE, .net = c->options->net};
+    int rc = cm_store_path_find(c->options->store, c->options->net, &in->at, err);
+
+    if (rc == CM_OK)
+        rc = cm_dataset_open(in->at.path, "", &options, &in->ds, err);
+    return rc == CM_OK ? describe_all(c, in, err) : rc;
+}
+
+static void choose_preset(cm_calc *c, const input *in)
+{
+    const cm_store *store = cm_dataset_store(in->ds);
+    if (c->options->storage == NULL &&
+        (cm_store_url_is_remote(in->at.path) || (store != NULL && cm_store_is_remote(store))))
+        c->storage = "s3";
+}
+
+/* What chunks cost with the codec that they will have: a store's own, or nc2zarr's for a file. */
+static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_error *err)
+{
+    const bool given = c->options->storage != NULL;
+    cm_store *store = cm_dataset_store(in->ds);
+    cm_codec_spec *made = NULL;
+    size_t n = 0;
+    int rc = CM_OK;
+
+    for (size_t i = 0; i < in->ds->nvars; i++) {
+        cm_variable *v = &in->ds->var[i];
+        if (strcmp(v->name, a->name) != 0 || cm_dtype_is_vlen(&v->dtype) ||
+            v->unsupported != NULL || cm_dataset_prepare(in->ds, v, NULL) != CM_OK)
+            continue;
+        cm_codec_choice choice = cm_codec_choice_default(&v->dtype);
+        if (v->words == NULL)
+            rc = cm_codec_choice_specs(&choice, &v->dtype, &made, &n, err);
+        const cm_suit_source source = {.array = v->array,
+                                       .path = given ? NULL : in->at.path,
+                                       .store = given ? NULL : store,
+                                       .objects = v,
+                                       .codecs = v->words == NULL ? made : v->codecs,
+                                       .ncodecs = v->words == NULL ? n : v->ncodecs};
+        if (rc == CM_OK)
+            rc = cm_suit_measure(&c->run, &source, c->storage, &c->costs, err);
+        cm_codec_specs_free(made, n);
+        cm_dataset_unprepare(in->ds, v);
+        break;
+    }
+    return rc;
+}
+
+int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
+{
+    input in = {0};
+    cm_chunkcalc_array *a = NULL;
+    int rc = open_input(c, &in, err);
+
+    if (rc == CM_OK)
+        rc = choose(c, &in, &a, err);
+    if (rc == CM_OK && choose_one) {
+        rc = take(c, a, err);
+        if (rc == CM_OK)
+            rc = measure(&in, a, err);
+        choose_preset(c, &in);
+        const cm_chunkcalc_options *o = c->options;
+        if (rc == CM_OK && (o->recommend || o->audit || o->seconds))
+            rc = measure_costs(c, &in, a, err);
+        c->stored_ratio = a->ratio;
+        c->report->measured_chunks = c->costs.decode ? c->costs.nchunks : a->measured_chunks;
+    } else if (rc == CM_OK) {
+        rc = measure_all(c, &in, err);
+    }
+    if (rc != CM_OK)
+        cm_store_path_name(&in.at, err);
+    release(&in);
+    return rc;
+}

@@ -1,0 +1,22 @@
+/*
+ * Which chunks of an unfinished store can be kept.
+ *
+ * Objects take their names when they are whole, but after a power failure a file may
+ * be empty, short or full of zeros; and whatever lies under a chunk's name may be
+ * anything.  An object is kept when it decodes to a chunk, or its shard's chunks
+ * do; others are written again.
+ */
+#ifndef CM_CONVERT_BESIDE_ADOPT_H
+#define CM_CONVERT_BESIDE_ADOPT_H
+
+#include "convert/beside/journal.h"
+
+/*
+ * Of the array NODE in STORE: its writer keeps what is good.  By up to NTHREADS
+ * threads, fewer where MEMORY bytes do not hold a chunk for each.  *nkept is increased
+ * by the objects kept.
+ */
+int cm_adopt(cm_store *store, const cm_made_node *node, unsigned nthreads, uint64_t memory,
+             uint64_t *nkept, cm_error *err);
+
+#endif

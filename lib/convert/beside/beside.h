@@ -1,0 +1,46 @@
+/*
+ * The folder OUTPUT.chunkmill beside an output, which holds its lock and journals
+ * while a run is under way: readers of a store warn of foreign objects inside.
+ */
+#ifndef CM_CONVERT_BESIDE_BESIDE_H
+#define CM_CONVERT_BESIDE_BESIDE_H
+
+#include "store/net.h"
+#include "store/store.h"
+
+typedef struct cm_beside {
+    char *shown;  /* the output's folder as the user named it; for messages */
+    char *root;   /* the output's folder by its real path, which all its names share */
+    char *path;   /* ROOT.chunkmill */
+    cm_store *in; /* the folder; NULL: not there, or not opened */
+    int fd;       /* of it; -1 behind a network */
+    bool remote;  /* behind a network: ROOT and PATH are URLs */
+    cm_net *net;
+    char *stays; /* the sentence about what was to be removed from it, and was not; or NULL */
+} cm_beside;
+
+/*
+ * Of the store whose folder OUTPUT names, which may be a symbolic link: then beside
+ * what it leads to.  CM_EEXIST: a link to nothing.  Touches nothing.  NET, which may be
+ * NULL, reaches what lies behind a network.
+ */
+int cm_beside_find(const char *output, cm_net *net, cm_beside *out, cm_error *err);
+/*
+ * Opens the folder, with CREATE made first; without, B->in stays NULL where there is none.
+ * Never through a link.
+ */
+int cm_beside_open(cm_beside *b, bool create, cm_error *err);
+/* Closes it. */
+void cm_beside_close(cm_beside *b);
+/* Closes, and removes the folder if it is empty. */
+void cm_beside_leave(cm_beside *b);
+void cm_beside_release(cm_beside *b);
+/*
+ * Removes the file NAME of a run that has ended well enough to be left so: where that fails,
+ * B->stays tells of it.
+ */
+void cm_beside_remove(cm_beside *b, const char *name);
+/* NAME stays, for the reason WHY. */
+void cm_beside_tell(cm_beside *b, const char *name, const cm_error *why);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * The state of one transform, passed from step to step:
+ *
+ *     open -> select -> view (subset, type) -> layout -> describe -> plan -> run
+ *          -> metadata -> verify
+ *
+ * Each step is a file of this folder and fills in its part of every cm_job_var.
+ */
+#ifndef CM_CONVERT_JOB_H
+#define CM_CONVERT_JOB_H
+
+#include <chunkmill/transform.h>
+
+#include "convert/beside/journal.h"
+#include "convert/sink/store/output.h"
+#include "convert/source/presence.h"
+#include "engine/engine.h"
+#include "format/dataset.h"
+#include "format/zarr/open.h"
+#include "options/codec_option.h"
+#include "options/varopt.h"
+#include "plan/parts.h"
+#include "plan/rechunk.h"
+
+typedef struct cm_job_var {
+    cm_variable *source;
+    cm_dataset *dataset; /* that SOURCE is of; NULL: the job's */
+    char *name;          /* in the target, with its groups; "" where the target is one array */
+    bool renamed;
+
+    /* open.c */
+    bool as_objects;      /* not understood: the objects of the source are copied */
+    cm_presence presence; /* of a Zarr source's chunks; zeroed otherwise */
+
+    /* view.c: the target's elements */
+    cm_dtype type;
+    bool as_strings; /* variable-length text, moved by strings.c */
+    bool typed;      /* the user named the type */
+    bool join;       /* characters whose last dimension becomes the text; */
+    bool latin1;     /* they are ISO 8859-1 */
+    bool converts;
+    cm_conversion conversion;
+    unsigned rank;
+    uint64_t shape[CM_MAX_RANK];
+    uint64_t start[CM_MAX_RANK]; /* target element i is source element start + step * i */
+    uint64_t step[CM_MAX_RANK];
+    bool whole; /* all of the source's elements */
+
+    /* layout.c */
+    uint64_t chunk[CM_MAX_RANK];
+    uint64_t shard[CM_MAX_RANK];
+    bool sharded;
+    bool same_codec; /* the source's chain stays; CODEC says nothing */
+    cm_codec_choice codec;
+    cm_pass pass;           /* stored bytes go through */
+    struct cm_refer *refer; /* refer.h: where its chunks lie; NULL: they are written */
+
+    /* describe.c */
+    cm_zarr_meta meta;
+    bool fill_survives; /* readers get meta.fill bit for bit */
+    bool keeps_words;   /* META is the source's document but for what was asked for */
+    bool
+        fill_stays; /* what was never written becomes meta.fill, which readers see without chunks */
+
+    struct cm_statistics *statistics; /* statistics.h; NULL: it is not counted */
+
+    /* prepare.c, plan.c */
+    bool stored_differs; /* chunks decode to other elements than were encoded: codecs round */
+    bool absent; /* the source stores none of it and nothing needs to be written: no transfer */
+    cm_zarr_writer *writer; /* NULL: its objects are copied */
+    cm_transfer transfer;
+    /* Where the source's chunks are of several lengths, in target elements; NULL: they are not. */
+    const cm_cuts *cuts[CM_MAX_RANK];
+    cm_cuts own_cuts[2]; /* of them, those of a part of the source */
+    cm_route route;
+    bool routed; /* false: nothing to plan */
+    cm_transfer_counts counts;
+    cm_plan_counts planned;
+
+    /* part_cut.c, where the job is one part of several: */
+    cm_part_run run;  /* objects of the writer's outer grid */
+    cm_sweep *window; /* of the boxes that these are; where chunks stay there is none */
+    unsigned nwindows;
+
+    /* append_window.c: a part of the target's array, which begins at element AT of it. */
+    bool is_window, is_beyond; /* beyond: none of its objects was the old dataset's */
+    unsigned phase;            /* windows of a lower one are written before */
+    uint64_t at[CM_MAX_RANK];
+    uint64_t first_object[CM_MAX_RANK];
+
+    struct cm_journal *journal; /* of the job */
+    const char *output;         /* the target's path, for messages */
+    size_t index;               /* in the job */
+
+    /* run.c */
+    uint64_t ncopied, copied_nbytes; /* objects, where they are copied */
+    atomic_bool repaired;            /* text that was no UTF-8 has become U+FFFD */
+    atomic_bool found_fill;          /* a stored element is what readers take for NoData */
+} cm_job_var;
+
+typedef struct cm_job {
+    const cm_transform_options *options;
+    cm_transform_report *report;
+    cm_dataset *source;
+    const char *path;   /* of the source */
+    const char *group;  /* of a file, what is converted: "" or "a/b"; a store is opened there */
+    const char *chosen; /* the variable that the source's name ends in, or NULL */
+    /*
+     * Chunks that were chosen for `sample`, by name; from the journal where a run goes on: what was
+     * measured then is not measured again, so that it makes the same chunks.  Or NULL.
+     */
+    cm_json *sample_chunks;
+    int zarr_format; /* of the target */
+    cm_job_var *var;
+    size_t nvars;
+
+    struct { /* of this machine, decoded bytes a second; 0: not probed */
+        double read, decode, encode, write, scratch; /* decode and encode: by one thread */
+    } probed;
+    cm_rates rates; /* of the workers that are planned for */
+    unsigned nthreads;
+    uint64_t memory_limit;
+    uint64_t held; /* of it: the process before anything is moved, and its reserve */
+    size_t slots_nbytes;
+    size_t shards_nbytes;           /* of those in assembly, beside it */
+    size_t early_nbytes;            /* of chunks that wait for others of their shards */
+    size_t request_nbytes;          /* of a worker that asks a server */
+    cm_store_sending sending;       /* how the target sends shards */
+    size_t piece_nbytes;            /* of what it sends; some are in `held` */
+    bool last_pieces;               /* there are no smaller ones */
+    size_t sent_nbytes;             /* of the shards in assembly, what the target keeps */
+    size_t ahead_nbytes;            /* of pieces on their way, beyond that */
+    size_t worker_nbytes;           /* of one */
+    unsigned ahead;                 /* chunks that each has on their way to a server */
+    size_t text_nbytes;             /* of the longest chunk of strings that was moved */
+    char *scratch;                  /* folder */
+    cm_early *early;                /* where those wait */
+    struct cm_parts *parts;         /* parts.h; NULL: this process does all of it */
+    struct cm_into *into;           /* into.h */
+    struct cm_merges *merges;       /* merge_along.h; NULL: no dimension is taken out */
+    struct cm_stacks *stacks;       /* stack.h; NULL: nothing is stacked */
+    struct cm_append_source *grown; /* append_source.h; NULL: SOURCE is what was opened */
+    const char **guarded;           /* what no file that the options name may be */
+    cm_outfile trace;               /* claimed where the options ask for one */
+    cm_error trace_error;           /* a trace that failed does not cost the target */
+    bool metadata_repaired;         /* metadata_text.c found text that was no UTF-8 */
+    bool inputs_differ; /* where several have the same elements, and one of them is stored */
+    bool witnessed;     /* witness.h: all files of a joined dataset agree to the store */
+} cm_job;
+
+/* What messages call V and its kind: a file has variables, a store arrays. */
+const char *cm_job_name(const cm_job_var *v);
+const char *cm_job_noun(const cm_job *job);
+/* The dataset that V's source is of. */
+cm_dataset *cm_job_dataset(const cm_job *job, const cm_job_var *v);
+/* plan_send.c: as many as are asked for, or one for each CPU. */
+unsigned cm_job_threads(const cm_job *job);
+
+/* sentences.c.  Sentences for the user; out of memory is an error like any other. */
+int cm_job_warn(cm_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_job_note(cm_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_job_skip(cm_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_job_differ(cm_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Fills the report's variables from what is planned, or, WRITTEN, from what was made. */
+int cm_job_report(cm_job *job, bool written, cm_error *err);
+void cm_transform_variable_release(cm_transform_variable *v);
+
+/* select.c: which variables, under which names. */
+int cm_job_select(cm_job *job, cm_error *err);
+/* Whether the source's group PATH is described in the target. */
+bool cm_job_wants_group(const cm_job *job, const char *path);
+/* open.c: makes their arrays ready, and finds which chunks of a store are there. */
+int cm_job_open_arrays(cm_job *job, cm_error *err);
+/* subset.c and view.c: which elements, of which type. */
+int cm_job_view(cm_job *job, cm_error *err);
+int cm_job_subset(cm_job *job, cm_error *err);
+/* elsewhere.c: options are for several stores.  Items that name a variable of another are used. */
+void cm_job_look_elsewhere(const cm_job *job, cm_varopts *opts);
+bool cm_job_elsewhere(const cm_job *job, const char *pattern);
+bool cm_job_dim_elsewhere(const cm_job *job, const char *name);
+
+/*
+ * The elements that TEXT, "DIM=START:STOP" or "DIM=FROM..TO", means; messages begin with OPTION.
+ */
+int cm_job_find_range(cm_job *job, const char *option, const char *text, uint64_t *first,
+                      uint64_t *end, cm_error *err);
+/* layout.c: chunks, shards, codecs. */
+int cm_job_layout(cm_job *job, cm_error *err);
+/* All of V is taken, in the chunks that the source has. */
+bool cm_job_chunks_stay(const cm_job_var *v);
+/* describe.c: the metadata of every array. */
+int cm_job_describe(cm_job *job, cm_error *err);
+/*
+ * zarr_rules.c: that of V by its rules, from the model alone; ASKED is its fill
+ * value or NULL.
+ */
+int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_error *err);
+/* metadata_text.c: warns of text in it that JSON cannot hold as it is. */
+int cm_job_check_text(cm_job *job, cm_error *err);
+/* notice.c: warns of what comes out otherwise than a reader might expect. */
+int cm_job_notice(cm_job *job, cm_error *err);
+/* inflation.c: warns of variables that become much larger than what they are made of. */
+int cm_job_notice_growth(cm_job *job, cm_error *err);
+/* The same of a Zarr source's documents that contradict each other. */
+int cm_job_notice_conflicts(cm_job *job, cm_error *err);
+/* prepare.c: nothing of V needs to be written. */
+bool cm_job_is_absent(const cm_job_var *v);
+/* V's writer into STORE, and its transfer before any plan. */
+int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err);
+/* plan.c: writers into STORE, and the routes of all variables within the memory. */
+int cm_job_plan(cm_job *job, cm_store *store, cm_error *err);
+/* probe.c: how quickly this machine reads, decodes, encodes and writes V's chunks. */
+int cm_job_probe(cm_job *job, cm_job_var *v, const char *folder, cm_error *err);
+/* estimate.c: the bytes that each variable of the report will take. */
+int cm_job_estimate(cm_job *job, cm_error *err);
+/* run.c: moves everything into STORE. */
+int cm_job_run(cm_job *job, cm_store *store, cm_error *err);
+/* strings.c: moves V, which is variable-length text. */
+int cm_job_move_strings(cm_job *job, cm_job_var *v, cm_error *err);
+/* A box of V (positions of the target) as text; CHECKING: by the reader to verify with. */
+int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool checking,
+                        cm_strings *out, cm_error *err);
+/* metadata.c: of all groups and arrays; the target is complete then. */
+int cm_job_write_metadata(cm_job *job, cm_store *store, cm_error *err);
+/* The same into a store in memory, to be freed. */
+int cm_job_describe_in_memory(cm_job *job, cm_store **out, cm_error *err);
+/*
+ * Writes them to memory, reads them as the verification will, and forgets them:
+ * what that takes of many arrays is then in the process's peak, from which the
+ * plan starts.
+ */
+int cm_job_rehearse_metadata(cm_job *job, cm_error *err);
+/*
+ * compare_meta.c: adds to the report's differences where TREE says something else than the
+ * source.
+ */
+int cm_job_compare_meta(cm_job *job, const cm_zarr_tree *tree, cm_error *err);
+/* verify.c: compares STORE with the source; CM_EDIFFER when they differ. */
+int cm_job_verify(cm_job *job, cm_store *store, cm_error *err);
+/* verify_digest.c: the same where source and target are Zarr and the elements stay. */
+int cm_job_verify_digests(cm_job *job, cm_store *store, cm_error *err);
+/* check.c: against a store that is already there, whose format the job's becomes. */
+int cm_job_check(cm_job *job, cm_error *err);
+/* certificate.c: about the source at PATH, into FILE, claimed as CM_KIND_CERTIFICATE. */
+int cm_job_certify(const cm_job *job, const char *path, cm_outfile *file, cm_error *err);
+
+#endif

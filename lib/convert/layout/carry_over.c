@@ -1,0 +1,63 @@
+#include "convert/layout/carry_over.h"
+
+#include <string.h>
+
+#include "convert/select/rename.h"
+
+/* Whether OPTS ask of V what it has not, *named by its name. */
+static bool asks(cm_varopts *opts, const cm_job_var *v, bool general, const char *stays,
+                 bool *named)
+{
+    bool by_name = false;
+    const char *value = cm_varopts_get(opts, v->name, general, &by_name);
+    if (value == NULL || strcmp(value, stays) == 0)
+        return false;
+    *named = *named || by_name;
+    return true;
+}
+
+/* Whether a part of V is asked for, or a name that its document says becomes another. */
+static int says_otherwise(const cm_job *job, const cm_job_var *v, bool *out, cm_error *err)
+{
+    *out = !v->whole;
+    if (job->options->rename.n == 0)
+        return CM_OK;
+    for (unsigned j = 0; j < v->rank; j++) {
+        const char *was = v->source->dim_name[j], *is = cm_job_dim_name(job, v->source, j);
+        *out = *out || (was != NULL && strcmp(was, is) != 0);
+    }
+    cm_json *attrs = cm_json_copy(v->source->attrs);
+    if (attrs == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    int rc = cm_job_rename_words(job, v->source, attrs, err);
+    *out = *out || !cm_json_equal(attrs, v->source->attrs);
+    cm_json_free(attrs);
+    return rc;
+}
+
+int cm_job_carry_over(cm_job *job, cm_job_var *v, cm_varopts *chunks, cm_varopts *shards,
+                      cm_varopts *codec, cm_error *err)
+{
+    const char *why = v->source->unsupported, *name = cm_job_name(v);
+    const bool general = v->rank != 1;
+    bool named = false, otherwise;
+    const bool cut = asks(chunks, v, general, "source", &named);
+    const bool sharded = asks(shards, v, general, "source", &named);
+    const bool coded = asks(codec, v, true, "same", &named);
+    v->same_codec = true;
+    memcpy(v->chunk, v->source->words->chunk, sizeof(v->chunk));
+    if (v->source->words->zarr_format != job->zarr_format)
+        return cm_fail(err, CM_EUNSUPPORTED, "array %s cannot become Zarr format %d: %s", name,
+                       job->zarr_format, why);
+    int rc = says_otherwise(job, v, &otherwise, err);
+    if (rc != CM_OK)
+        return rc;
+    if (named || coded || otherwise)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "array %s can only be carried over as it is: %s; name the arrays that are "
+                       "to be changed, or leave it out of those that are chosen",
+                       name, why);
+    if (!cut && !sharded)
+        return CM_OK;
+    return cm_job_warn(job, err, "array %s keeps its chunks: %s", name, why);
+}

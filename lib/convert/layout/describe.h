@@ -1,0 +1,10 @@
+/* What the two ways of describing an array share. */
+#ifndef CM_CONVERT_LAYOUT_DESCRIBE_H
+#define CM_CONVERT_LAYOUT_DESCRIBE_H
+
+#include "convert/job.h"
+
+/* The chain of V's chunks, and its shards, into v->meta, whose old codecs it frees. */
+int cm_job_set_codecs(cm_job_var *v, cm_error *err);
+
+#endif

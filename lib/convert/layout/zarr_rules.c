@@ -1,0 +1,195 @@
+/*
+ * The metadata of every array, by rules that see the model only: what stands for
+ * "nothing was written here", what a reader takes for missing, and the
+ * attributes.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/number.h"
+#include "base/utf8.h"
+#include "convert/layout/describe.h"
+#include "convert/select/rename.h"
+#include "options/fill_option.h"
+
+/* xarray reads the _FillValue of a float in Zarr v3 as base64 of the little-endian float64. */
+static cm_json *float_fill_json(double value, cm_error *err)
+{
+    char *text = cm_base64_encode((const uint8_t *)&value, sizeof(value), err);
+    cm_json *j = text == NULL ? NULL : cm_json_string(text);
+    free(text);
+    return j;
+}
+
+static cm_json *integer_json(const cm_dtype *type, const uint8_t *element)
+{
+    uint64_t raw = 0;
+    memcpy(&raw, element, type->nbytes);
+    if (type->kind == CM_KIND_UINT)
+        return cm_json_u64(raw);
+    unsigned shift = 64 - 8 * type->nbytes;
+    return cm_json_i64((int64_t)(raw << shift) >> shift);
+}
+
+/*
+ * xarray reads unsigned integers with _Unsigned = "false" as signed ones of the same bits, and
+ * takes _FillValue for one of those: np.int8(255) would be an error.
+ */
+static bool is_read_as_signed(const cm_json *attrs, const cm_dtype *type)
+{
+    const char *text = cm_json_text(cm_json_member(attrs, "_Unsigned"), NULL);
+    return type->kind == CM_KIND_UINT && text != NULL && strcmp(text, "false") == 0;
+}
+
+static int set_missing_attribute(cm_json *attrs, const cm_dtype *own, const uint8_t *element,
+                                 cm_error *err)
+{
+    cm_dtype read_as = *own;
+    const cm_dtype *type = &read_as;
+    if (is_read_as_signed(attrs, own))
+        read_as.kind = CM_KIND_INT;
+    cm_json *value = type->kind == CM_KIND_FLOAT
+                         ? float_fill_json(cm_element_to_double(type, element), err)
+                         : integer_json(type, element);
+    return cm_json_set(attrs, "_FillValue", value, err);
+}
+
+/* What packed units said has no meaning once values are unpacked. */
+static const char *const packed_attributes[] = {"scale_factor", "add_offset",  "valid_min",
+                                                "valid_max",    "valid_range", "missing_value",
+                                                "_Unsigned",    NULL};
+
+static int set_attributes(cm_job *job, cm_job_var *v, const uint8_t *missing, cm_error *err)
+{
+    cm_zarr_meta *m = &v->meta;
+    if ((m->attrs = cm_json_copy(v->source->attrs)) == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    for (size_t i = 0; v->conversion.unpack && packed_attributes[i] != NULL; i++)
+        cm_json_remove(m->attrs, packed_attributes[i]);
+    /* Strings are UTF-8, and numbers no text: readers would decode them by it. */
+    if (v->source->is_char && (v->join || v->type.kind == CM_KIND_UINT))
+        cm_json_remove(m->attrs, "_Encoding");
+    int rc = cm_job_rename_words(job, v->source, m->attrs, err);
+    if (rc != CM_OK)
+        return rc;
+    if (job->zarr_format == 3 && missing != NULL && cm_dtype_is_number(&v->type))
+        return set_missing_attribute(m->attrs, &v->type, missing, err);
+    return CM_OK;
+}
+
+static int set_dimensions(const cm_job *job, cm_job_var *v, cm_error *err)
+{
+    cm_zarr_meta *m = &v->meta;
+    m->has_dim_names = true;
+    m->rank = v->rank;
+    for (unsigned j = 0; j < v->rank; j++) {
+        const char *name = cm_job_dim_name(job, v->source, j);
+        m->shape[j] = v->shape[j];
+        m->chunk[j] = v->sharded ? v->shard[j] : v->chunk[j];
+        if (name != NULL && (m->dim_name[j] = cm_utf8_strdup(name, err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+/* An element of the source's type as the target's. */
+static int convert_element(const cm_job_var *v, const uint8_t *from, uint8_t *to, cm_error *err)
+{
+    uint64_t bad;
+    if (v->converts)
+        return cm_conversion_run(&v->conversion, to, from, 1, &bad, err);
+    memcpy(to, from, v->type.nbytes);
+    return CM_OK;
+}
+
+static int parse_fill(const cm_job_var *v, const char *text, uint8_t *out, cm_error *err)
+{
+    char type[32];
+    if (!cm_fill_parse(&v->type, text, out))
+        return cm_fail(err, CM_EINVAL, "`fill_value` %s:%s: not a value of type %s", v->name, text,
+                       cm_dtype_name(&v->type, type, sizeof(type)));
+    return CM_OK;
+}
+
+/*
+ * v3: fill_value is what unwritten elements are; v2: it is what readers mask, so
+ * it is the file's _FillValue or nothing.
+ */
+static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t *missing,
+                    cm_error *err)
+{
+    cm_zarr_meta *m = &v->meta;
+    const cm_array *a = v->source->array;
+    bool v3 = job->zarr_format == 3;
+    if (v->as_strings && asked != NULL)
+        return cm_fail(err, CM_EINVAL, "`fill_value` %s:%s: text has no other than the empty one",
+                       v->name, asked);
+    if (v->as_strings) {
+        const char *text = v->join ? NULL : a->fill_text;
+        m->has_fill = v3 || (text != NULL && *text != '\0');
+        m->fill_text = cm_strdup(text == NULL ? "" : text, err);
+        return m->fill_text == NULL ? CM_ENOMEM : CM_OK;
+    }
+    if ((m->fill = cm_calloc(1, v->type.nbytes, err)) == NULL)
+        return CM_ENOMEM;
+    m->has_fill = true;
+    if (asked != NULL)
+        return parse_fill(v, asked, m->fill, err);
+    if (!v3) {
+        m->has_fill = v->source->has_fill_value;
+        if (m->has_fill)
+            memcpy(m->fill, missing != NULL ? missing : v->source->fill_value, v->type.nbytes);
+        return CM_OK;
+    }
+    if (a->fill == NULL)
+        return CM_OK;
+    if (v->converts && missing == NULL) {
+        /*
+         * The default fill may not fit the new type; then zero stands for it, and every chunk is
+         * looked at.
+         */
+        if (convert_element(v, a->fill, m->fill, NULL) != CM_OK)
+            memset(m->fill, 0, v->type.nbytes);
+        return CM_OK;
+    }
+    if (v->converts)
+        memcpy(m->fill, missing, v->type.nbytes);
+    else
+        memcpy(m->fill, a->fill, v->type.nbytes);
+    return CM_OK;
+}
+
+static bool fill_stays(const cm_job_var *v)
+{
+    static const uint8_t zeros[16];
+    const cm_array *a = v->source->array;
+    uint8_t element[16];
+    return !v->as_strings && v->meta.has_fill &&
+           convert_element(v, a->fill != NULL ? a->fill : zeros, element, NULL) == CM_OK &&
+           memcmp(element, v->meta.fill, v->type.nbytes) == 0;
+}
+
+int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_error *err)
+{
+    uint8_t missing[16];
+    bool has_missing = v->source->has_fill_value && !v->source->is_char && !v->as_strings;
+    v->meta.zarr_format = job->zarr_format;
+    v->meta.dtype = v->type;
+    v->meta.separator = job->zarr_format == 3 ? '/' : '.';
+    int rc = has_missing ? convert_element(v, v->source->fill_value, missing, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = set_dimensions(job, v, err);
+    if (rc == CM_OK)
+        rc = set_attributes(job, v, has_missing ? missing : NULL, err);
+    if (rc == CM_OK)
+        rc = set_fill(job, v, asked, has_missing ? missing : NULL, err);
+    if (rc == CM_OK)
+        rc = cm_job_set_codecs(v, err);
+    v->fill_survives = false;
+    if (rc == CM_OK && v->meta.has_fill)
+        rc = cm_zarr_fill_survives(&v->meta, &v->fill_survives, err);
+    v->fill_stays = rc == CM_OK && v->fill_survives && fill_stays(v);
+    return rc;
+}

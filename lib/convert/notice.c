@@ -1,0 +1,209 @@
+/*
+ * What comes out otherwise than a reader of the source might expect: nothing is
+ * left behind, or seen with other eyes, silently.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert/job.h"
+#include "format/packing.h"
+#include "format/zarr/conflict_text.h"
+#include "format/zarr/dataset.h"
+
+enum {
+    MAX_TOLD = 10 /* of the same kind */
+};
+
+/* The nodes that a warning is about. */
+typedef struct finding {
+    uint64_t n;
+    const char *first;
+} finding;
+
+static void find(finding *f, const char *path)
+{
+    if (f->n++ == 0)
+        f->first = path[0] != '\0' ? path : "/";
+}
+
+/* ---- attributes ---- */
+
+static bool is_finite(const cm_json *j)
+{
+    double number;
+    bool all = true;
+    if (cm_json_is(j, CM_JSON_DOUBLE))
+        return cm_json_get_double(j, &number) && isfinite(number);
+    for (size_t i = 0; all && cm_json_is(j, CM_JSON_ARRAY) && i < cm_json_length(j); i++)
+        all = is_finite(cm_json_at(j, i));
+    for (cm_json_iter it = cm_json_begin(j); all && cm_json_next(&it);)
+        all = is_finite(it.value);
+    return all;
+}
+
+static int notice_attributes(cm_job *job, cm_error *err)
+{
+    finding f = {0};
+    for (size_t i = 0; i < job->source->ngroups; i++) {
+        const cm_dataset_group *group = &job->source->group[i];
+        if (cm_job_wants_group(job, group->path) && !is_finite(group->attrs))
+            find(&f, group->path);
+    }
+    for (size_t i = 0; i < job->nvars; i++)
+        if (!is_finite(job->var[i].source->attrs))
+            find(&f, job->var[i].name);
+    if (f.n == 0)
+        return CM_OK;
+    return cm_job_warn(
+        job, err,
+        "%llu arrays and groups (%s%s) have attributes that are NaN or infinite, for "
+        "which JSON has no numbers: they become text",
+        (unsigned long long)f.n, f.first, f.n > 1 ? ", ..." : "");
+}
+
+/* ---- fill values ---- */
+
+/*
+ * xarray takes every fill value of version 2 for missing data, in version 3 only
+ * the attribute _FillValue (its option use_zarr_fill_value_as_mask).
+ */
+static int notice_fill_values(cm_job *job, cm_error *err)
+{
+    finding f = {0};
+    if (job->zarr_format == job->source->zarr_format)
+        return CM_OK;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_zarr_meta *words = job->var[i].source->words;
+        if (job->var[i].keeps_words && words->has_fill && !cm_json_has(words->attrs, "_FillValue"))
+            find(&f, job->var[i].name);
+    }
+    if (f.n == 0)
+        return CM_OK;
+    return cm_job_warn(job, err,
+                       "xarray takes the fill value of Zarr format 2 for missing data, and that of "
+                       "format 3 for a number: it will show that of %llu arrays (%s%s) as %s",
+                       (unsigned long long)f.n, f.first, f.n > 1 ? ", ..." : "",
+                       job->zarr_format == 2 ? "missing" : "a number");
+}
+
+/* ---- packed numbers ---- */
+
+/* ", NAME" behind those that LIST has; "..." for the first of more than MAX_TOLD. */
+static int list_name(char **list, uint64_t n, const char *name, cm_error *err)
+{
+    if (n > MAX_TOLD)
+        return CM_OK;
+    char *longer = cm_asprintf(err, "%s%s%s", *list != NULL ? *list : "", *list != NULL ? ", " : "",
+                               n == MAX_TOLD ? "..." : name);
+    if (longer == NULL)
+        return CM_ENOMEM;
+    free(*list);
+    *list = longer;
+    return CM_OK;
+}
+
+/*
+ * xarray decodes to the type that the attributes of a file have.  A number of JSON has none, and
+ * is a float64.
+ */
+static int notice_packing(cm_job *job, cm_error *err)
+{
+    char *list = NULL;
+    uint64_t n = 0;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        const cm_packing p = cm_packing_of(v->source);
+        if (p.packed && !v->conversion.unpack && cm_dtype_is_number(&p.type) && p.shown.nbytes == 4)
+            rc = list_name(&list, n++, v->name, err);
+    }
+    if (rc == CM_OK && n > 0)
+        rc = cm_job_warn(
+            job, err,
+            "%llu packed variable%s (%s): scale_factor is float32, and a number of JSON has no "
+            "type: xarray shows float64 of the store and float32 of the file, which differ in the "
+            "8th digit; `unpack` stores what it shows of the file",
+            (unsigned long long)n, n > 1 ? "s" : "", list);
+    free(list);
+    return rc;
+}
+
+/* ---- what is not in all metadata, or in none ---- */
+
+/* True for what is meant: the arrays that were chosen, and groups where all are. */
+static bool is_chosen(const cm_job *job, const char *path)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (strcmp(job->var[i].source->name, path) == 0)
+            return true;
+    for (size_t i = 0; i < job->source->nvars; i++)
+        if (strcmp(job->source->var[i].name, path) == 0)
+            return false;
+    return job->options->variable.n == 0;
+}
+
+/*
+ * Nodes that only their folders tell of go over like the others; of what is said twice, one is
+ * taken.
+ */
+int cm_job_notice_conflicts(cm_job *job, cm_error *err)
+{
+    if (job->source->kind != CM_DATASET_ZARR)
+        return CM_OK;
+    const cm_zarr_conflicts *conflicts = cm_zarr_dataset_conflicts(job->source);
+    finding unlisted = {0};
+    uint64_t told = 0;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < conflicts->n; i++) {
+        const cm_zarr_conflict *c = &conflicts->item[i];
+        if (c->kind == CM_ZARR_REORDERED || !is_chosen(job, c->path))
+            continue;
+        if (c->kind == CM_ZARR_UNLISTED) {
+            find(&unlisted, c->path);
+        } else if (told++ < MAX_TOLD) {
+            char *text = cm_conflict_text(c, job->source->zarr_format, err);
+            rc = text == NULL ? CM_ENOMEM : cm_job_warn(job, err, "%s", text);
+            free(text);
+        }
+    }
+    if (rc == CM_OK && told > MAX_TOLD)
+        rc = cm_job_warn(job, err,
+                         "%llu more documents of the source do not agree with its consolidated "
+                         "metadata, by which it is read",
+                         (unsigned long long)(told - MAX_TOLD));
+    if (rc == CM_OK && unlisted.n > 0)
+        rc = cm_job_warn(job, err,
+                         "%llu arrays and groups (%s%s) are not in the source's consolidated "
+                         "metadata, by which xarray reads it: they are carried over all the same",
+                         (unsigned long long)unlisted.n, unlisted.first,
+                         unlisted.n > 1 ? ", ..." : "");
+    return rc;
+}
+
+static int notice_foreign(cm_job *job, cm_error *err)
+{
+    const cm_zarr_tree *tree = cm_zarr_dataset_tree(job->source);
+    if (tree->nforeign == 0 || job->options->variable.n > 0)
+        return CM_OK;
+    return cm_job_warn(job, err,
+                       "%llu files of the source (%s%s) belong to no array or group and are left "
+                       "behind",
+                       (unsigned long long)tree->nforeign, tree->foreign,
+                       tree->nforeign > 1 ? ", ..." : "");
+}
+
+int cm_job_notice(cm_job *job, cm_error *err)
+{
+    int rc = notice_packing(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_notice_growth(job, err);
+    if (rc != CM_OK || job->source->kind != CM_DATASET_ZARR)
+        return rc;
+    rc = notice_attributes(job, err);
+    if (rc == CM_OK)
+        rc = notice_fill_values(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_notice_conflicts(job, err);
+    return rc == CM_OK ? notice_foreign(job, err) : rc;
+}

@@ -1,0 +1,195 @@
+/*
+ * What of each variable is this part's: a run of objects; where chunks change, the
+ * boxes that the run is, each swept by itself within the slots that the whole was
+ * planned with.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert/plan/part_cut.h"
+#include "convert/plan/plan.h"
+
+/* Rows of target objects after which source chunks end, too. */
+static uint64_t grain_of(const cm_job_var *v)
+{
+    uint64_t chunk = v->source->has_source_chunks && v->rank > 0 ? v->source->source_chunk[0] : 1;
+    if (v->rank == 0 || v->start[0] != 0 || v->step[0] != 1 || v->meta.chunk[0] % chunk == 0)
+        return 1;
+    uint64_t a = v->meta.chunk[0], b = chunk;
+    while (b > 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return chunk / a;
+}
+
+static int describe_item(const cm_job_var *v, uint64_t nbytes, cm_part_item *item, cm_error *err)
+{
+    cm_grid outer;
+    *item = (cm_part_item){.nbytes = nbytes, .grain = 1};
+    item->whole = v->as_objects || v->as_strings;
+    if (v->as_objects)
+        return CM_OK; /* rank 0: one object */
+    int rc = cm_grid_init(&outer, v->meta.rank, v->meta.shape, v->meta.chunk, err);
+    if (rc != CM_OK)
+        return rc;
+    item->rank = outer.rank;
+    memcpy(item->count, outer.count, sizeof(item->count));
+    item->grain = grain_of(v);
+    return CM_OK;
+}
+
+int cm_parts_runs(const cm_job *job, const cm_json *weights, uint64_t nparts, uint64_t part,
+                  size_t many, cm_part_run *out, cm_error *err)
+{
+    cm_part_item *item = cm_calloc(job->nvars + 1, sizeof(item[0]), err);
+    int rc = item == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        uint64_t nbytes;
+        if (cm_json_get_u64(cm_json_member(cm_json_at(weights, i), "nbytes"), &nbytes))
+            rc = describe_item(&job->var[i], nbytes, &item[i], err);
+        else
+            rc = cm_fail(err, CM_EFORMAT, "the plan does not say how heavy variable %s is",
+                         job->var[i].name);
+    }
+    if (rc == CM_OK)
+        rc = cm_part_cut(item, job->nvars, nparts, part, many, out, err);
+    free(item);
+    return rc;
+}
+
+/* Every variable's run of one part. */
+static int cut(cm_job *job, const cm_json *weights, uint64_t nparts, uint64_t part, cm_error *err)
+{
+    cm_part_run *run = cm_calloc(job->nvars + 1, sizeof(run[0]), err);
+    int rc = run == NULL ? CM_ENOMEM : cm_parts_runs(job, weights, nparts, part, 1, run, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        job->var[i].run = run[i];
+    free(run);
+    return rc;
+}
+
+/* ---- windows ---- */
+
+/* The sweep of the objects in BOX, which holds no more slots than the whole's. */
+static void sweep_box(const cm_job_var *v, const cm_box *box, cm_sweep *out)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    const cm_grid *outer = cm_zarr_writer_outer_grid(v->writer);
+    const cm_sweep *whole = &v->route.sweep;
+    size_t itemsize = v->source->dtype.nbytes;
+    uint64_t first[CM_MAX_RANK] = {0}, block[CM_MAX_RANK] = {0};
+    cm_sweep_request r = {.rank = grid->rank,
+                          .sliceable = cm_transfer_is_sliceable(&v->transfer),
+                          .itemsize = itemsize,
+                          .piece_nbytes = whole->piece_nelem * itemsize,
+                          .max_slots = v->route.slots > 0 ? v->route.slots : 1};
+    for (unsigned j = 0; j < grid->rank; j++) {
+        uint64_t lo = box->start[j] * outer->chunk[j];
+        uint64_t hi = (box->start[j] + box->shape[j]) * outer->chunk[j];
+        hi = hi < grid->shape[j] ? hi : grid->shape[j];
+        r.shape[j] = hi - lo;
+        r.target[j] = grid->chunk[j];
+        r.source[j] = v->source->array->grid.chunk[j];
+        r.step[j] = v->step[j];
+        r.start[j] = v->start[j] + lo * v->step[j];
+        first[j] = lo / grid->chunk[j];
+        block[j] = (r.shape[j] + grid->chunk[j] - 1) / grid->chunk[j];
+    }
+    /* One block of the whole: one of this, in the same order. */
+    if (whole->total_blocks == 1 && !r.sliceable)
+        cm_sweep_with(&r, block, whole->order, out);
+    else
+        cm_sweep_plan(&r, out);
+    cm_sweep_shift(out, first);
+}
+
+static int make_windows(cm_job_var *v, cm_error *err)
+{
+    const cm_grid *outer = cm_zarr_writer_outer_grid(v->writer);
+    cm_box box[CM_PART_MAX_BOXES];
+    if (cm_transfer_is_direct(&v->transfer) || v->run.first == v->run.end)
+        return CM_OK;
+    bool cut = false;
+    for (unsigned j = 0; j < v->rank; j++)
+        cut |= v->cuts[j] != NULL;
+    unsigned n = cut ? 1 : cm_part_boxes(outer->count, outer->rank, v->run, box);
+    if ((v->window = cm_calloc(n, sizeof(v->window[0]), err)) == NULL)
+        return CM_ENOMEM;
+    v->nwindows = n;
+    /* Cuts are places in the whole: it is swept, and what is not wanted is not read. */
+    if (cut)
+        v->window[0] = v->route.sweep;
+    for (unsigned i = 0; i < n && !cut; i++)
+        sweep_box(v, &box[i], &v->window[i]);
+    return CM_OK;
+}
+
+/*
+ * A part has no scratch: what its memory does not hold is read again, which is said where it
+ * costs more than the work itself.
+ */
+static int warn_of_rereading(cm_job *job, const cm_job_var *v, cm_error *err)
+{
+    uint64_t reads = 0, distinct = 0;
+    for (unsigned i = 0; i < v->nwindows && !cm_transfer_is_sliceable(&v->transfer); i++) {
+        reads += v->window[i].total_pieces;
+        distinct += v->window[i].source_chunks;
+    }
+    if (distinct == 0 || reads < 2 * distinct)
+        return CM_OK;
+    return cm_job_warn(job, err,
+                       "%s %s: the memory holds %" PRIu64 " of this part's target chunks at once, "
+                       "so each source chunk is decoded %.1f times; raise `memory`, or make more "
+                       "parts (a part uses no scratch)",
+                       cm_job_noun(job), v->name, v->route.slots, (double)reads / (double)distinct);
+}
+
+int cm_parts_narrow(cm_job *job, const cm_json *weights, uint64_t nparts, uint64_t part,
+                    cm_error *err)
+{
+    int rc = cut(job, weights, nparts, part, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        if (v->writer == NULL)
+            continue;
+        rc = cm_zarr_writer_restrict(v->writer, v->run.first, v->run.end, err);
+        if (rc == CM_OK && cm_job_has_transfer(v))
+            rc = make_windows(v, err);
+        if (rc == CM_OK)
+            rc = warn_of_rereading(job, v, err);
+    }
+    return rc;
+}
+
+unsigned cm_parts_areas(const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES])
+{
+    if (v->writer == NULL) { /* its objects are copied, all or none */
+        area[0] = (cm_box){.rank = v->rank};
+        memcpy(area[0].shape, v->shape, sizeof(area[0].shape));
+        return v->run.first < v->run.end;
+    }
+    const cm_grid *outer = cm_zarr_writer_outer_grid(v->writer);
+    unsigned n = cm_part_boxes(outer->count, outer->rank, v->run, area);
+    for (unsigned i = 0; i < n; i++) {
+        for (unsigned j = 0; j < outer->rank; j++) {
+            uint64_t lo = area[i].start[j] * outer->chunk[j];
+            uint64_t hi = (area[i].start[j] + area[i].shape[j]) * outer->chunk[j];
+            area[i].start[j] = lo;
+            area[i].shape[j] = (hi < outer->shape[j] ? hi : outer->shape[j]) - lo;
+        }
+    }
+    return n;
+}
+
+uint64_t cm_parts_nbytes(const cm_job_var *v)
+{
+    cm_box area[CM_PART_MAX_BOXES];
+    uint64_t nelem = 0;
+    unsigned n = cm_parts_areas(v, area);
+    for (unsigned i = 0; i < n; i++)
+        nelem += cm_box_nelem(&area[i]);
+    return nelem * v->source->dtype.nbytes;
+}

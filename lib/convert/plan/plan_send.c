@@ -1,0 +1,149 @@
+#include "convert/plan/plan_send.h"
+
+#include "base/budget.h"
+#include "base/cpu.h"
+
+enum {
+    REMOTE_THREADS = 16, /* at least, behind a network */
+    SENDING_THREADS = 4, /* where the store sends what they write, while they go on */
+    LONG_SHARD =
+        64 << 20,        /* decoded bytes; shorter ones are one request, for which a thread waits */
+    AHEAD_PIECES = 8,    /* under way; of 16 MiB about what fills 10 Gb/s at 0.1 s each */
+    RESERVED_PIECES = 4, /* of them, in the plan */
+    SHARE = 4,           /* of the memory, for those, or for chunks */
+    CHUNKS = 16,         /* under way or in line */
+    LEAST_CHUNKS = 2,    /* of each worker */
+    CHUNKS_NBYTES = 128 << 20
+};
+
+/* ---- threads ---- */
+
+/* Behind a network a thread waits most of its time: more of them ask for more at once. */
+unsigned cm_job_threads(const cm_job *job)
+{
+    unsigned n = cm_cpu_count();
+    if (job->options->nthreads > 0)
+        return job->options->nthreads;
+    return job->options->net != NULL && n < REMOTE_THREADS ? REMOTE_THREADS : n;
+}
+
+static bool is_sharded(const cm_job_var *v)
+{
+    return v->writer != NULL && cm_zarr_writer_target(v->writer)->shard_nbytes > 0;
+}
+
+/*
+ * Where nearly all bytes are sent while who made them goes on, and come from what is here, threads
+ * are for computing; *long_ones: some go into long shards.
+ */
+static bool sends_most(const cm_job *job, const cm_store *store, bool *long_ones)
+{
+    double all = 0, sent = 0;
+    cm_store *from = cm_dataset_store(job->source);
+    *long_ones = false;
+    if (cm_store_piece_nbytes(store) == 0 || (from != NULL && cm_store_is_remote(from)))
+        return false;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        if (v->writer == NULL || v->as_strings)
+            continue;
+        const cm_target *t = cm_zarr_writer_target(v->writer);
+        double nbytes = v->type.nbytes;
+        for (unsigned j = 0; j < v->rank; j++)
+            nbytes *= (double)v->shape[j];
+        bool is_long = is_sharded(v) && (double)t->outer.chunk_nelem * v->type.nbytes >= LONG_SHARD;
+        all += nbytes;
+        sent += is_long || t->sends ? nbytes : 0;
+        *long_ones = *long_ones || is_long;
+    }
+    return sent > 0.9 * all;
+}
+
+unsigned cm_send_threads(const cm_job *job, const cm_store *store)
+{
+    unsigned n = cm_job_threads(job), cpus = cm_cpu_count();
+    bool long_ones;
+    if (job->options->nthreads > 0 || !sends_most(job, store, &long_ones))
+        return n;
+    return cpus > SENDING_THREADS || !long_ones ? cpus : SENDING_THREADS;
+}
+
+/* ---- memory ---- */
+
+static bool sends_pieces(const cm_job *job)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (job->var[i].as_objects || is_sharded(&job->var[i]))
+            return true;
+    return false;
+}
+
+bool cm_send_try(cm_job *job, cm_store *store, unsigned i)
+{
+    job->sending = (cm_store_sending){i, SIZE_MAX, SIZE_MAX};
+    cm_store_send(store, &job->sending);
+    for (size_t k = 0; k < job->nvars; k++)
+        if (job->var[k].writer != NULL)
+            cm_zarr_writer_measure(job->var[k].writer);
+    job->piece_nbytes = sends_pieces(job) ? cm_store_piece_nbytes(store) : 0;
+    job->last_pieces = job->piece_nbytes == 0 || i + 1 == CM_STORE_PIECES;
+    job->sending.ahead_nbytes = 0;
+    if (job->piece_nbytes == 0)
+        return true;
+    uint64_t free = job->memory_limit > job->held ? job->memory_limit - job->held : 0;
+    uint64_t n = free / SHARE / job->piece_nbytes;
+    if (n < 2 && !job->last_pieces)
+        return false;
+    n = n < 1 ? 1 : n > RESERVED_PIECES ? RESERVED_PIECES : n;
+    job->sending.ahead_nbytes = (size_t)n * job->piece_nbytes;
+    job->held += job->sending.ahead_nbytes;
+    return true;
+}
+
+unsigned cm_send_chunks(const cm_job *job, unsigned nthreads, const cm_worker_need *need,
+                        size_t free)
+{
+    size_t one = cm_worker_sent_nbytes(need);
+    one = one > need->sent_slot ? one : need->sent_slot;
+    if (one == 0)
+        return 0;
+    one += job->request_nbytes;
+    size_t n = CHUNKS_NBYTES / one;
+    n = (n < CHUNKS ? n : CHUNKS) / nthreads;
+    n = n < LEAST_CHUNKS ? LEAST_CHUNKS : n;
+    size_t room = free / SHARE / nthreads / one;
+    return (unsigned)(n < room ? n : room);
+}
+
+size_t cm_send_worker_nbytes(const cm_job *job, const cm_worker_need *need, unsigned ahead)
+{
+    return cm_worker_need_nbytes(need) + CM_BUDGET_PER_THREAD + job->request_nbytes +
+           ahead * (cm_worker_sent_nbytes(need) + job->request_nbytes);
+}
+
+size_t cm_send_slots_nbytes(const cm_job_var *v, unsigned ahead)
+{
+    cm_worker_need need = {0};
+    cm_transfer_worker_need(&v->transfer, 0, &need);
+    return cm_transfer_slot_nbytes(&v->transfer) + ahead * need.sent_slot;
+}
+
+size_t cm_send_ahead(const cm_job *job)
+{
+    return AHEAD_PIECES * job->piece_nbytes - job->sending.ahead_nbytes;
+}
+
+void cm_send_limit(cm_job *job, cm_store *store)
+{
+    size_t shards = job->sent_nbytes;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        if (!v->as_strings || v->writer == NULL)
+            continue;
+        const cm_target *t = cm_zarr_writer_target(v->writer); /* strings.c counts one */
+        shards = t->sent_nbytes > shards ? t->sent_nbytes : shards;
+    }
+    job->sending.ahead_nbytes += job->ahead_nbytes;
+    job->sending.most_nbytes = shards + job->sending.ahead_nbytes;
+    cm_store_send(store, &job->sending);
+}

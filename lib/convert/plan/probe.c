@@ -1,0 +1,153 @@
+/*
+ * A short probe of this machine with the array's own chunks: what reading,
+ * decoding, encoding and writing one decoded byte takes, and what scratch does.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/scratch.h"
+#include "convert/job.h"
+
+enum {
+    MAX_CHUNKS = 8,
+    MAX_NS = 25 * 1000 * 1000, /* of reading; writing takes about as long again */
+    WORTH_NBYTES = 64 << 20    /* a smaller array is done before a plan could pay */
+};
+
+typedef struct probe {
+    cm_job_var *v;
+    cm_codec_ctx *ctx;
+    cm_buf stored, decoded, target, encoded;
+    uint64_t read_ns, decode_ns, nread; /* decoded bytes */
+    uint64_t encode_ns, write_ns, nwritten;
+    uint64_t scratch_ns, nscratch;
+} probe;
+
+/* The I-th chunk to look at: present ones, spread over the array. */
+static bool pick(const cm_job_var *v, uint64_t i, uint64_t *number)
+{
+    uint64_t n = v->presence.nchunks;
+    uint64_t from = (uint64_t)((unsigned __int128)n * i / MAX_CHUNKS);
+    uint64_t to = (uint64_t)((unsigned __int128)n * (i + 1) / MAX_CHUNKS);
+    for (*number = from; *number < to; ++*number)
+        if (v->presence.bit[*number / 64] >> *number % 64 & 1)
+            return true;
+    return false;
+}
+
+static int read_chunk(probe *p, uint64_t number, cm_error *err)
+{
+    cm_array *s = p->v->source->array;
+    cm_fetch fetch = {0};
+    uint64_t start = cm_now_ns();
+    int rc = s->ops->fetch(s, number, &p->stored, &fetch, err);
+    uint64_t fetched = cm_now_ns();
+    if (rc != CM_OK || !fetch.present)
+        return rc;
+    rc = cm_chain_decode(s->chain, p->ctx, p->stored.data, p->stored.nbytes, fetch.skip,
+                         p->decoded.data, err);
+    p->read_ns += fetched - start;
+    p->decode_ns += cm_now_ns() - fetched;
+    p->nread += p->decoded.nbytes;
+    return rc;
+}
+
+/* A target chunk of the array's own values, encoded and written where scratch goes. */
+static int write_chunk(probe *p, int fd, cm_error *err)
+{
+    const cm_chain *chain = cm_zarr_writer_chain(p->v->writer);
+    size_t nbytes = p->target.nbytes;
+    for (size_t at = 0; at < p->target.nbytes; at += p->decoded.nbytes) {
+        size_t rest = p->target.nbytes - at;
+        memcpy(p->target.data + at, p->decoded.data,
+               rest < p->decoded.nbytes ? rest : p->decoded.nbytes);
+    }
+    const cm_buf *from = &p->target;
+    uint64_t start = cm_now_ns();
+    int rc = CM_OK;
+    if (!cm_chain_is_raw(chain)) {
+        rc = cm_chain_encode(chain, p->ctx, p->target.data, p->encoded.data, &nbytes, err);
+        from = &p->encoded;
+    }
+    uint64_t encoded = cm_now_ns();
+    int errnum = rc == CM_OK ? cm_fd_write_at(fd, from->data, nbytes, 0) : 0;
+    uint64_t written = cm_now_ns();
+    p->encode_ns = encoded - start;
+    p->write_ns = written - encoded;
+    p->nwritten = p->target.nbytes;
+    if (rc == CM_OK && errnum == 0)
+        errnum = cm_fd_write_at(fd, p->target.data, p->target.nbytes, 0);
+    p->scratch_ns = cm_now_ns() - written;
+    p->nscratch = p->target.nbytes;
+    return errnum == 0 ? rc : cm_fail_errno(err, errnum, "cannot write to the scratch file");
+}
+
+static double rate(uint64_t nbytes, uint64_t ns)
+{
+    return (double)nbytes / ((double)(ns > 0 ? ns : 1) * 1e-9);
+}
+
+static void keep(cm_job *job, const probe *p)
+{
+    job->probed.read = rate(p->nread, p->read_ns);
+    job->probed.decode = rate(p->nread, p->decode_ns);
+    job->probed.encode = rate(p->nwritten, p->encode_ns);
+    job->probed.write = rate(p->nwritten, p->write_ns);
+    job->probed.scratch = rate(p->nscratch, p->scratch_ns);
+}
+
+static int prepare(probe *p, cm_error *err)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(p->v->writer);
+    int rc = (p->ctx = cm_codec_ctx_create(err)) == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&p->decoded, cm_chain_decoded_nbytes(p->v->source->array->chain), err);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&p->target, grid->chunk_nelem * p->v->type.nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&p->encoded, cm_chain_encoded_bound(cm_zarr_writer_chain(p->v->writer)),
+                           err);
+    return rc;
+}
+
+/*
+ * What goes wrong here is said by whoever needs it: a chunk that is broken, a folder that is
+ * full.
+ */
+static bool measure(probe *p, const char *folder)
+{
+    uint64_t number;
+    int fd = -1;
+    int rc = cm_scratch_open(folder, &fd, NULL);
+    for (uint64_t i = 0; rc == CM_OK && i < MAX_CHUNKS; i++) {
+        if (p->read_ns + p->decode_ns > MAX_NS)
+            break;
+        if (pick(p->v, i, &number))
+            rc = read_chunk(p, number, NULL);
+    }
+    if (rc == CM_OK && p->nread > 0)
+        rc = write_chunk(p, fd, NULL);
+    if (fd >= 0)
+        close(fd);
+    return rc == CM_OK && p->nread > 0;
+}
+
+int cm_job_probe(cm_job *job, cm_job_var *v, const char *folder, cm_error *err)
+{
+    probe p = {.v = v};
+    uint64_t nbytes = v->source->array->grid.chunk_nelem * v->type.nbytes;
+    if (v->presence.bit == NULL || v->presence.npresent * nbytes < WORTH_NBYTES)
+        return CM_OK;
+    int rc = prepare(&p, err);
+    if (rc == CM_OK && measure(&p, folder))
+        keep(job, &p);
+    cm_codec_ctx_free(p.ctx);
+    cm_buf_release(&p.stored);
+    cm_buf_release(&p.decoded);
+    cm_buf_release(&p.target);
+    cm_buf_release(&p.encoded);
+    return rc;
+}

@@ -1,0 +1,117 @@
+#include "convert/plan/verify_memory.h"
+
+#include "base/budget.h"
+
+enum {
+    MIN_SHARE = 1 << 20 /* of one thread's boxes */
+};
+
+static double itemsize_of(const cm_job_var *v)
+{
+    return v->as_strings ? CM_STRING_ESTIMATE : v->source->dtype.nbytes;
+}
+
+/* What a thread holds while it reads from the store, whatever the box. */
+static double reader_nbytes(const cm_job_var *v, const cm_chain *chain, uint64_t chunk_nelem)
+{
+    if (chain == NULL || v->as_strings)
+        return (double)chunk_nelem * itemsize_of(v);
+    double stored = (double)cm_chain_encoded_bound(chain);
+    if (cm_chain_is_raw(chain))
+        return stored;
+    return stored + (double)cm_chain_decoded_nbytes(chain) + (double)cm_chain_decode_memory(chain);
+}
+
+/* What libnetcdf holds of the file, in one thread at a time: a chunk, stored and decoded. */
+static double library_nbytes(const cm_job_var *v)
+{
+    double nbytes = 2 * itemsize_of(v);
+    for (unsigned j = 0; j < v->source->rank; j++)
+        nbytes *= v->source->has_source_chunks ? (double)v->source->source_chunk[j] : 1;
+    return nbytes;
+}
+
+void cm_verify_memory_add(cm_verify_memory *m, const cm_job_var *v, const cm_chain *chain,
+                          uint64_t chunk_nelem)
+{
+    double reader = reader_nbytes(v, chain, chunk_nelem), library = library_nbytes(v);
+    m->reader = reader > m->reader ? reader : m->reader;
+    m->library = library > m->library ? library : m->library;
+}
+
+static double least_share(const cm_verify_memory *m)
+{
+    return m->reader / 16 > MIN_SHARE ? m->reader / 16 : MIN_SHARE;
+}
+
+static double thread_nbytes(const cm_verify_memory *m)
+{
+    return m->reader + CM_BUDGET_PER_THREAD;
+}
+
+double cm_verify_memory_least(const cm_verify_memory *m, unsigned n)
+{
+    return (double)m->held + m->library + n * (thread_nbytes(m) + least_share(m));
+}
+
+unsigned cm_verify_memory_threads(const cm_verify_memory *m, uint64_t limit, unsigned most,
+                                  double *share)
+{
+    unsigned n = most;
+    while (n > 0 && cm_verify_memory_least(m, n) > (double)limit)
+        n--;
+    if (n > 0)
+        *share = ((double)limit - (double)m->held - m->library) / n - thread_nbytes(m);
+    return n;
+}
+
+/* ---- before the run ---- */
+
+bool cm_job_compares_digests(const cm_job *job)
+{
+    bool all = job->source->kind == CM_DATASET_ZARR;
+    for (size_t i = 0; all && i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        all = v->as_objects || (v->source->words != NULL && v->whole && !v->converts && !v->join);
+    }
+    return all;
+}
+
+/* A chunk as stored and as decoded, and its elements: what the digest of an array takes. */
+static size_t digest_nbytes(const cm_chain *chain)
+{
+    return 2 * cm_chain_decoded_nbytes(chain) + cm_chain_decode_memory(chain) +
+           cm_chain_encoded_bound(chain);
+}
+
+static size_t least_for_digests(const cm_job *job)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        if (v->writer == NULL || v->as_strings)
+            continue;
+        size_t before = digest_nbytes(v->source->array->chain);
+        size_t after = digest_nbytes(cm_zarr_writer_chain(v->writer));
+        most = before > most ? before : most;
+        most = after > most ? after : most;
+    }
+    return most + CM_BUDGET_PER_THREAD;
+}
+
+size_t cm_job_least_to_verify(const cm_job *job)
+{
+    const cm_transform_options *o = job->options;
+    cm_verify_memory memory = {0};
+    if (o->verify == CM_VERIFY_NONE || o->check)
+        return 0;
+    if (cm_job_compares_digests(job))
+        return o->verify == CM_VERIFY_FULL && !o->dry_run ? least_for_digests(job) : 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_zarr_writer *w = job->var[i].writer;
+        if (w != NULL)
+            cm_verify_memory_add(&memory, &job->var[i], cm_zarr_writer_chain(w),
+                                 cm_zarr_writer_grid(w)->chunk_nelem);
+    }
+    return (size_t)cm_verify_memory_least(&memory, 1);
+}

@@ -1,0 +1,247 @@
+/* The table of variables in the report. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/sentences.h"
+#include "convert/layout/codec_text.h"
+#include "convert/layout/keep.h"
+#include "convert/plan/part_cut.h"
+#include "convert/sink/part/parts.h"
+
+/* The readers that do not open V: docs/readers.md. */
+static const char *readers_of(const cm_job_var *v, int zarr_format)
+{
+    if (v->source->words != NULL && v->keeps_words)
+        return NULL;
+    if (v->pass != CM_PASS_NOTHING)
+        return cm_job_kept_readers(v, zarr_format);
+    if (v->as_strings)
+        return zarr_format == 3 ? "zarr-python, xarray, zarrs, GDAL; not tensorstore"
+                                : "zarr-python, xarray, zarrs, GDAL; not tensorstore, not netCDF-C";
+    if (v->type.kind == CM_KIND_BYTES)
+        return zarr_format == 3 ? "zarr-python, xarray, GDAL; not tensorstore, not zarrs"
+                                : "zarr-python, xarray, tensorstore, GDAL; not zarrs";
+    return NULL;
+}
+
+/* ---- why this plan ---- */
+
+static cm_plan_kind plan_of(const cm_job_var *v)
+{
+    static const cm_plan_kind plan[] = {[CM_ROUTE_SWEEP] = CM_PLAN_SWEEP,
+                                        [CM_ROUTE_COLUMN] = CM_PLAN_COLUMN,
+                                        [CM_ROUTE_SPILL] = CM_PLAN_SPILL,
+                                        [CM_ROUTE_REREAD] = CM_PLAN_REREAD};
+    if (v->as_objects || v->pass != CM_PASS_NOTHING)
+        return CM_PLAN_COPY;
+    return v->routed ? plan[v->route.kind] : CM_PLAN_SWEEP;
+}
+
+static char *route_reason(const cm_job_var *v, cm_error *err)
+{
+    const cm_route *r = &v->route;
+    char size[32];
+    switch (r->kind) {
+    case CM_ROUTE_SWEEP:
+        return cm_asprintf(err, "one pass that holds %llu target chunks decodes every chunk once",
+                           (unsigned long long)r->slots);
+    case CM_ROUTE_COLUMN:
+        return cm_asprintf(err,
+                           "the cross-section is swept in %llu tiles; %.3g chunks are decoded for "
+                           "each that there is",
+                           (unsigned long long)r->sweep.total_blocks,
+                           (double)r->chunk_reads / (double)r->sweep.source_chunks);
+    case CM_ROUTE_SPILL:
+        return cm_asprintf(
+            err, "%s of the array go through scratch files, which is less than reading again",
+            cm_format_size(r->nelem_spilled * v->source->dtype.nbytes, size, sizeof(size)));
+    case CM_ROUTE_REREAD:
+        return cm_asprintf(err, "reading %.3g times costs less than scratch files",
+                           (double)r->nelem_read / (double)r->nelem_written);
+    }
+    return cm_strdup("", err);
+}
+
+static char *reason_of(const cm_job_var *v, cm_error *err)
+{
+    if (v->as_objects)
+        return cm_asprintf(err, "its objects are copied as they are, since %s",
+                           v->source->unsupported);
+    if (v->pass != CM_PASS_NOTHING)
+        return cm_strdup("chunks and codecs stay, so stored bytes pass through", err);
+    if (v->as_strings)
+        return cm_strdup("elements of variable length move chunk by chunk", err);
+    return v->routed ? route_reason(v, err) : cm_strdup("it has no elements", err);
+}
+
+/* ---- one variable ---- */
+
+static int set_texts(const cm_job *job, const cm_job_var *v, cm_transform_variable *out,
+                     cm_error *err)
+{
+    char text[64];
+    const cm_variable *s = v->source;
+    const char *readers = readers_of(v, job->zarr_format);
+    out->name = cm_strdup(v->name, err);
+    out->source = cm_strdup(s->name, err);
+    out->type =
+        cm_strdup(v->as_objects ? "not known" : cm_dtype_name(&v->type, text, sizeof(text)), err);
+    out->codec = s->words != NULL || v->refer != NULL || v->is_window
+                     ? cm_codec_text(&v->meta, err)
+                     : cm_strdup(cm_codec_choice_text(&v->codec, text, sizeof(text)), err);
+    out->access = s->access_reason == NULL
+                      ? cm_strdup(s->access, err)
+                      : cm_asprintf(err, "%s: %s", s->access, s->access_reason);
+    out->plan_reason = reason_of(v, err);
+    if (!out->name || !out->source || !out->type || !out->codec || !out->access ||
+        !out->plan_reason)
+        return CM_ENOMEM;
+    if (s->words != NULL && (out->codec_before = cm_codec_text(s->words, err)) == NULL)
+        return CM_ENOMEM;
+    if (readers != NULL && (out->readers = cm_strdup(readers, err)) == NULL)
+        return CM_ENOMEM;
+    if (s->decoded_from != NULL && (out->decoded_from = cm_strdup(s->decoded_from, err)) == NULL)
+        return CM_ENOMEM;
+    return CM_OK;
+}
+
+static int set_layout(const cm_job_var *v, cm_transform_variable *out, cm_error *err)
+{
+    const cm_variable *s = v->source;
+    const cm_zarr_meta *m = &v->meta;
+    const cm_shard_spec *shard = cm_zarr_sharding(m);
+    out->rank = v->rank;
+    out->decoded_nbytes = v->type.nbytes;
+    for (unsigned j = 0; j < v->rank; j++) {
+        out->shape[j] = v->shape[j];
+        out->chunk_before[j] = s->has_source_chunks && !s->is_made ? s->source_chunk[j] : 0;
+        out->shard_before[j] = s->is_sharded ? s->source_shard[j] : 0;
+        out->chunk[j] = shard != NULL ? shard->chunk[j] : m->chunk[j];
+        out->shard[j] = shard != NULL ? m->chunk[j] : 0;
+        out->order[j] = v->routed ? v->route.sweep.order[j] : j;
+        out->unlimited[j] = s->unlimited[j];
+        out->decoded_nbytes *= v->shape[j];
+        if (m->dim_name[j] != NULL && (out->dim_name[j] = cm_strdup(m->dim_name[j], err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+static void set_plan(const cm_job *job, const cm_job_var *v, cm_transform_variable *out)
+{
+    size_t itemsize = v->source->dtype.nbytes;
+    out->plan = plan_of(v);
+    out->passed_through = out->plan == CM_PLAN_COPY;
+    out->planned = v->planned;
+    out->planned_nbytes = v->planned.element_nbytes_read + v->planned.element_nbytes_written +
+                          2 * v->planned.scratch_nbytes;
+    out->bound_nbytes = out->planned_nbytes;
+    if (!v->routed)
+        return;
+    out->memory_nbytes = v->route.held_nbytes + job->nthreads * v->transfer.worker_nbytes;
+    /* What is absent need not be read; without gaps, the bound of the geometry. */
+    bool gaps = v->presence.bit == NULL || v->presence.npresent < v->presence.nchunks;
+    uint64_t bound = v->route.bound * itemsize;
+    out->bound_nbytes = gaps && bound > out->planned_nbytes ? out->planned_nbytes : bound;
+    out->planned_seconds = v->route.seconds;
+    if (v->source->array->chunked && v->route.sweep.source_chunks > 0)
+        out->decodes_per_chunk =
+            (double)v->route.sweep.total_pieces / (double)v->route.sweep.source_chunks;
+}
+
+static void set_counts(const cm_job_var *v, bool written, cm_transform_variable *out)
+{
+    size_t itemsize = v->source->dtype.nbytes;
+    out->nchunks_before = v->presence.nchunks;
+    out->source_nbytes = v->source->stored_nbytes;
+    if (v->presence.bit != NULL)
+        out->missing_before = v->presence.nchunks - v->presence.npresent;
+    if (v->as_objects) {
+        out->nobjects = v->ncopied;
+        out->stored_nbytes = out->source_nbytes = v->copied_nbytes;
+        return;
+    }
+    cm_zarr_written counts = cm_zarr_writer_counts(v->writer);
+    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    out->nchunks = grid->nchunks;
+    out->nobjects =
+        written || v->absent ? counts.nobjects : cm_zarr_writer_outer_grid(v->writer)->nchunks;
+    out->nskipped = v->absent ? grid->nchunks : counts.nskipped;
+    if (!written)
+        return;
+    out->stored_nbytes = counts.nbytes;
+    out->counted =
+        (cm_plan_counts){.chunk_reads = v->counts.fetched,
+                         .chunk_decodes = v->counts.decoded,
+                         .chunk_writes = v->counts.delivered,
+                         .element_nbytes_read = v->counts.nelem_read * itemsize,
+                         .element_nbytes_written = v->counts.nelem_written * v->type.nbytes,
+                         .scratch_nbytes = v->counts.spilled};
+}
+
+static int describe(const cm_job *job, const cm_job_var *v, bool written,
+                    cm_transform_variable *out, cm_error *err)
+{
+    int rc = set_texts(job, v, out, err);
+    if (rc != CM_OK)
+        return rc;
+    set_plan(job, v, out);
+    set_counts(v, written, out);
+    return set_layout(v, out, err);
+}
+
+int cm_job_report(cm_job *job, bool written, cm_error *err)
+{
+    cm_transform_report *r = job->report;
+    r->variable = cm_calloc(job->nvars > 0 ? job->nvars : 1, sizeof(r->variable[0]), err);
+    if (r->variable == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < job->nvars; i++) {
+        r->nvariables++;
+        int rc = describe(job, &job->var[i], written, &r->variable[i], err);
+        if (rc != CM_OK)
+            return rc;
+        if (job->parts != NULL && written)
+            r->decoded_nbytes += cm_parts_nbytes(&job->var[i]);
+        else
+            r->decoded_nbytes += r->variable[i].decoded_nbytes;
+    }
+    return CM_OK;
+}
+
+void cm_transform_variable_release(cm_transform_variable *v)
+{
+    free(v->name);
+    free(v->source);
+    free(v->type);
+    free(v->codec_before);
+    free(v->codec);
+    free(v->access);
+    free(v->digest);
+    free(v->decoded_from);
+    free(v->readers);
+    free(v->plan_reason);
+    for (unsigned j = 0; j < v->rank; j++)
+        free(v->dim_name[j]);
+    *v = (cm_transform_variable){0};
+}
+
+void cm_transform_report_release(cm_transform_report *r)
+{
+    for (size_t i = 0; i < r->nvariables; i++)
+        cm_transform_variable_release(&r->variable[i]);
+    free(r->variable);
+    cm_sentences_free(r->warning, r->nwarnings);
+    cm_sentences_free(r->note, r->nnotes);
+    cm_sentences_free(r->skipped, r->nskipped);
+    cm_sentences_free(r->difference, r->ndifferences);
+    free(r->source_format);
+    free(r->target);
+    free(r->statistics);
+    free(r->part.missing);
+    free(r->append.dimension);
+    free(r->replace.dimension);
+    memset(r, 0, sizeof(*r));
+}

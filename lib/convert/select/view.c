@@ -1,0 +1,293 @@
+/*
+ * Which elements of which type each variable gives: the file's own, unless the
+ * user asked for a cast, unpacking, rounding, another way with characters, or a
+ * part of the array.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/path.h"
+#include "convert/job.h"
+#include "format/packing.h"
+#include "options/varopt.h"
+
+static const char *const unpack_keywords[] = {"all", NULL};
+
+typedef struct changes {
+    cm_varopts dtype, keepbits;
+    const cm_texts *unpack;
+    bool *unpack_used;
+} changes;
+
+/* True when --unpack names V; "all" means those with scale_factor or add_offset. */
+static bool wants_unpack(const changes *c, const cm_job_var *v, bool packed)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < c->unpack->n; i++) {
+        bool all = strcmp(c->unpack->text[i], unpack_keywords[0]) == 0;
+        bool match = all ? packed : cm_name_matches(c->unpack->text[i], v->name);
+        c->unpack_used[i] |= match || all;
+        wanted |= match;
+    }
+    return wanted && (packed || !v->source->is_stack); /* it may have been done before */
+}
+
+static int set_unpack(cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_error *err)
+{
+    if (!p->packed || !cm_dtype_is_number(&k->src))
+        return cm_fail(err, CM_EINVAL,
+                       "`unpack` %s: the variable has neither scale_factor nor add_offset",
+                       v->name);
+    k->unpack = true;
+    k->scale = p->scale;
+    k->offset = p->offset;
+    k->src = p->type;
+    /* As xarray shows them, bit for bit; a type that is asked for is made of doubles. */
+    k->dst = p->shown;
+    k->single = k->dst.nbytes == 4;
+    return CM_OK;
+}
+
+/*
+ * Missing values stay missing: they become the same value, or NaN where that does
+ * not fit or means nothing.  Integers have no NaN, and any number instead would
+ * make real values missing.
+ */
+static int set_nodata(cm_job_var *v, cm_conversion *k, cm_error *err)
+{
+    char type[32], number[32];
+    if (!v->source->has_fill_value)
+        return CM_OK;
+    k->has_nodata = true;
+    memcpy(k->nodata, v->source->fill_value, k->src.nbytes);
+    double value = cm_element_to_double(&k->src, k->nodata);
+    if (!k->unpack && cm_element_from_double(&k->dst, value, k->dst_nodata))
+        return CM_OK;
+    if (cm_element_from_double(&k->dst, (double)__builtin_nanf(""), k->dst_nodata))
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL,
+                   "variable %s: %s has nothing to stand for its missing value %s; a floating "
+                   "point `dtype` has",
+                   v->name, cm_dtype_name(&k->dst, type, sizeof(type)),
+                   cm_format_double(value, number, sizeof(number)));
+}
+
+/*
+ * True when another chosen variable says that V holds its bounds: coordinates, which stay as
+ * they are.
+ */
+static bool is_bounds(const cm_job *job, const cm_job_var *v)
+{
+    static const char *const attribute[] = {"bounds", "climatology"};
+    const char *last = cm_path_last(v->source->name);
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_json *attrs = job->var[i].source->attrs;
+        for (size_t k = 0; k < sizeof(attribute) / sizeof(attribute[0]); k++) {
+            const char *text = cm_json_text(cm_json_member(attrs, attribute[k]), NULL);
+            if (text != NULL && strcmp(text, last) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error *err)
+{
+    cm_conversion *k = &v->conversion;
+    bool general = v->rank >= 2 && !is_bounds(job, v);
+    bool named;
+    cm_packing packing = cm_packing_of(v->source);
+    k->src = k->dst = v->source->dtype;
+    int rc = wants_unpack(c, v, packing.packed) ? set_unpack(v, k, &packing, err) : CM_OK;
+    const char *type = cm_varopts_get(&c->dtype, v->name, general, &named);
+    if (rc == CM_OK && type != NULL && (named || cm_dtype_is_number(&k->src))) {
+        if (cm_dtype_parse(type, &k->dst, err) != CM_OK) {
+            cm_error_prefix(err, "`dtype` %s", type);
+            return CM_EINVAL;
+        }
+        k->single = false;
+        v->typed = true;
+    }
+    const char *bits = cm_varopts_get(&c->keepbits, v->name, general, &named);
+    if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
+        uint64_t keep;
+        if (cm_parse_u64(bits, &keep, err) != CM_OK || keep == 0 || keep > 52)
+            return cm_fail(err, CM_EINVAL, "`keepbits` %s: must be from 1 to 52", bits);
+        k->keepbits = (unsigned)keep;
+    }
+    if (rc != CM_OK)
+        return rc;
+    if (cm_conversion_is_identity(k) && type == NULL && bits == NULL)
+        return CM_OK;
+    if (cm_conversion_check(k, err) != CM_OK) {
+        cm_error_prefix(err, "variable %s", v->name);
+        return CM_EINVAL;
+    }
+    k->saturate = job->options->overflow == CM_OVERFLOW_SATURATE;
+    if (k->saturate && k->keepbits > 0)
+        return cm_fail(err, CM_EINVAL,
+                       "variable %s: `overflow` saturate and `keepbits`: the largest number would "
+                       "be rounded to infinity",
+                       v->name);
+    v->converts = !cm_conversion_is_identity(k);
+    v->type = k->dst;
+    return v->converts ? set_nodata(v, k, err) : CM_OK;
+}
+
+/* How V's characters are to be read; names as Python has them. */
+static int set_encoding(cm_job_var *v, cm_error *err)
+{
+    static const char *const UTF8[] = {"utf8", "ascii", "usascii"};
+    static const char *const LATIN1[] = {"latin1", "l1", "iso88591", "8859"};
+    const char *encoding = cm_json_text(cm_json_member(v->source->attrs, "_Encoding"), NULL);
+    char name[16] = "";
+    size_t n = 0;
+    if (encoding == NULL)
+        return CM_OK;
+    for (const char *p = encoding; *p != '\0' && n + 1 < sizeof(name); p++)
+        if (isalnum((unsigned char)*p))
+            name[n++] = (char)tolower((unsigned char)*p);
+    for (size_t i = 0; i < sizeof(UTF8) / sizeof(UTF8[0]); i++)
+        if (strcmp(name, UTF8[i]) == 0)
+            return CM_OK;
+    for (size_t i = 0; i < sizeof(LATIN1) / sizeof(LATIN1[0]); i++)
+        v->latin1 = v->latin1 || strcmp(name, LATIN1[i]) == 0;
+    return v->latin1 ? CM_OK
+                     : cm_fail(err, CM_EUNSUPPORTED,
+                               "variable %s: its _Encoding is %s, and only utf-8, ascii and "
+                               "iso-8859-1 are made strings of; use `char_mode` keep",
+                               v->name, encoding);
+}
+
+static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
+{
+    if (!v->source->is_char)
+        return CM_OK;
+    if (job->options->char_mode == CM_CHAR_UINT8)
+        v->type = cm_dtype_make(CM_KIND_UINT, 1);
+    if (job->options->char_mode == CM_CHAR_JOIN && v->rank > 0) {
+        v->join = v->as_strings = true;
+        v->type = cm_dtype_make(CM_KIND_STRING, 0);
+        v->rank--;
+        return set_encoding(v, err);
+    }
+    if (job->options->char_mode == CM_CHAR_KEEP && job->zarr_format == 3 &&
+        v->source->words == NULL)
+        return cm_job_note(
+            job, err,
+            "variable %s: characters become null_terminated_bytes, which tensorstore and zarrs "
+            "cannot open; use `char_mode` join or uint8 for these readers",
+            v->name);
+    return CM_OK;
+}
+
+/* What is not understood can only stay as it is: its elements cannot be changed. */
+static int keep_elements(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
+{
+    const char *why = v->source->unsupported;
+    bool general = v->rank != 1, named = false, by_name = false, asked = false;
+    cm_varopts *opts[] = {&c->dtype, &c->keepbits};
+    for (size_t i = 0; i < sizeof(opts) / sizeof(opts[0]); i++) {
+        asked |= cm_varopts_get(opts[i], v->name, general, &by_name) != NULL;
+        named |= by_name;
+    }
+    for (size_t i = 0; i < c->unpack->n; i++)
+        named |= strcmp(c->unpack->text[i], unpack_keywords[0]) != 0 &&
+                 cm_name_matches(c->unpack->text[i], v->name);
+    asked |= wants_unpack(c, v, cm_packing_of(v->source).packed);
+    if (named)
+        return cm_fail(err, CM_EUNSUPPORTED, "array %s can only be carried over as it is: %s",
+                       cm_job_name(v), why);
+    return asked ? cm_job_warn(job, err, "array %s keeps its elements as they are: %s",
+                               cm_job_name(v), why)
+                 : CM_OK;
+}
+
+static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
+{
+    const cm_variable *s = v->source;
+    v->type = s->dtype;
+    v->rank = s->rank;
+    for (unsigned j = 0; j < s->rank; j++) {
+        v->shape[j] = s->shape[j];
+        v->step[j] = 1;
+    }
+    if (v->as_objects)
+        return keep_elements(job, c, v, err);
+    int rc = set_characters(job, v, err);
+    if (rc == CM_OK && !v->as_strings && !v->source->is_char)
+        rc = set_conversion(job, c, v, err);
+    return rc;
+}
+
+/* Whether PATTERN means a variable that a stack was made of. */
+static bool is_of_stack(const cm_job *job, const char *pattern)
+{
+    for (size_t i = 0; i < job->source->nvars; i++)
+        if (job->source->var[i].is_taken && cm_name_matches(pattern, job->source->var[i].name))
+            return true;
+    return false;
+}
+
+/*
+ * OPTION, which changes numbers, was given for PATTERN, and no variable of numbers has that
+ * name.
+ */
+static int refuse_unused(const cm_job *job, const char *option, const char *pattern, cm_error *err)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (cm_name_matches(pattern, job->var[i].name))
+            return cm_fail(err, CM_EINVAL, "%s %s: variable %s holds text, not numbers", option,
+                           pattern, job->var[i].name);
+    return cm_fail(err, CM_EINVAL, "%s %s: no chosen variable is named %s", option, pattern,
+                   pattern);
+}
+
+static int check_used(const cm_job *job, cm_varopts *opts, cm_error *err)
+{
+    cm_job_look_elsewhere(job, opts);
+    for (size_t i = 0; i < opts->n; i++)
+        if (opts->item[i].pattern != NULL && !opts->item[i].used)
+            return refuse_unused(job, opts->option, opts->item[i].pattern, err);
+    return CM_OK;
+}
+
+static bool is_whole(const cm_job_var *v)
+{
+    bool whole = true;
+    for (unsigned j = 0; j < v->rank; j++)
+        whole = whole && v->start[j] == 0 && v->step[j] == 1 && v->shape[j] == v->source->shape[j];
+    return whole;
+}
+
+int cm_job_view(cm_job *job, cm_error *err)
+{
+    const cm_transform_options *o = job->options;
+    changes c = {.unpack = &o->unpack};
+    int rc = cm_varopts_parse("`dtype`", &o->dtype, NULL, &c.dtype, err);
+    if (rc == CM_OK)
+        rc = cm_varopts_parse("`keepbits`", &o->keepbits, NULL, &c.keepbits, err);
+    c.unpack_used = cm_calloc(o->unpack.n > 0 ? o->unpack.n : 1, sizeof(bool), err);
+    if (rc == CM_OK && c.unpack_used == NULL)
+        rc = CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = view_one(job, &c, &job->var[i], err);
+    for (size_t i = 0; rc == CM_OK && i < o->unpack.n; i++)
+        if (!c.unpack_used[i] && !is_of_stack(job, o->unpack.text[i]) &&
+            !cm_job_elsewhere(job, o->unpack.text[i]))
+            rc = refuse_unused(job, "`unpack`", o->unpack.text[i], err);
+    if (rc == CM_OK)
+        rc = check_used(job, &c.dtype, err);
+    if (rc == CM_OK)
+        rc = check_used(job, &c.keepbits, err);
+    free(c.unpack_used);
+    cm_varopts_release(&c.dtype);
+    cm_varopts_release(&c.keepbits);
+    if (rc == CM_OK)
+        rc = cm_job_subset(job, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        job->var[i].whole = is_whole(&job->var[i]);
+    return rc;
+}

@@ -1,0 +1,116 @@
+/*
+ * Adding to a store: what of each array is written, and where.
+ *
+ * The source has all elements, those that the store has too; an array of the target is written
+ * in *windows* of whole chunks (or shards) along the dimension that grows.  Each window is a
+ * cm_job_var of its own, whose writer names its chunks by their place in the array.
+ */
+#ifndef CM_CONVERT_SINK_GROWTH_APPEND_H
+#define CM_CONVERT_SINK_GROWTH_APPEND_H
+
+#include <chunkmill/append.h>
+
+#include "convert/beside/ledger.h"
+#include "convert/beside/lock.h"
+#include "convert/job.h"
+#include "convert/sink/growth/append_commit.h"
+
+/* The order in which windows are written. */
+enum {
+    CM_PHASE_BEYOND, /* chunks that begin behind the old end */
+    CM_PHASE_WITHIN, /* chunks that the old dataset has: whole, with its elements in them */
+    CM_PHASE_LABELS, /* coordinates along the dimension */
+    CM_APPEND_PHASES
+};
+
+/* A replacement that was stopped: elements FIRST to END along DIMENSION; NULL: there was none. */
+typedef struct cm_stopped {
+    char *dimension;
+    uint64_t first, end;
+} cm_stopped;
+
+struct cm_append {
+    char *dimension;
+    char *root;    /* of the store, without "file://" */
+    char *replace; /* "DIM=RANGE"; NULL: the store grows */
+    bool recheck, hold, look;
+    bool part;      /* one of several processes: has LOCK only to open the store, and in the end */
+    bool knows_was; /* without the lock: that WAS is the length of what grows when it was opened */
+    uint64_t was;
+    cm_beside beside;
+    cm_lock *lock;
+    cm_store *store;
+    cm_ledger ledger;
+    size_t nlisted;
+    cm_stopped stopped;
+    uint64_t reach; /* elements that a run that was killed may have written; 0: there was none */
+    cm_json *left;  /* append_repair.h: what was read of its note; or NULL */
+};
+
+/*
+ * The mark of a run that writes chunks, beside the store: how far they reach.  Whoever finds it
+ * sweeps what that run left.
+ */
+#define CM_APPEND_MARK "append-begun"
+int cm_append_mark(cm_append *a, uint64_t reach, cm_error *err);
+void cm_append_unmark(cm_append *a);
+/* The store and its lock; beside.stays tells of what could not be removed. */
+void cm_append_give_back(cm_append *a);
+
+/*
+ * append_view.c: without the lock others may add to the store while it is looked at, so that what
+ * was read of it first is of another store than what is read later.  Lengths tell, for they only
+ * grow.  The first is called when nothing else has been read yet; the second is CM_EEXIST where
+ * NOW, which was opened later, has another length.
+ */
+int cm_append_note_length(cm_append *a, cm_error *err);
+int cm_append_check_length(const cm_append *a, const cm_dataset *now, cm_error *err);
+
+/* One array of the store that has the dimension. */
+typedef struct cm_grown {
+    cm_growth growth;
+    size_t first, nwindows; /* of it in job->var */
+    cm_variable *source;
+    /* Of a replacement: elements that change, and by how much at most; NaN: none is a number. */
+    uint64_t nchanged;
+    double largest;
+} cm_grown;
+
+typedef struct cm_append_state {
+    cm_append *append;
+    cm_dataset *target; /* the store as it was */
+    cm_grown *grown;
+    size_t ngrown;
+    uint64_t was, length; /* of the dimension */
+    uint64_t nheld;       /* elements of the source beyond LENGTH, held back */
+    uint64_t first, end;  /* elements that are replaced */
+    bool compared;        /* with what the files have there */
+} cm_append_state;
+
+/* append_window.c: takes job->var apart into windows; CM_EINVAL where the store is another. */
+int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err);
+void cm_append_state_release(cm_append_state *s);
+
+/* Removes objects from the end of S on to where a run that was killed may have written. */
+int cm_append_remove_reach(const cm_append_state *s, cm_error *err);
+
+/*
+ * replace.c.  The note of a replacement that writes chunks lies beside the store until its last
+ * one: until then some elements of the range are new, and others are not.
+ */
+#define CM_REPLACE_NOTE "append-replaces"
+int cm_replace_read_note(cm_append *a, cm_error *err);
+int cm_replace_write_note(const cm_append_state *s, cm_error *err);
+int cm_replace_remove_note(cm_append *a, cm_error *err);
+/* Which elements are replaced: all of them lie in the store, and no file has another one. */
+int cm_replace_find_range(cm_job *job, cm_append_state *s, cm_error *err);
+/* The files give all of these elements to V, array T of the store. */
+int cm_replace_check_given(cm_job *job, const cm_append_state *s, const cm_variable *source,
+                           cm_error *err);
+/* replace_compare.c: counts what changes. */
+int cm_replace_compare(cm_job *job, cm_append_state *s, cm_error *err);
+
+/* append.c: the whole of it, for a job that is prepared up to its view. */
+int cm_job_append(cm_job *job, cm_error *err);
+
+#endif

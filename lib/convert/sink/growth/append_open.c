@@ -1,0 +1,334 @@
+/* Who may add to a store, and what is in it already. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/number.h"
+#include "convert/beside/parts_files.h"
+#include "convert/sink/growth/append_parts.h"
+#include "convert/sink/growth/append_repair.h"
+#include "convert/sink/store/output.h"
+#include "options/store_path.h"
+#include "options/varopt.h"
+#include "store/open.h"
+
+enum {
+    MAX_FREE = 200 /* looks at a lock that is free and cannot be had */
+};
+
+static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
+{
+    const cm_store_options options = {.output = true, .net = o->net};
+    cm_store_path at = {0};
+    cm_place there = CM_PLACE_NOTHING;
+    int rc = cm_store_path_split(o->store, &at, err);
+    if (rc == CM_OK && *at.node != '\0')
+        rc = cm_fail(err, CM_EINVAL, "%s: a store grows as a whole, not a node in it", o->store);
+    if (rc == CM_OK)
+        rc = cm_store_look(at.path, &options, &there, err);
+    if (rc == CM_OK && there == CM_PLACE_NOTHING)
+        rc = cm_fail(err, CM_ENOTFOUND,
+                     "%s: there is no store to add to; leave out `append` to make it", o->store);
+    else if (rc == CM_OK && there != CM_PLACE_FOLDER)
+        rc = cm_fail(err, CM_EINVAL, "%s: is not a folder", o->store);
+    if (rc == CM_OK && (a->root = cm_strdup(at.path, err)) == NULL)
+        rc = CM_ENOMEM;
+    cm_store_path_release(&at);
+    return rc;
+}
+
+/* A plan of parts that add, none of which runs, is judged with the lock. */
+static int check_parts(cm_append *a, cm_error *err)
+{
+    cm_parts_plan plan = {0};
+    int rc = cm_beside_open(&a->beside, false, err);
+    if (rc == CM_OK)
+        rc = cm_parts_plan_read(&a->beside, &plan, err);
+    bool adds = !a->look && cm_json_has(plan.json, CM_PARTS_ADD);
+    cm_parts_plan_release(&plan);
+    return rc == CM_OK ? cm_parts_check_none(&a->beside, adds, err) : rc;
+}
+
+/* Others of the parts hold it for moments. */
+static int take_lock(cm_append *a, const cm_append_options *o, char **note, cm_error *err)
+{
+    const cm_lock_request request = {
+        .name = CM_LOCK_OUTPUT, .of_part = true, .breaks = o->break_lock};
+    const struct timespec pause = {.tv_nsec = 50000000};
+    if (!a->part)
+        return cm_lock_take(&a->beside, o->break_lock, &a->lock, note, err);
+    for (unsigned nfree = 0;;) {
+        cm_lock_holder who;
+        int rc = cm_lock_take_as(&a->beside, &request, &a->lock, note, err);
+        if (rc != CM_EEXIST || cm_lock_look(&a->beside, CM_LOCK_OUTPUT, &who, NULL) != CM_OK)
+            return rc;
+        nfree = who.state == CM_LOCK_FREE ? nfree + 1 : 0;
+        if (who.state == CM_LOCK_OF_RUN || nfree > MAX_FREE)
+            return rc;
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* Nothing is added to what is not complete. */
+static int check_complete(cm_append *a, cm_net *net, cm_error *err)
+{
+    bool begun;
+    int rc = cm_output_is_begun(a->root, "", net, &begun, err);
+    if (rc == CM_OK && begun)
+        rc = cm_fail(err, CM_EEXIST, "%s: is not complete; `resume` finishes it", a->root);
+    return rc == CM_OK && !a->part ? check_parts(a, err) : rc;
+}
+
+static int take_up(cm_append *a, char **note, cm_error *err)
+{
+    bool begun;
+    int rc = cm_commit_is_begun(&a->beside, &begun, err);
+    if (rc != CM_OK || !begun)
+        return rc;
+    if (a->look)
+        return cm_fail(err, CM_EEXIST,
+                       "%s: a run was stopped while it renewed metadata or the ledger; the next "
+                       "one that writes finishes it",
+                       a->root);
+    rc = cm_commit_finish(a->store, &a->beside, err);
+    /* All chunks were there. */
+    if (rc == CM_OK)
+        rc = cm_replace_remove_note(a, err);
+    char *said = rc == CM_OK
+                     ? cm_asprintf(err, "%s: a run that was stopped was finished%s%s", a->root,
+                                   *note != NULL ? "; " : "", *note != NULL ? *note : "")
+                     : NULL;
+    if (rc == CM_OK && said == NULL)
+        rc = CM_ENOMEM;
+    if (rc == CM_OK) {
+        free(*note);
+        *note = said;
+    }
+    return rc;
+}
+
+int cm_append_mark(cm_append *a, uint64_t reach, cm_error *err)
+{
+    char text[32];
+    uint64_t most = reach > a->reach ? reach : a->reach;
+    int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", most);
+    return cm_store_put(a->beside.in, CM_APPEND_MARK, text, (size_t)n, err);
+}
+
+void cm_append_unmark(cm_append *a)
+{
+    cm_beside_remove(&a->beside, CM_APPEND_MARK);
+}
+
+/*
+ * A mark that a crash of the machine cut tells nothing.  What it told of lies behind the end that
+ * documents have, where the next run that comes so far writes or removes every chunk.
+ */
+static uint64_t parse_mark(const cm_buf *text)
+{
+    char number[24] = {0};
+    uint64_t reach = 0;
+    if (text->nbytes < 2 || text->nbytes > sizeof(number) || text->data[text->nbytes - 1] != '\n')
+        return 0;
+    memcpy(number, text->data, text->nbytes - 1);
+    return cm_parse_u64(number, &reach, NULL) == CM_OK ? reach : 0;
+}
+
+/* Temporaries of a run that was killed; whoever may write holds the lock. */
+int cm_append_sweep(cm_append *a, cm_error *err)
+{
+    cm_buf text = {0};
+    if (a->look || a->beside.in == NULL)
+        return CM_OK;
+    int rc = cm_store_get(a->beside.in, CM_APPEND_MARK, 64, &text, err);
+    if (rc == CM_OK) {
+        a->reach = parse_mark(&text);
+        rc = cm_store_sweep_temporaries(a->store, "", true, err);
+    }
+    cm_buf_release(&text);
+    return rc == CM_ENOTFOUND ? CM_OK : rc;
+}
+
+/* Along which dimension; of a replacement that is what its range begins with. */
+static int take_options(cm_append *a, const cm_append_options *o, cm_error *err)
+{
+    const char *text = o->replace != NULL ? o->replace : o->dimension;
+    a->recheck = o->recheck || o->replace != NULL;
+    a->look = o->look;
+    a->part = o->part && !o->look;
+    if (o->part && o->replace != NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "`replace` and `part`: one process replaces steps of a store");
+    a->hold = o->hold;
+    a->beside.fd = -1;
+    if (o->replace != NULL && (a->replace = cm_strdup(o->replace, err)) == NULL)
+        return CM_ENOMEM;
+    if ((a->dimension = cm_strdup(text, err)) == NULL)
+        return CM_ENOMEM;
+    if (o->replace == NULL)
+        return CM_OK;
+    char *equals = cm_find_unescaped(a->dimension, '=');
+    if (equals == NULL || equals == a->dimension || equals[1] == '\0')
+        return cm_fail(err, CM_EINVAL, "`replace` %s: not of the form DIM=RANGE", o->replace);
+    *equals = '\0';
+    cm_unescape(a->dimension);
+    return CM_OK;
+}
+
+/* Nothing but a replacement of at least its range goes on with one that was stopped. */
+static int check_stopped(const cm_append *a, cm_error *err)
+{
+    const cm_stopped *was = &a->stopped;
+    if (was->dimension == NULL || (a->replace != NULL && strcmp(was->dimension, a->dimension) == 0))
+        return CM_OK;
+    return cm_fail(err, CM_EEXIST,
+                   "%s: a replacement of %s=%" PRIu64 ":%" PRIu64
+                   " was stopped half-way; the same command again completes it",
+                   a->root, was->dimension, was->first, was->end);
+}
+
+/* What runs that were stopped, or killed, left; nobody else is at the store. */
+static int settle(cm_append *a, const cm_append_options *o, char **note, cm_error *err)
+{
+    bool busy = false;
+    int rc = take_up(a, note, err);
+    if (rc == CM_OK && !a->look)
+        rc = cm_append_settle_parts(a, o->break_lock && !a->part, &busy, err);
+    /* A part that began meanwhile looks at the store's lock after it took its own. */
+    if (rc == CM_OK && !a->look && !a->part)
+        rc = cm_parts_check_none(&a->beside, false, err);
+    return rc == CM_OK && !busy ? cm_append_sweep(a, err) : rc;
+}
+
+int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_error *err)
+{
+    cm_append *a = cm_calloc(1, sizeof(*a), err);
+    *out = NULL;
+    *note = NULL;
+    if (a == NULL)
+        return CM_ENOMEM;
+    int rc = take_options(a, o, err);
+    if (rc == CM_OK)
+        rc = find_store(o, a, err);
+    if (rc == CM_OK)
+        rc = cm_beside_find(a->root, o->net, &a->beside, err);
+    if (rc == CM_OK && !a->part)
+        rc = cm_lock_peek(&a->beside, o->break_lock, err);
+    if (rc == CM_OK)
+        rc = check_complete(a, o->net, err);
+    if (rc == CM_OK && !a->look)
+        rc = take_lock(a, o, note, err);
+    if (rc == CM_OK && a->beside.in == NULL)
+        rc = cm_beside_open(&a->beside, false, err);
+    if (rc == CM_OK)
+        rc = cm_store_open(a->root, &(cm_store_options){.output = true, .net = o->net}, &a->store,
+                           err);
+    if (rc == CM_OK)
+        rc = settle(a, o, note, err);
+    if (rc == CM_OK && (a->part || a->look))
+        rc = cm_append_note_length(a, err);
+    if (rc == CM_OK)
+        rc = cm_replace_read_note(a, err);
+    if (rc == CM_OK)
+        rc = cm_repair_read_note(a, err);
+    if (rc == CM_OK)
+        rc = check_stopped(a, err);
+    if (rc == CM_OK)
+        rc = cm_ledger_read(&a->beside, &a->ledger, err);
+    if (a->part) {
+        cm_lock_release(a->lock, &a->beside);
+        a->lock = NULL;
+    }
+    if (rc == CM_OK) {
+        *out = a;
+        return rc;
+    }
+    if (a->root != NULL)
+        cm_error_place(err, a->root);
+    cm_append_close(a);
+    free(*note);
+    *note = NULL;
+    return rc;
+}
+
+const char *cm_append_store(const cm_append *a)
+{
+    return a->root;
+}
+
+const char *cm_append_dimension(const cm_append *a)
+{
+    return a->dimension;
+}
+
+size_t cm_append_nlisted(const cm_append *a)
+{
+    return a->nlisted;
+}
+
+/* A file of another time may be what it was: copied, or touched. */
+static int is_same(const cm_ledger_entry *was, const cm_ledger_entry *now, bool *same,
+                   cm_error *err)
+{
+    char digest[65];
+    *same = was->nbytes == now->nbytes && was->mtime_ns == now->mtime_ns;
+    if (*same || was->nbytes != now->nbytes || was->sha256[0] == '\0')
+        return CM_OK;
+    int rc = cm_ledger_digest(now->path, digest, err);
+    *same = rc == CM_OK && strcmp(digest, was->sha256) == 0;
+    return rc;
+}
+
+int cm_append_listed(void *context, const char *path, uint64_t nbytes, const char *tag, bool *out,
+                     cm_error *err)
+{
+    cm_append *a = context;
+    cm_ledger_entry now = {0};
+    bool same = false;
+    *out = false;
+    if (a->ledger.n == 0 || a->recheck)
+        return CM_OK;
+    /* What is not there is told of where it is opened. */
+    if (tag == NULL && cm_ledger_look(path, &now, NULL) != CM_OK)
+        return CM_OK;
+    const cm_ledger_entry *was = cm_ledger_find(&a->ledger, tag != NULL ? path : now.path);
+    int rc = CM_OK;
+    if (was != NULL && tag != NULL)
+        same = was->nbytes == nbytes && strcmp(was->tag, tag) == 0;
+    else if (was != NULL)
+        rc = is_same(was, &now, &same, err);
+    if (rc == CM_OK && was != NULL && !same)
+        rc = cm_fail(err, CM_EFORMAT,
+                     "%s: has changed since it was taken into the store; `recheck` compares it "
+                     "with what the store has",
+                     path);
+    *out = rc == CM_OK && was != NULL;
+    a->nlisted += *out;
+    free(now.path);
+    return rc;
+}
+
+void cm_append_give_back(cm_append *a)
+{
+    cm_store_free(a->store);
+    a->store = NULL;
+    cm_lock_release(a->lock, &a->beside);
+    a->lock = NULL;
+}
+
+void cm_append_close(cm_append *a)
+{
+    if (a == NULL)
+        return;
+    cm_append_give_back(a);
+    cm_ledger_release(&a->ledger);
+    cm_beside_release(&a->beside);
+    cm_json_free(a->left);
+    free(a->stopped.dimension);
+    free(a->replace);
+    free(a->dimension);
+    free(a->root);
+    free(a);
+}

@@ -1,0 +1,299 @@
+#include "convert/sink/growth/append_parts.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert/sink/part/parts.h"
+#include "convert/sink/part/parts_status.h"
+#include "convert/sink/write.h"
+
+/* ---- which windows are whose ---- */
+
+typedef struct windows {
+    cm_job_var *var;
+    size_t n;
+} windows;
+
+typedef struct work {
+    cm_append_state *s;
+    windows beyond, rest; /* of all parts, and of the one that finishes */
+} work;
+
+static void take(cm_job *job, const windows *w)
+{
+    job->var = w->var;
+    job->nvars = w->n;
+}
+
+static int split(const cm_job *job, work *w, cm_error *err)
+{
+    w->beyond.var = cm_calloc(job->nvars + 1, sizeof(cm_job_var), err);
+    w->rest.var = cm_calloc(job->nvars + 1, sizeof(cm_job_var), err);
+    if (w->beyond.var == NULL || w->rest.var == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        windows *to = v->is_beyond && v->phase == CM_PHASE_BEYOND ? &w->beyond : &w->rest;
+        memcpy(&to->var[to->n++], v, sizeof(*v));
+    }
+    return CM_OK;
+}
+
+/* ---- what parts need to know ---- */
+
+static int length_now(const cm_append *a, const char *dimension, uint64_t *out, cm_error *err)
+{
+    const cm_dataset_options options = {0};
+    cm_dataset *ds = NULL;
+    int rc = cm_dataset_open(a->root, "", &options, &ds, err);
+    *out = 0;
+    for (size_t i = 0; rc == CM_OK && i < ds->nvars; i++)
+        for (unsigned j = 0; j < ds->var[i].rank; j++)
+            if (ds->var[i].dim_name[j] != NULL && strcmp(ds->var[i].dim_name[j], dimension) == 0)
+                *out = ds->var[i].shape[j];
+    cm_dataset_close(ds);
+    return rc;
+}
+
+/* Nobody has added to the store since its arrays were looked at. */
+static int check_length(const cm_append_state *s, cm_error *err)
+{
+    const cm_dataset_options options = {0};
+    cm_dataset *now = NULL;
+    int rc = cm_dataset_open(s->append->root, "", &options, &now, err);
+    for (size_t i = 0; rc == CM_OK && i < s->ngrown; i++) {
+        const cm_growth *g = &s->grown[i].growth;
+        bool same = false;
+        for (size_t k = 0; k < now->nvars; k++)
+            same |= strcmp(now->var[k].name, g->path) == 0 && now->var[k].rank > g->axis &&
+                    now->var[k].shape[g->axis] == g->was;
+        if (!same)
+            rc = cm_fail(err, CM_EEXIST, "array %s: was changed meanwhile; start again", g->path);
+    }
+    cm_dataset_close(now);
+    return rc;
+}
+
+static int check(void *context, cm_error *err)
+{
+    const work *w = context;
+    return check_length(w->s, err);
+}
+
+static bool is_in(void *context)
+{
+    const cm_append_state *s = ((const work *)context)->s;
+    uint64_t now = 0;
+    return length_now(s->append, s->append->dimension, &now, NULL) == CM_OK && now >= s->length;
+}
+
+static int describe(void *context, cm_json *plan, cm_error *err)
+{
+    const cm_append_state *s = ((const work *)context)->s;
+    cm_json *j = cm_json_object();
+    int rc = cm_json_set(j, "dimension", cm_json_string(s->append->dimension), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "was", cm_json_u64(s->was), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "length", cm_json_u64(s->length), err);
+    if (rc == CM_OK)
+        return cm_json_set(plan, CM_PARTS_ADD, j, err);
+    cm_json_free(j);
+    return rc;
+}
+
+/* A part that was killed left temporaries, which whoever finishes sweeps. */
+static int again(void *context, cm_error *err)
+{
+    const cm_append_state *s = ((const work *)context)->s;
+    return cm_append_mark(s->append, s->length, err);
+}
+
+/* ---- the end ---- */
+
+static int write_rest(cm_job *job, cm_append_state *s, cm_error *err)
+{
+    cm_store_counts before = cm_store_count(s->append->store);
+    int rc = check_length(s, err);
+    if (rc == CM_OK)
+        rc = cm_append_sweep(s->append, err);
+    if (rc == CM_OK)
+        rc = cm_append_write_chunks(job, s, err);
+    if (rc == CM_OK)
+        rc = cm_append_commit(job, s, err);
+    cm_store_counts after = cm_store_count(s->append->store);
+    job->report->nobjects += after.nput - before.nput;
+    job->report->stored_nbytes += after.put_nbytes - before.put_nbytes;
+    return rc;
+}
+
+/* What the report has of a variable is of the windows that the job has. */
+static int verify_rest(cm_job *job, cm_append_state *s, cm_error *err)
+{
+    cm_transform_report *r = job->report;
+    cm_transform_variable *own = r->variable;
+    const size_t nown = r->nvariables;
+    const uint64_t nverified = r->nverified;
+    const double seconds = r->verify_seconds;
+    if (job->nvars == 0 || job->options->verify == CM_VERIFY_NONE)
+        return CM_OK;
+    r->variable = NULL;
+    r->nvariables = 0;
+    int rc = cm_job_report(job, true, err);
+    if (rc == CM_OK)
+        rc = cm_append_verify(job, s, err);
+    for (size_t i = 0; i < r->nvariables; i++)
+        cm_transform_variable_release(&r->variable[i]);
+    free(r->variable);
+    r->variable = own;
+    r->nvariables = nown;
+    r->nverified += nverified;
+    r->verify_seconds += seconds;
+    return rc;
+}
+
+/* With the output's lock: all chunks behind the old end are there. */
+static int finish(void *context, cm_job *job, cm_lock *lock, cm_error *err)
+{
+    work *w = context;
+    cm_append *a = w->s->append;
+    struct cm_parts *parts = job->parts;
+    const unsigned nstages = job->report->nstages;
+    job->parts = NULL;
+    job->report->nstages = 0;
+    a->lock = lock;
+    take(job, &w->rest);
+    int rc = write_rest(job, w->s, err);
+    a->was = rc == CM_OK ? w->s->length : a->was;
+    if (rc == CM_OK)
+        rc = verify_rest(job, w->s, err);
+    cm_job_release_writers(job);
+    take(job, &w->beyond);
+    a->lock = NULL;
+    job->parts = parts;
+    if (nstages > 0)
+        job->report->nstages = nstages;
+    return rc;
+}
+
+/* ---- all ---- */
+
+/* All windows are the job's again, which releases them. */
+static void join(cm_job *job, cm_job_var *all, size_t n, work *w)
+{
+    if (w->beyond.var != NULL && w->rest.var != NULL && w->beyond.n + w->rest.n == n) {
+        memcpy(all, w->beyond.var, w->beyond.n * sizeof(*all));
+        memcpy(all + w->beyond.n, w->rest.var, w->rest.n * sizeof(*all));
+    }
+    take(job, &(windows){all, n});
+    free(w->beyond.var);
+    free(w->rest.var);
+}
+
+static const cm_grown *grown_of(const cm_append_state *s, const char *path)
+{
+    for (size_t i = 0; i < s->ngrown; i++)
+        if (strcmp(s->grown[i].growth.path, path) == 0)
+            return &s->grown[i];
+    return NULL;
+}
+
+static void tell_shapes(cm_job *job, const cm_append_state *s)
+{
+    for (size_t i = 0; i < job->report->nvariables; i++) {
+        cm_transform_variable *v = &job->report->variable[i];
+        const cm_grown *g = grown_of(s, v->name);
+        if (g != NULL)
+            v->shape[g->growth.axis] = s->length;
+        free(v->digest); /* of a window; it says nothing of the array */
+        v->digest = NULL;
+    }
+}
+
+int cm_append_in_parts(cm_job *job, cm_append_state *s, cm_error *err)
+{
+    const cm_output_request request = {.root = s->append->root,
+                                       .node = "",
+                                       .break_lock = job->options->break_lock,
+                                       .net = job->options->net};
+    work w = {.s = s};
+    const cm_parts_hooks hooks = {.context = &w,
+                                  .check = check,
+                                  .is_in = is_in,
+                                  .describe = describe,
+                                  .again = again,
+                                  .finish = finish};
+    cm_job_var *all = job->var;
+    const size_t n = job->nvars;
+    cm_output out = {0};
+    if (n == 0) { /* nothing is to be added */
+        cm_append_tell(job, s);
+        job->report->written = true;
+        job->report->append.dimension = cm_strdup(s->append->dimension, err);
+        return job->report->append.dimension == NULL ? CM_ENOMEM : CM_OK;
+    }
+    int rc = split(job, &w, err);
+    if (rc == CM_OK) {
+        take(job, &w.beyond);
+        rc = cm_output_find(&request, &out, err);
+    }
+    if (rc == CM_OK)
+        rc = cm_job_write_part(job, &out, &hooks, err);
+    if (rc == CM_OK || rc == CM_EDIFFER)
+        tell_shapes(job, s);
+    cm_append_tell(job, s);
+    if (job->report->append.dimension == NULL &&
+        (job->report->append.dimension = cm_strdup(s->append->dimension, NULL)) == NULL &&
+        rc == CM_OK)
+        rc = cm_fail(err, CM_ENOMEM, "no memory for a name");
+    cm_job_release_writers(job);
+    cm_output_end(&out);
+    if (rc == CM_OK && out.beside.stays != NULL)
+        rc = cm_job_warn(job, err, "%s", out.beside.stays);
+    cm_output_release(&out);
+    join(job, all, n, &w);
+    return rc;
+}
+
+/* ---- a plan that is found ---- */
+
+int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *err)
+{
+    cm_parts_plan plan = {0};
+    cm_lock_holder who;
+    uint64_t length = 0, now = 0, running = 0;
+    *busy = false;
+    int rc = cm_parts_plan_read(&a->beside, &plan, err);
+    const cm_json *j = cm_json_member(plan.json, CM_PARTS_ADD);
+    const char *dimension = cm_json_text(cm_json_member(j, "dimension"), NULL);
+    /* Who was killed after that left its own. */
+    if (rc == CM_OK && plan.complete && j != NULL)
+        cm_parts_tidy(&a->beside);
+    if (rc == CM_OK && !plan.complete && dimension != NULL &&
+        cm_json_get_u64(cm_json_member(j, "length"), &length)) {
+        *busy = true;
+        rc = length_now(a, dimension, &now, err);
+        if (rc == CM_OK)
+            rc = cm_parts_running(&a->beside, &running, &who, err);
+        /* All of it is in the store: nothing that its mark speaks of is left to be removed. */
+        if (rc == CM_OK && now >= length) {
+            rc = cm_append_sweep(a, err);
+            if (rc == CM_OK)
+                cm_append_unmark(a);
+        }
+        if (rc == CM_OK && gives_up && running == 0 && now < length) {
+            a->reach = length > a->reach ? length : a->reach;
+            rc = cm_append_mark(a, a->reach, err);
+            now = length;
+        }
+        if (rc == CM_OK && now >= length) {
+            rc = cm_parts_forget(&a->beside, err);
+            if (rc == CM_OK)
+                rc = cm_store_sweep_temporaries(a->beside.in, "", false, err);
+            *busy = rc != CM_OK;
+        }
+    }
+    cm_parts_plan_release(&plan);
+    return rc;
+}

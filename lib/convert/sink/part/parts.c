@@ -1,0 +1,553 @@
+/*
+ * One part of several, from the plan to the metadata.
+ *
+ *     enter    the plan is there, or this process publishes it
+ *     claim    the part's lock; a double of this part is waited for
+ *     move     the part's objects, verified and synced, then its file "done"
+ *     finish   all parts are done and their objects there: the metadata, then the file "complete"
+ *              (parts_finish.c)
+ *
+ * Every step may be repeated, by this process or another, after a crash at any point.
+ */
+#include "convert/sink/part/parts.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "convert/plan/part_cut.h"
+#include "convert/plan/plan.h"
+#include "convert/sink/part/parts_claim.h"
+#include "convert/sink/part/parts_counted.h"
+#include "convert/sink/part/parts_status.h"
+#include "convert/sink/write.h"
+#include "convert/statistics/statistics.h"
+#include "store/open.h"
+
+enum {
+    PAUSE_MS = 50,          /* between two looks at what another process does */
+    REMOTE_PAUSE_MS = 1000, /* each is a few requests */
+    MAX_FREE = 200          /* looks at a lock that is free and cannot be had */
+};
+
+/* ---- waiting ---- */
+
+static int pause_for(cm_job *job, bool remote, const cm_lock_holder *who, cm_error *err)
+{
+    const long ms = remote ? REMOTE_PAUSE_MS : PAUSE_MS;
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    cm_monitor_at(job->options->monitor, who->there ? who->who : "another process", CM_NO_CHUNK,
+                  "is waited for");
+    nanosleep(&pause, NULL);
+    return cm_monitor_canceled(job->options->monitor)
+               ? cm_fail(err, CM_ECANCELED, "stopped by request")
+               : CM_OK;
+}
+
+/* Each lock that is taken may say the same of its server. */
+static int warn_once(cm_job *job, const char *note, cm_error *err)
+{
+    for (size_t i = 0; i < job->report->nwarnings; i++)
+        if (strcmp(job->report->warning[i], note) == 0)
+            return CM_OK;
+    return cm_job_warn(job, err, "%s", note);
+}
+
+int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
+                  bool (*enough)(cm_job *job, cm_output *out), cm_error *err)
+{
+    const cm_lock_request request = {
+        .name = name, .of_part = true, .breaks = job->options->break_lock};
+    *lock = NULL;
+    for (unsigned nfree = 0;;) {
+        cm_lock_holder who;
+        cm_error why = {0};
+        char *note = NULL;
+        if (enough != NULL && enough(job, out))
+            return CM_OK;
+        int rc = cm_lock_take_as(&out->beside, &request, lock, &note, &why);
+        if (rc == CM_OK && note != NULL)
+            rc = warn_once(job, note, err);
+        free(note);
+        if (*lock != NULL)
+            return rc;
+        /* Its own, which this process could not remove, it would wait for until it ends. */
+        if (rc == CM_EEXIST && out->beside.stays != NULL)
+            return cm_fail(err, CM_EEXIST, "%s", out->beside.stays);
+        cm_error looking = {0};
+        if (rc == CM_EEXIST && cm_lock_look(&out->beside, name, &who, &looking) != CM_OK)
+            who.state = CM_LOCK_OF_RUN;
+        nfree = rc == CM_EEXIST && who.state == CM_LOCK_FREE ? nfree + 1 : 0;
+        if (rc != CM_EEXIST || who.state == CM_LOCK_OF_RUN || nfree > MAX_FREE)
+            return cm_fail(err, (cm_status)rc, "%s", why.text);
+        if ((rc = pause_for(job, out->beside.remote, &who, err)) != CM_OK)
+            return rc;
+    }
+}
+
+/* ---- the plan ---- */
+
+static int read_plan(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_parts_plan_release(&job->parts->plan);
+    int rc = cm_beside_open(&out->beside, true, err);
+    return rc == CM_OK ? cm_parts_plan_read(&out->beside, &job->parts->plan, err) : rc;
+}
+
+/* In a bucket nothing tells a store that was removed from one of which nothing is made yet. */
+static bool target_is_gone(const cm_output *out, const cm_parts_plan *plan, cm_error *err)
+{
+    const cm_store_options options = {.output = true, .net = out->net};
+    struct stat st;
+    cm_place there;
+    if (out->beside.remote)
+        return plan->complete && cm_store_look(out->root, &options, &there, err) == CM_OK &&
+               there == CM_PLACE_NOTHING;
+    return !(stat(out->beside.root, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+static bool plan_is_there(cm_job *job, cm_output *out)
+{
+    cm_parts_plan plan;
+    bool there = cm_parts_plan_read(&out->beside, &plan, NULL) == CM_OK && plan.json != NULL &&
+                 strcmp(plan.hash, job->parts->plan.hash) != 0;
+    cm_parts_plan_release(&plan);
+    return there;
+}
+
+/*
+ * Whether the plan that is there is to be replaced: *replace.  Nobody may be at it, and
+ * the user must have asked for that: to overwrite what is complete; for what is not,
+ * where others may be about to go on, to break their hold, too.
+ */
+static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
+{
+    const cm_transform_options *o = job->options;
+    const cm_parts_plan *plan = &job->parts->plan;
+    cm_lock_holder who;
+    uint64_t running = 0;
+    cm_error why = {0};
+    *replace = plan->json == NULL;
+    if (*replace)
+        return CM_OK;
+    int rc = cm_parts_compare(job, plan, &why);
+    bool gone = target_is_gone(out, plan, NULL);
+    if (rc == CM_OK && !gone)
+        return CM_OK;
+    if (rc != CM_OK && rc != CM_EEXIST)
+        return cm_fail(err, (cm_status)rc, "%s", why.text);
+    /* Another plan is there because this one was done, or is not for the store as it is. */
+    if (rc == CM_EEXIST && job->parts->hooks != NULL &&
+        (rc = job->parts->hooks->check(job->parts->hooks->context, err)) != CM_OK)
+        return rc;
+    rc = cm_parts_running(&out->beside, &running, &who, err);
+    if (rc != CM_OK)
+        return rc;
+    /* What was added before, by another plan, is part of the store now. */
+    bool added = plan->complete && job->parts->hooks != NULL;
+    *replace =
+        running == 0 && (gone || added || (o->overwrite && (plan->complete || o->break_lock)));
+    if (*replace)
+        return CM_OK;
+    if (gone)
+        return cm_fail(err, CM_EEXIST, "%s: was removed while %" PRIu64 " parts write it (%s)",
+                       out->path, running, who.who);
+    if (running > 0)
+        return cm_fail(err, CM_EEXIST, "%s: %s; %" PRIu64 " parts of it run (%s)", out->path,
+                       why.text, running, who.who);
+    return cm_fail(err, CM_EEXIST,
+                   job->parts->hooks != NULL
+                       ? "%s: %s, and is not complete; run its parts, or let one process add to it "
+                         "with `break_lock`, which gives them up"
+                   : plan->complete ? "%s: %s, and exists; `overwrite` begins again"
+                                    : "%s: %s, and is not complete; remove it to begin again",
+                   out->path, why.text);
+}
+
+/* Of the whole: what of it is this part's is moved within its memory. */
+static int make_plan(cm_job *job, cm_output *out, cm_error *err)
+{
+    if (job->options->scratch == NULL && !out->beside.remote) {
+        free(job->scratch);
+        if ((job->scratch = cm_strdup(out->path, err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return cm_job_plan(job, out->store, err);
+}
+
+/* With the output's lock: what is there stays, but for an older plan. */
+static int publish_addition(cm_job *job, cm_output *out, cm_error *err)
+{
+    const cm_parts_hooks *hooks = job->parts->hooks;
+    cm_json *plan = NULL;
+    bool published = false;
+    int rc = hooks->check(hooks->context, err);
+    if (rc == CM_OK)
+        rc = cm_parts_propose(job, &plan, err);
+    if (rc == CM_OK)
+        rc = hooks->describe(hooks->context, plan, err);
+    if (rc == CM_OK)
+        rc = cm_output_join(out, err);
+    if (rc == CM_OK)
+        rc = make_plan(job, out, err);
+    if (rc == CM_OK)
+        rc = cm_parts_forget(&out->beside, err);
+    if (rc == CM_OK)
+        rc = cm_parts_plan_publish(&out->beside, plan, &published, err);
+    if (rc == CM_OK && !published)
+        rc = cm_fail(err, CM_EEXIST, "%s: another process published a plan meanwhile", out->path);
+    cm_json_free(plan);
+    return rc;
+}
+
+/* With the output's lock, which other parts wait for: what is there goes, once. */
+static int publish(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_made made = {0};
+    cm_zarr_left left = {0};
+    cm_json *plan = NULL;
+    bool published = false;
+    int rc = cm_output_decide(out, err);
+    bool is_there = out->store != NULL;
+    if (rc == CM_OK && job->options->statistics)
+        rc = cm_statistics_check_place(job, out->path, err);
+    if (rc == CM_OK)
+        rc = cm_parts_propose(job, &plan, err);
+    if (rc == CM_OK && is_there)
+        rc = make_plan(job, out, err);
+    if (rc == CM_OK)
+        rc = cm_job_list_made(job, &made, err);
+    if (rc == CM_OK)
+        rc = cm_output_begin(out, &made, &left, err);
+    if (rc == CM_OK && !is_there)
+        rc = make_plan(job, out, err);
+    if (rc == CM_OK)
+        rc = cm_parts_plan_publish(&out->beside, plan, &published, err);
+    /* Nothing is in it, and nobody else is about to fill it. */
+    if (rc != CM_OK && !published && out->made && !out->beside.remote)
+        rmdir(out->path);
+    if (rc == CM_OK && !published)
+        rc = cm_fail(err, CM_EEXIST, "%s: another process published a plan meanwhile", out->path);
+    if (published || out->touched)
+        cm_output_complete(out); /* the journal of the erasure */
+    if (rc == CM_OK && left.n > 0)
+        rc = cm_job_warn(job, err,
+                         "%s: %" PRIu64 " files are not the old store's and were left: "
+                         "%s%s",
+                         out->path, left.n, left.names, left.n > left.nnamed ? ", ..." : "");
+    cm_json_free(plan);
+    free(made.node);
+    return rc;
+}
+
+/* The plan of this job is there when it returns; nobody but its parts writes the output then. */
+static int enter(cm_job *job, cm_output *out, cm_error *err)
+{
+    bool replace;
+    for (;;) {
+        cm_lock *lock = NULL;
+        int rc = read_plan(job, out, err);
+        if (rc == CM_OK)
+            rc = judge_plan(job, out, &replace, err);
+        if (rc != CM_OK || !replace)
+            return rc;
+        rc = cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, plan_is_there, err);
+        if (rc == CM_OK && lock != NULL) {
+            /* Once more, now that nobody else can publish one. */
+            rc = read_plan(job, out, err);
+            if (rc == CM_OK)
+                rc = judge_plan(job, out, &replace, err);
+            if (rc == CM_OK && replace)
+                rc = job->parts->hooks != NULL ? publish_addition(job, out, err)
+                                               : publish(job, out, err);
+            cm_lock_release(lock, &out->beside);
+        }
+        if (rc != CM_OK)
+            return rc;
+    }
+}
+
+/* ---- the part ---- */
+
+static int name_files(cm_parts *p, cm_error *err)
+{
+    p->lock = cm_part_file(p->number, "lock", err);
+    p->progress = cm_part_file(p->number, "progress", err);
+    p->journal = cm_part_file(p->number, "journal", err);
+    p->done = cm_part_file(p->number, "done", err);
+    return p->lock && p->progress && p->journal && p->done ? CM_OK : CM_ENOMEM;
+}
+
+/* The part, or all of them: then the files of single ones may be gone. */
+static bool is_done(cm_job *job, cm_output *out)
+{
+    cm_json *note = NULL;
+    bool done = cm_part_noted(&out->beside, job->parts->done, job->parts->plan.hash, &note, NULL) ==
+                    CM_OK &&
+                note != NULL;
+    cm_json_free(note);
+    return done || cm_parts_is_complete(job, out);
+}
+
+/* Nothing is left to be waited for: the part of the next plan has a lock of the same name. */
+static bool is_over(cm_job *job, cm_output *out)
+{
+    return is_done(job, out) || cm_parts_is_replaced(job, out);
+}
+
+/* A part that is done is not any more where its objects are gone. */
+static int prove_own(cm_job *job, cm_output *out, cm_error *err)
+{
+    const uint64_t number = job->parts->number;
+    cm_lock *lock = NULL;
+    cm_part_claim claim, there;
+    cm_part_lack lack;
+    char *wrong = NULL;
+    bool complete;
+    int rc = out->store == NULL ? cm_output_join(out, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_part_claim_read(job, &out->beside, number, &complete, &claim, err);
+    if (rc == CM_OK)
+        rc = cm_part_claims_see(job, out, number, 1, &there, err);
+    if (rc != CM_OK || cm_part_claims_agree(&claim, &there) || (complete && !claim.there))
+        return rc;
+    /* Once more, now that nobody else takes claims back. */
+    rc = cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, NULL, err);
+    if (rc == CM_OK && is_done(job, out))
+        rc = cm_part_claims_prove(job, out, number, 1, &wrong, &lack, err);
+    cm_lock_release(lock, &out->beside);
+    if (rc == CM_OK && wrong != NULL)
+        rc = cm_job_warn(job, err,
+                         "%s: of %" PRIu64 " objects that this part made %" PRIu64
+                         " are there as they were; it is made again",
+                         out->path, lack.claimed.nobjects, lack.there.nobjects);
+    free(wrong);
+    return rc;
+}
+
+/*
+ * The part's lock, or the knowledge that it is done.  A run without parts that
+ * overwrites looks at the locks of parts after it took its own: one of the two sees
+ * the other.
+ */
+static int claim(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_parts *p = job->parts;
+    cm_lock_holder who;
+    int rc = cm_parts_wait(job, out, p->lock, &p->own, is_over, err);
+    if (rc != CM_OK)
+        return rc;
+    if (p->own == NULL)
+        return is_done(job, out) ? CM_OK : cm_parts_check_plan(job, out, err);
+    rc = cm_lock_look(&out->beside, CM_LOCK_OUTPUT, &who, err);
+    if (rc == CM_OK && who.state == CM_LOCK_OF_RUN)
+        rc = cm_fail(err, CM_EEXIST, "%s: another run is writing it (%s); wait for its end",
+                     out->path, who.who);
+    return rc == CM_OK ? cm_parts_check_plan(job, out, err) : rc;
+}
+
+/* Goes on where the part was stopped, or begins its journal. */
+static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_journal **journal,
+                        cm_error *err)
+{
+    static const cm_made nothing = {0};
+    cm_parts *p = job->parts;
+    cm_json *is = cm_json_object();
+    cm_journal_phase phase;
+    uint64_t done = 0;
+    int rc = cm_json_set(is, "plan", cm_json_string(p->plan.hash), err);
+    if (rc == CM_OK)
+        rc = cm_journal_look(&out->beside, p->journal, &phase, err);
+    /* An object of a store that grows proves nothing: all of the part is made again. */
+    if (rc == CM_OK && p->hooks != NULL) {
+        if (phase != CM_JOURNAL_NONE)
+            rc = p->hooks->again(p->hooks->context, err);
+        phase = CM_JOURNAL_NONE;
+        made = &nothing;
+    }
+    if (rc == CM_OK && phase == CM_JOURNAL_WRITING)
+        rc = cm_journal_resume(&out->beside, p->journal, is, made, out->store, cm_job_threads(job),
+                               job->memory_limit, journal, &done, err);
+    else if (rc == CM_OK)
+        rc = cm_journal_begin(&out->beside, p->journal, is, made, journal, err);
+    if (rc == CM_OK && phase == CM_JOURNAL_WRITING)
+        rc =
+            cm_job_note(job, err, "resumed: %" PRIu64 " chunks and shards were done already", done);
+    cm_json_free(is);
+    if (rc == CM_OK && p->hooks == NULL)
+        cm_job_use_journal(job, out, *journal);
+    return rc;
+}
+
+/* Only what is this part's is resumed. */
+static void keep_own(const cm_job *job, cm_made *made)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (job->var[i].run.first == job->var[i].run.end)
+            made->node[i].writer = NULL;
+}
+
+/* Objects that this run made or found good. */
+static uint64_t count_made(const cm_job *job)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        n += job->var[i].ncopied;
+        if (job->var[i].writer == NULL)
+            continue;
+        cm_zarr_written counts = cm_zarr_writer_counts(job->var[i].writer);
+        n += counts.nobjects + counts.nkept_objects;
+    }
+    return n;
+}
+
+/* What the part claims is what is there, and no less than what it made. */
+static int see_own(cm_job *job, cm_output *out, cm_part_claim *claim, cm_error *err)
+{
+    uint64_t made = count_made(job);
+    int rc = cm_part_claims_see(job, out, job->parts->number, 1, claim, err);
+    if (rc == CM_OK && claim->nobjects < made)
+        rc = cm_fail(err, CM_ENOTFOUND,
+                     "of %" PRIu64 " objects that this part made %" PRIu64
+                     " are not there any more; somebody removes them",
+                     made, made - claim->nobjects);
+    if (rc != CM_OK)
+        cm_error_place(err, out->path);
+    return rc;
+}
+
+static int say_done(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_parts *p = job->parts;
+    const uint64_t decoded = job->report->decoded_nbytes;
+    cm_part_claim claim;
+    cm_json *note = cm_json_object();
+    int rc = cm_json_set(note, "done_nbytes", cm_json_u64(decoded), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(note, "total_nbytes", cm_json_u64(decoded), err);
+    if (rc == CM_OK)
+        rc = cm_store_sync(out->store, err);
+    if (rc == CM_OK)
+        rc = cm_lock_check(p->own, &out->beside, err);
+    if (rc == CM_OK && job->options->statistics)
+        rc = cm_part_counted_write(job, &out->beside, err);
+    if (rc == CM_OK)
+        rc = see_own(job, out, &claim, err);
+    if (rc == CM_OK)
+        rc = cm_json_set(note, "made", cm_part_claim_json(&claim), err);
+    if (rc == CM_OK) {
+        rc = cm_part_note(&out->beside, p->done, p->plan.hash, note, err);
+        note = NULL;
+    }
+    cm_json_free(note);
+    if (rc == CM_OK)
+        rc = cm_store_sync(out->beside.in, err);
+    if (rc == CM_OK)
+        cm_beside_remove(&out->beside, p->journal);
+    return rc;
+}
+
+/* Each part verifies its own, before it counts as done. */
+static int verify(cm_job *job, cm_output *out, cm_error *err)
+{
+    uint64_t start = cm_now_ns();
+    int rc = cm_job_verify(job, out->store, err);
+    job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
+    return rc;
+}
+
+static int move(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_made made = {0};
+    cm_journal *journal = NULL;
+    cm_parts_teller *teller = NULL;
+    int rc = CM_OK;
+    if (out->store == NULL)
+        rc = cm_output_join(out, err);
+    if (rc == CM_OK && job->nthreads == 0)
+        rc = make_plan(job, out, err);
+    if (rc == CM_OK)
+        rc = cm_parts_narrow(job, cm_parts_weights(&job->parts->plan), job->parts->plan.nparts,
+                             job->parts->number, err);
+    if (rc == CM_OK)
+        rc = cm_job_list_made(job, &made, err);
+    if (rc == CM_OK) {
+        keep_own(job, &made);
+        cm_store_be_part(out->store, job->parts->number + 1);
+        rc = open_journal(job, out, &made, &journal, err);
+    }
+    if (rc == CM_OK)
+        rc = cm_parts_tell(job, &out->beside, &teller, err);
+    if (rc == CM_OK)
+        rc = cm_job_run(job, out->store, err);
+    cm_journal_close(journal);
+    if (rc == CM_OK) {
+        cm_job_sum_written(job);
+        rc = cm_job_report(job, true, err);
+    }
+    if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
+        rc = verify(job, out, err);
+    if (rc == CM_OK)
+        rc = say_done(job, out, err);
+    cm_parts_tell_end(teller);
+    free(made.node);
+    return rc;
+}
+
+/* ---- all ---- */
+
+static void release(cm_job *job, cm_output *out)
+{
+    cm_parts *p = job->parts;
+    cm_lock_release(p->own, &out->beside);
+    cm_parts_plan_release(&p->plan);
+    free(p->lock);
+    free(p->progress);
+    free(p->journal);
+    free(p->done);
+    cm_beside_leave(&out->beside);
+    job->parts = NULL;
+}
+
+int cm_job_write_part(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, cm_error *err)
+{
+    cm_parts parts = {.hooks = hooks};
+    cm_part_report *r = &job->report->part;
+    uint64_t start = cm_now_ns();
+    job->parts = &parts;
+    r->on = true;
+    int rc = enter(job, out, err);
+    if (rc == CM_OK)
+        rc = cm_parts_number(job, &parts.plan, &parts.number, err);
+    if (rc == CM_OK)
+        rc = name_files(&parts, err);
+    r->number = parts.number;
+    r->nparts = parts.plan.nparts;
+    r->was_done = rc == CM_OK && is_done(job, out);
+    if (r->was_done) {
+        rc = prove_own(job, out, err);
+        parts.plan.complete = cm_parts_is_complete(job, out);
+        r->was_done = rc == CM_OK && is_done(job, out);
+    }
+    if (rc == CM_OK && !r->was_done) {
+        rc = claim(job, out, err);
+        r->was_done = rc == CM_OK && is_done(job, out);
+        if (rc == CM_OK && !r->was_done) {
+            rc = move(job, out, err);
+            job->report->resumable = rc != CM_OK;
+        }
+        cm_lock_release(parts.own, &out->beside);
+        parts.own = NULL;
+    }
+    if (rc == CM_OK)
+        rc = cm_parts_finish(job, out, err);
+    job->report->seconds += (double)(cm_now_ns() - start) * 1e-9;
+    if (rc == CM_EEXIST) /* what is in the way is the output's */
+        cm_error_place(err, out->path);
+    release(job, out);
+    return rc;
+}

@@ -1,0 +1,82 @@
+/*
+ * A job that is one part of several: processes that make one store and never talk.
+ *
+ * Each of them opens the source and describes the target by itself.  The first then
+ * publishes the plan (parts_plan.c); the others find it and check that theirs is the
+ * same.  Each moves the objects that are its own (plan/part_cut.c), has them on the disk
+ * and says so in a file; whoever finds that all have writes the metadata (parts.c).
+ * Nobody removes what another wrote.
+ */
+#ifndef CM_CONVERT_SINK_PART_PARTS_H
+#define CM_CONVERT_SINK_PART_PARTS_H
+
+#include "convert/beside/parts_files.h"
+#include "convert/job.h"
+
+/*
+ * What parts that add to a store do otherwise than those that make one: nothing of it is removed
+ * when the plan is published, and its end is another.  CONTEXT goes to all of them.
+ */
+typedef struct cm_parts_hooks {
+    void *context;
+    /*
+     * The store is what was planned with; CM_EEXIST where it was changed.  With the output's lock
+     * before the plan is published, without it to say why another plan is there.
+     */
+    int (*check)(void *context, cm_error *err);
+    /* Whether the store has all that the job adds, whoever added it. */
+    bool (*is_in)(void *context);
+    /* Adds to the plan. */
+    int (*describe)(void *context, cm_json *plan, cm_error *err);
+    /* The part was begun by a process that ended. */
+    int (*again)(void *context, cm_error *err);
+    /* All parts are done, and LOCK, the output's, is held: completes the store. */
+    int (*finish)(void *context, cm_job *job, cm_lock *lock, cm_error *err);
+} cm_parts_hooks;
+
+typedef struct cm_parts {
+    const cm_parts_hooks *hooks; /* NULL: the parts make the store */
+    cm_parts_plan plan;
+    uint64_t number;                        /* of this part, from 0 */
+    char *lock, *progress, *journal, *done; /* names of its files */
+    cm_lock *own;                           /* of the part; NULL: not taken */
+} cm_parts;
+
+/* parts_progress.c: how far the part is, told beside the store; *out may be NULL. */
+typedef struct cm_parts_teller cm_parts_teller;
+int cm_parts_tell(const cm_job *job, const cm_beside *beside, cm_parts_teller **out, cm_error *err);
+void cm_parts_tell_end(cm_parts_teller *teller); /* NULL accepted */
+
+/* Does the job's part of OUT, whose place is known and nothing else.  HOOKS may be NULL. */
+int cm_job_write_part(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, cm_error *err);
+
+/*
+ * Takes the lock NAME, waiting while another part has it.  *lock is NULL where ENOUGH (or NULL)
+ * has become true meanwhile.
+ */
+int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
+                  bool (*enough)(cm_job *job, cm_output *out), cm_error *err);
+
+/* parts_finish.c: whether the job's plan, and no other, is complete. */
+bool cm_parts_is_complete(cm_job *job, cm_output *out);
+/*
+ * A plan that is complete may be replaced by whoever changes the store next: a process that was
+ * late then finds files of another plan, or none.  With the lock of the output, or of a part that
+ * is not done, the plan that is there stays.
+ */
+bool cm_parts_is_replaced(cm_job *job, cm_output *out);
+/* CM_EEXIST where it was. */
+int cm_parts_check_plan(cm_job *job, cm_output *out, cm_error *err);
+/* Completes the store where all parts are done; the report says how they stand. */
+int cm_parts_finish(cm_job *job, cm_output *out, cm_error *err);
+
+/* parts_plan.c: the plan that this process would publish; OUT is to be freed. */
+int cm_parts_propose(const cm_job *job, cm_json **out, cm_error *err);
+/* How heavy PLAN says that each variable is: for part_cut.h, which tells what is missing. */
+const cm_json *cm_parts_weights(const cm_parts_plan *plan);
+/* CM_EEXIST, saying what differs, where PLAN is not of this job. */
+int cm_parts_compare(const cm_job *job, const cm_parts_plan *plan, cm_error *err);
+/* The part's number by PLAN, from what was asked for. */
+int cm_parts_number(const cm_job *job, const cm_parts_plan *plan, uint64_t *number, cm_error *err);
+
+#endif

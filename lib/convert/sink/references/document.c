@@ -1,0 +1,500 @@
+/*
+ * The document of references: {"version": 1, ..., "refs": {KEY: TEXT | [URL, OFFSET, LENGTH]}}.
+ *
+ * It is written as it is made, so that a million chunks take no memory.  Its keys are those of a
+ * Zarr 2 store: readers of references know that format best.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/marks.h"
+#include "base/number.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "convert/sink/references/document.h"
+#include "convert/sink/write.h"
+#include "convert/source/inputs.h"
+#include "format/multi/multi.h"
+#include "store/net/url.h"
+#include "store/open.h"
+#include "watch/monitor.h"
+
+typedef struct writing {
+    cm_job *job;
+    cm_store *store; /* what stands in the document */
+    cm_outfile *file;
+    FILE *to;           /* its stream */
+    bool any;           /* a reference was written: a comma comes before the next */
+    char *folder;       /* of all files, with its '/': what the base URL stands for; NULL: no URL */
+    cm_buf text;        /* of a string in JSON */
+    cm_buf object;      /* of the store in memory */
+    const char *url_of; /* whose URL is */
+    char *url;          /* in JSON, with quotes */
+} writing;
+
+/* ---- texts ---- */
+
+/* TEXT as a string of JSON, in w->text, with a NUL. */
+static int quote(writing *w, const char *text, size_t nbytes, cm_error *err)
+{
+    cm_json *j = cm_json_string_n(text, nbytes);
+    if (j == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for references");
+    w->text.nbytes = 0;
+    int rc = cm_json_write(j, false, &w->text, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&w->text, "", 1, err);
+    cm_json_free(j);
+    return rc;
+}
+
+static void begin_reference(writing *w)
+{
+    fputs(w->any ? ",\n" : "\n", w->to);
+    w->any = true;
+}
+
+/* ---- what stands in the document ---- */
+
+/* A document of metadata is legible text, and a chunk base64, whatever its bytes are. */
+static int write_object(writing *w, const char *key, cm_error *err)
+{
+    int rc = cm_store_get(w->store, key, UINT64_MAX, &w->object, err);
+    if (rc == CM_OK)
+        rc = quote(w, key, strlen(key), err);
+    if (rc != CM_OK)
+        return rc;
+    begin_reference(w);
+    fprintf(w->to, "%s: ", (char *)w->text.data);
+    if (cm_path_last(key)[0] == '.') {
+        rc = quote(w, (const char *)w->object.data, w->object.nbytes, err);
+        if (rc == CM_OK)
+            fputs((char *)w->text.data, w->to);
+        return rc;
+    }
+    char *text = cm_base64_encode(w->object.data, w->object.nbytes, err);
+    if (text == NULL)
+        return CM_ENOMEM;
+    fprintf(w->to, "\"base64:%s\"", text);
+    free(text);
+    w->job->report->ninline++;
+    return CM_OK;
+}
+
+typedef struct below {
+    writing *w;
+    const char *prefix;
+} below;
+
+static int visit(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    const below *b = context;
+    char *key = cm_asprintf(err, "%s%s%s", b->prefix, *b->prefix != '\0' ? "/" : "", name);
+    if (key == NULL)
+        return CM_ENOMEM;
+    below deeper = {b->w, key};
+    int rc = is_prefix ? cm_store_list(b->w->store, key, visit, &deeper, err)
+                       : write_object(b->w, key, err);
+    free(key);
+    return rc;
+}
+
+/* ---- where files are ---- */
+
+/* The folder of all N PATHs, absolute and without links, with its '/'. */
+static int find_folder(const char *const *path, size_t n, char **out, cm_error *err)
+{
+    *out = NULL;
+    for (size_t i = 0; i < n; i++) {
+        char *real = realpath(path[i], NULL);
+        if (real == NULL)
+            return cm_fail_errno(err, errno, "%s", path[i]);
+        if (*out == NULL) {
+            *out = real;
+        } else {
+            size_t same = 0;
+            while (real[same] != '\0' && real[same] == (*out)[same])
+                same++;
+            (*out)[same] = '\0';
+            free(real);
+        }
+        strrchr(*out, '/')[1] = '\0';
+    }
+    return CM_OK;
+}
+
+/* What may stand in a URL as it is (RFC 3986): everything else becomes %XX. */
+static int append_escaped(cm_buf *out, const char *path, cm_error *err)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789-._~/!$&'()*+,;=:@";
+    int rc = CM_OK;
+    for (; *path != '\0' && rc == CM_OK; path++)
+        rc = strchr(plain, *path) != NULL
+                 ? cm_buf_append(out, path, 1, err)
+                 : cm_buf_printf(out, err, "%%%02X", (unsigned)(unsigned char)*path);
+    return rc;
+}
+
+/* Whether the only input came over a network: then the open file is a temporary copy. */
+static bool was_fetched(const cm_job *job)
+{
+    return job->options->dataset == NULL && cm_store_url_is_remote(job->path);
+}
+
+/* By the base URL; a bucket's keys are not escaped, URLs are.  REST is the path below it. */
+static int place_at_base(const writing *w, const char *rest, char **out, cm_error *err)
+{
+    const char *base = w->job->options->base_url;
+    size_t n = strlen(base);
+    cm_buf url;
+    cm_buf_init(&url, 0);
+    while (n > 0 && base[n - 1] == '/')
+        n--;
+    int rc = cm_buf_printf(&url, err, "%.*s/", (int)n, base);
+    if (rc == CM_OK)
+        rc = cm_url_scheme(base) == CM_URL_HTTP ? append_escaped(&url, rest, err)
+                                                : cm_buf_append(&url, rest, strlen(rest), err);
+    if (rc == CM_OK)
+        *out = cm_asprintf(err, "%.*s", (int)url.nbytes, (char *)url.data);
+    cm_buf_release(&url);
+    return rc != CM_OK ? rc : *out == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* What the file at PATH is called in references; to be freed. */
+static int name_file(const writing *w, const char *path, char **out, cm_error *err)
+{
+    const bool at_base = w->job->options->base_url != NULL;
+    *out = NULL;
+    if (was_fetched(w->job)) {
+        const char *url = w->job->path;
+        char *name = cm_strdup(at_base ? strrchr(url, '/') + 1 : url, err);
+        int rc = name == NULL ? CM_ENOMEM : CM_OK;
+        if (rc == CM_OK && at_base && cm_url_scheme(url) == CM_URL_HTTP)
+            cm_url_decode(name);
+        if (rc == CM_OK && at_base)
+            rc = place_at_base(w, name, out, err);
+        else
+            *out = name;
+        if (at_base)
+            free(name);
+        return rc;
+    }
+    char *real = realpath(path, NULL);
+    if (real == NULL)
+        return cm_fail_errno(err, errno, "%s", path);
+    int rc = CM_OK;
+    if (at_base)
+        rc = place_at_base(w, real + strlen(w->folder), out, err);
+    else
+        *out = real;
+    if (at_base)
+        free(real);
+    return rc;
+}
+
+/* The URL of PATH as a string of JSON, in w->url: an absolute path where there is no base. */
+static int find_url(writing *w, const char *path, cm_error *err)
+{
+    if (w->url_of == path)
+        return CM_OK;
+    char *text;
+    int rc = name_file(w, path, &text, err);
+    if (rc == CM_OK && !cm_utf8_is_valid(text, strlen(text)))
+        rc = cm_fail(err, CM_EUNSUPPORTED, "%s: its name is not UTF-8, which references must be",
+                     path);
+    if (rc == CM_OK)
+        rc = quote(w, text, strlen(text), err);
+    free(text);
+    if (rc != CM_OK)
+        return rc;
+    free(w->url);
+    w->url = cm_strdup((char *)w->text.data, err);
+    w->url_of = w->url != NULL ? path : NULL;
+    return w->url != NULL ? CM_OK : CM_ENOMEM;
+}
+
+/* ---- references ---- */
+
+/* Where chunk COORD of the part lies; false: nothing is stored. */
+static bool find_place(const cm_job_var *v, const cm_refer_part *p, const uint64_t *coord,
+                       uint64_t *offset, uint64_t *nbytes)
+{
+    const cm_located *l = p->located;
+    if (l->form->kind == CM_LOCATED_UNWRITTEN)
+        return false;
+    if (l->form->kind == CM_LOCATED_SLAB) {
+        *nbytes = v->type.nbytes;
+        for (unsigned j = 0; j < v->rank; j++)
+            *nbytes *= v->chunk[j];
+        *offset = l->begin;
+        if (v->rank > 0)
+            *offset += (p->first[0] + coord[0] * v->chunk[0]) * l->row_stride;
+        return true;
+    }
+    uint64_t number = 0;
+    for (unsigned j = 0; j < v->rank; j++)
+        number =
+            number * cm_div_ceil(p->length[j], v->chunk[j]) + p->first[j] / v->chunk[j] + coord[j];
+    *offset = l->place[number].address;
+    *nbytes = l->place[number].nbytes;
+    return *nbytes > 0;
+}
+
+/* "0.1.2" of the variable, "0" of a scalar. */
+static void write_number(const writing *w, const cm_job_var *v, const cm_refer_part *p,
+                         const uint64_t *coord)
+{
+    for (unsigned j = 0; j < v->rank; j++)
+        fprintf(w->to, "%s%llu", j > 0 ? "." : "",
+                (unsigned long long)(p->origin[j] / v->chunk[j] + coord[j]));
+    if (v->rank == 0)
+        fputc('0', w->to);
+}
+
+/* NAME is v's in JSON, without its last quote. */
+static int write_part(writing *w, const cm_job_var *v, const cm_refer_part *p, const char *name,
+                      cm_error *err)
+{
+    uint64_t coord[CM_MAX_RANK] = {0}, count[CM_MAX_RANK], offset, nbytes;
+    int rc = find_url(w, p->path, err);
+    if (rc != CM_OK)
+        return rc;
+    for (unsigned j = 0; j < v->rank; j++)
+        count[j] = cm_div_ceil(p->count[j], v->chunk[j]);
+    for (unsigned j = v->rank; j-- > 0;)
+        if (count[j] == 0)
+            return CM_OK;
+    for (bool more = true; more;) {
+        if (find_place(v, p, coord, &offset, &nbytes)) {
+            begin_reference(w);
+            fprintf(w->to, "%s%s", name, *name != '"' || name[1] != '\0' ? "/" : "");
+            write_number(w, v, p, coord);
+            fprintf(w->to, "\": [%s, %llu, %llu]", w->url, (unsigned long long)offset,
+                    (unsigned long long)nbytes);
+            w->job->report->nreferences++;
+        }
+        more = false;
+        for (unsigned j = v->rank; j-- > 0 && !more;) {
+            more = ++coord[j] < count[j];
+            if (!more)
+                coord[j] = 0;
+        }
+    }
+    return cm_outfile_check(w->file, err);
+}
+
+static int write_variable(writing *w, const cm_job_var *v, cm_error *err)
+{
+    int rc = quote(w, v->name, strlen(v->name), err);
+    char *name = rc == CM_OK ? cm_strdup((char *)w->text.data, err) : NULL;
+    if (name == NULL)
+        return CM_ENOMEM;
+    name[strlen(name) - 1] = '\0';
+    for (size_t i = 0; i < v->refer->nparts && rc == CM_OK; i++) {
+        if (cm_monitor_canceled(w->job->options->monitor))
+            rc = cm_fail(err, CM_ECANCELED, "stopped by request");
+        if (rc == CM_OK)
+            rc = write_part(w, v, &v->refer->part[i], name, err);
+    }
+    free(name);
+    return rc;
+}
+
+/* ---- fill values ---- */
+
+/*
+ * A chunk that is not stored has no reference, and readers give the fill value for it: that must
+ * be what the file's readers see there.
+ */
+static int settle_fill(cm_job *job, cm_job_var *v, cm_error *err)
+{
+    cm_zarr_meta *m = &v->meta;
+    const uint8_t *fill = v->source->fill;
+    if (v->refer == NULL || v->refer->nmissing == 0 || v->fill_stays)
+        return CM_OK;
+    if (m->has_fill && m->fill != NULL && fill != NULL &&
+        memcmp(m->fill, fill, v->type.nbytes) == 0)
+        return CM_OK;
+    if (m->has_fill)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s %s: %llu of its chunks are not stored, and hold another value than the "
+                       "one that is missing: references cannot say that; convert it, or leave it "
+                       "out with `exclude`",
+                       cm_job_noun(job), cm_job_name(v), (unsigned long long)v->refer->nmissing);
+    if (m->fill == NULL && (m->fill = cm_calloc(1, v->type.nbytes, err)) == NULL)
+        return CM_ENOMEM;
+    if (fill != NULL)
+        memcpy(m->fill, fill, v->type.nbytes);
+    m->has_fill = true;
+    return cm_job_warn(job, err,
+                       "%s %s: %llu of its chunks are not stored; their value becomes the fill "
+                       "value, which xarray shows as missing",
+                       cm_job_noun(job), cm_job_name(v), (unsigned long long)v->refer->nmissing);
+}
+
+/* ---- all of it ---- */
+
+static int plan_store(writing *w, cm_error *err)
+{
+    int rc = cm_store_open_memory(&w->store, err);
+    if (rc == CM_OK)
+        rc = cm_job_plan(w->job, w->store, err);
+    return rc == CM_OK ? cm_job_report(w->job, false, err) : rc;
+}
+
+/* Converts what stands in the document, and the metadata of everything, into w->store. */
+static int fill_store(writing *w, cm_error *err)
+{
+    int rc = cm_job_run(w->job, w->store, err);
+    return rc == CM_OK ? cm_job_write_metadata(w->job, w->store, err) : rc;
+}
+
+static int write_state(writing *w, const char *path, uint64_t nbytes, uint64_t mtime_ns, bool *any,
+                       cm_error *err)
+{
+    int rc = find_url(w, path, err);
+    if (rc == CM_OK)
+        fprintf(w->to, "%s[%s, %llu, %llu]", *any ? ",\n" : ",\n\"files\":[\n", w->url,
+                (unsigned long long)nbytes, (unsigned long long)mtime_ns);
+    *any = true;
+    return rc;
+}
+
+/*
+ * What the files of this machine were when they were looked at, by which one that changed later
+ * is known.  Readers of others pass over this member; GDAL takes every object beside "refs" for
+ * more of them, so it is a list.
+ */
+static int write_states(writing *w, cm_error *err)
+{
+    const cm_multi_spec *spec = cm_multi_spec_of(w->job->source);
+    struct stat st;
+    bool any = false;
+    int rc = CM_OK;
+    if (w->job->options->base_url != NULL || was_fetched(w->job))
+        return CM_OK;
+    for (size_t i = 0; spec != NULL && rc == CM_OK && i < spec->nfiles; i++)
+        if (spec->file[i].copy == NULL)
+            rc = write_state(w, spec->file[i].path, spec->file[i].nbytes, spec->file[i].mtime_ns,
+                             &any, err);
+    if (spec == NULL && stat(w->job->path, &st) == 0)
+        rc = write_state(w, w->job->path, (uint64_t)st.st_size,
+                         (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec,
+                         &any, err);
+    if (any)
+        fputs("\n]", w->to);
+    return rc;
+}
+
+static int write_document(writing *w, cm_error *err)
+{
+    below root = {w, ""};
+    fputs("{" CM_MARK_REFERENCES, w->to);
+    int rc = cm_store_list(w->store, "", visit, &root, err);
+    for (size_t i = 0; rc == CM_OK && i < w->job->nvars; i++)
+        if (w->job->var[i].refer != NULL)
+            rc = write_variable(w, &w->job->var[i], err);
+    fputs("\n}", w->to);
+    if (rc == CM_OK)
+        rc = write_states(w, err);
+    fputs("}\n", w->to);
+    return rc;
+}
+
+static int write_file(writing *w, cm_outfile *file, cm_error *err)
+{
+    int rc = cm_outfile_open(file, err);
+    w->file = file;
+    if (rc == CM_OK && (w->to = cm_outfile_stream(file, err)) == NULL)
+        rc = CM_ENOMEM;
+    if (rc != CM_OK)
+        return rc;
+    rc = write_document(w, err);
+    return rc == CM_OK ? cm_outfile_commit(file, err) : rc;
+}
+
+/* A pipe that nobody reads is waited for until a signal ends the run. */
+static bool is_canceled(void *monitor)
+{
+    return cm_monitor_canceled(monitor);
+}
+
+static int claim(cm_job *job, cm_outfile *file, const cm_outfile_guard *guard, cm_error *err)
+{
+    const char *target = job->options->target;
+    int rc =
+        cm_outfile_claim(file, target, &CM_KIND_REFERENCES, guard, job->options->overwrite, err);
+    if (rc == CM_EEXIST && !job->options->overwrite)
+        cm_error_suffix(err, "; `overwrite` replaces it");
+    if (rc != CM_OK)
+        cm_error_place(err, target); /* no fault of the file that is read */
+    return rc;
+}
+
+static int make(writing *w, cm_outfile *file, cm_error *err)
+{
+    cm_job *job = w->job;
+    const char **path = NULL;
+    size_t n;
+    int rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
+    const cm_outfile_guard guard = {
+        .read = path, .nread = n, .canceled = is_canceled, .context = job->options->monitor};
+    if (rc == CM_OK && job->options->base_url != NULL && !was_fetched(job))
+        rc = find_folder(path, n, &w->folder, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = settle_fill(job, &job->var[i], err);
+    if (rc == CM_OK && !job->options->dry_run)
+        rc = claim(job, file, &guard, err);
+    if (rc == CM_OK)
+        rc = plan_store(w, err);
+    if (rc == CM_OK && !job->options->dry_run)
+        rc = fill_store(w, err);
+    if (rc == CM_OK && !job->options->dry_run)
+        rc = write_file(w, file, err);
+    job->report->written = rc == CM_OK && !job->options->dry_run;
+    free(path);
+    return rc;
+}
+
+/* What the references give, read as any store is, against the files as libnetcdf reads them. */
+static int verify(cm_job *job, cm_error *err)
+{
+    cm_store *store;
+    uint64_t start = cm_now_ns();
+    int rc =
+        cm_store_open(job->options->target,
+                      &(cm_store_options){.net = job->options->net, .trusted = true}, &store, err);
+    if (rc == CM_OK)
+        rc = cm_job_verify(job, store, err);
+    cm_store_free(store);
+    job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
+    job->report->unverified = rc != CM_OK && rc != CM_EDIFFER;
+    if (job->report->unverified && rc != CM_ECANCELED)
+        cm_error_prefix(err, "%s: written, but not verified", job->options->target);
+    return rc;
+}
+
+int cm_job_refer_write(cm_job *job, cm_error *err)
+{
+    writing w = {.job = job};
+    cm_outfile file = {.fd = -1};
+    int rc = make(&w, &file, err);
+    cm_job_release_writers(job);
+    /* Where the files will be elsewhere, they cannot be read from here. */
+    if (rc == CM_OK && job->report->written && job->options->verify != CM_VERIFY_NONE &&
+        job->options->base_url == NULL)
+        rc = verify(job, err);
+    cm_store_free(w.store);
+    cm_outfile_release(&file);
+    cm_buf_release(&w.text);
+    cm_buf_release(&w.object);
+    free(w.folder);
+    free(w.url);
+    return rc;
+}

@@ -1,0 +1,24 @@
+/* Writing the target, and what stays of it. */
+#ifndef CM_CONVERT_SINK_WRITE_H
+#define CM_CONVERT_SINK_WRITE_H
+
+#include "convert/job.h"
+#include "convert/sink/store/output.h"
+
+/*
+ * Writes what was described to OUT and verifies it.  After a failure a target that is
+ * complete stays, one that can be finished stays to be finished, and the rest is removed.
+ */
+int cm_job_write(cm_job *job, cm_output *out, cm_error *err);
+/* What will be in the target: the arrays, by whose numbers the journal counts, then the groups. */
+int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err);
+/* The engine, and what moves strings, tell JOURNAL of chunks that are left out. */
+void cm_job_use_journal(cm_job *job, const cm_output *out, cm_journal *journal);
+/* Adds what the writers made to the report. */
+void cm_job_sum_written(cm_job *job);
+/* Writers are gone before the store that they write into. */
+void cm_job_release_writers(cm_job *job);
+/* Makes ERR, with status RC, be about the source, unless it is said to be about the target. */
+void cm_job_name_source(const cm_job *job, cm_error *err);
+
+#endif

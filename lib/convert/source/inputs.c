@@ -1,0 +1,444 @@
+#include "convert/source/inputs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cpu.h"
+#include "base/threads.h"
+#include "convert/beside/ledger.h"
+#include "model/digest.h"
+#include "store/open.h"
+
+static const cm_multi_spec *spec_of(const cm_job *job)
+{
+    return job->options->dataset != NULL ? cm_multi_spec_of(job->options->dataset) : NULL;
+}
+
+/* ---- the fingerprint ---- */
+
+static int add_path(cm_json *j, const char *name, const char *path, cm_error *err)
+{
+    char *real = realpath(path, NULL);
+    int rc = cm_json_set(j, name, cm_json_string(real != NULL ? real : path), err);
+    free(real);
+    return rc;
+}
+
+static int one_fingerprint(cm_json *j, const cm_job *job, cm_error *err)
+{
+    struct stat st;
+    /* One that was fetched lies elsewhere, and has the time of what it is a copy of. */
+    if (stat(job->source->path, &st) != 0)
+        return cm_fail_errno(err, errno, "%s", job->path);
+    int64_t modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    int rc = add_path(j, "input", job->path, err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "input's group", cm_json_string(job->group), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "input's size", cm_json_i64(st.st_size), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "input's time of change", cm_json_i64(modified), err);
+    return rc;
+}
+
+/* However many there are, a digest is enough: which one changed is said when it is read. */
+static void add_file(cm_digest *digest, uint64_t i, const cm_multi_file *f)
+{
+    /* The ETag of an object stands where a file has its time. */
+    const uint64_t identity[] = {f->nbytes, f->copy != NULL ? f->ino : f->mtime_ns};
+    if (f->open != NULL) /* a store that grows is written meanwhile */
+        return;
+    cm_digest_element(digest, 2 * i, f->path, strlen(f->path));
+    cm_digest_element(digest, 2 * i + 1, identity, sizeof(identity));
+}
+
+/* What a variable is, and how its parts become it; numbers alone: pointers differ by the run. */
+static void add_variable(cm_digest *digest, uint64_t i, const cm_multi_var *v)
+{
+    uint64_t fact[8 + CM_MAX_RANK] = {v->dtype.kind,     v->dtype.nbytes, v->rank,  v->naxes,
+                                      v->has_fill_value, v->has_fill,     v->nparts};
+    cm_digest one = {0};
+    memcpy(fact + 8, v->shape, v->rank * sizeof(v->shape[0]));
+    cm_digest_element(&one, 2 * i, v->name, strlen(v->name));
+    cm_digest_element(&one, 2 * i + 1, fact, sizeof(fact));
+    cm_digest_element(&one, i, v->fill_value, sizeof(v->fill_value));
+    cm_digest_element(&one, i, v->fill, sizeof(v->fill));
+    cm_digest_add(digest, &one);
+}
+
+static void add_how(cm_digest *digest, uint64_t var, const cm_multi_how *how)
+{
+    uint64_t fact[8 + CM_MAX_RANK] = {
+        how->dtype.kind,    how->dtype.nbytes,          how->transposed,    how->lacks_axis[0],
+        how->lacks_axis[1], how->unpacks + how->single, how->replaces_fill, how->time_from != NULL};
+    double packing[2] = {how->scale, how->offset};
+    for (unsigned j = 0; j < CM_MAX_RANK; j++)
+        fact[8 + j] = how->repeats[j] ? CM_MAX_RANK : how->order[j];
+    cm_digest_element(digest, var, fact, sizeof(fact));
+    cm_digest_element(digest, var, packing, sizeof(packing));
+    cm_digest_element(digest, var, how->fill, sizeof(how->fill));
+    if (how->pads)
+        cm_digest_element(digest, 3 * var, &how->width, sizeof(how->width));
+    const cm_time_coding *coding[2] = {how->time_from, how->time_to};
+    for (unsigned k = 0; k < 2 && coding[0] != NULL && coding[1] != NULL; k++) {
+        const int64_t origin[3] = {coding[k]->axis.origin_us, coding[k]->axis.unit_us,
+                                   coding[k]->axis.per_us};
+        cm_digest_element(digest, 2 * var + k, origin, sizeof(origin));
+    }
+}
+
+static void add_texts(cm_digest *digest, uint64_t var, const cm_strings *texts)
+{
+    for (size_t i = 0; i < texts->nelem; i++) {
+        size_t nbytes;
+        const char *text = cm_strings_get(texts, i, &nbytes);
+        cm_digest_element(digest, var + i, text, nbytes);
+    }
+}
+
+/* What a part gives, whatever order the parts are in. */
+static void add_part(cm_digest *digest, uint64_t var, const cm_multi_part *p)
+{
+    const uint64_t place[] = {var,         p->file,     p->origin[0], p->origin[1],
+                              p->first[0], p->first[1], p->count[0],  p->count[1]};
+    cm_digest one = {0};
+    cm_digest_element(&one, var, place, sizeof(place));
+    if (p->how != NULL)
+        add_how(&one, var, p->how);
+    cm_digest_add(digest, &one);
+}
+
+static int many_fingerprint(cm_json *j, const cm_multi_spec *spec, cm_error *err)
+{
+    cm_digest files = {0}, parts = {0};
+    char text[33];
+    for (size_t i = 0; i < spec->nfiles; i++)
+        add_file(&files, i, cm_multi_file_at(spec, i));
+    for (size_t i = 0; i < spec->nvars; i++) {
+        const cm_multi_var *v = &spec->var[i];
+        add_variable(&parts, i, v);
+        for (size_t p = 0; p < v->nparts; p++)
+            add_part(&parts, i, cm_multi_part_at(spec, v, p));
+        if (v->texts != NULL)
+            add_texts(&parts, i, v->texts);
+        if (v->values == NULL)
+            continue;
+        cm_box box = {.rank = v->rank};
+        memcpy(box.shape, v->shape, v->rank * sizeof(v->shape[0]));
+        cm_digest_element(&parts, i, v->values, (size_t)cm_box_nelem(&box) * v->dtype.nbytes);
+    }
+    int rc = cm_json_set(j, "inputs", cm_json_u64(spec->nfiles), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "inputs' paths, sizes and times of change",
+                         cm_json_string(cm_digest_text(&files, text)), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "where their elements go", cm_json_string(cm_digest_text(&parts, text)),
+                         err);
+    if (rc == CM_OK && spec->fingerprint != NULL)
+        rc = cm_json_set(j, "how they were joined", cm_json_string(spec->fingerprint), err);
+    return rc;
+}
+
+int cm_job_inputs_fingerprint(cm_json *j, const cm_job *job, cm_error *err)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    return spec != NULL ? many_fingerprint(j, spec, err) : one_fingerprint(j, job, err);
+}
+
+/* ---- the certificate ---- */
+
+cm_json *cm_job_time_json(time_t when)
+{
+    char text[32];
+    struct tm utc;
+    gmtime_r(&when, &utc);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return cm_json_string(text);
+}
+
+/* PATH as it is called, and where it LIES: a store behind a network has no size of its own. */
+static int input_json(const char *path, const char *lies, const char *format, cm_json **out,
+                      cm_error *err)
+{
+    struct stat st = {0};
+    bool remote = cm_store_url_is_remote(lies);
+    if (!remote && stat(lies, &st) != 0)
+        return cm_fail_errno(err, errno, "%s", path);
+    cm_json *j = cm_json_object();
+    int rc = cm_json_set(j, "path", cm_json_string(path), err);
+    if (rc == CM_OK && format != NULL)
+        rc = cm_json_set(j, "format", cm_json_string(format), err);
+    if (rc == CM_OK && !remote)
+        rc = cm_json_set(j, "bytes", cm_json_u64((uint64_t)st.st_size), err);
+    if (rc == CM_OK && !remote)
+        rc = cm_json_set(j, "modified", cm_job_time_json(st.st_mtime), err);
+    if (rc == CM_OK)
+        *out = j;
+    else
+        cm_json_free(j);
+    return rc;
+}
+
+static int file_json(const cm_multi_file *f, cm_json **out, cm_error *err)
+{
+    int rc = input_json(f->path, f->path, NULL, out, err);
+    if (rc != CM_OK || f->copy == NULL)
+        return rc;
+    const cm_told *told = cm_copy_told(f->copy);
+    rc = cm_json_set(*out, "bytes", cm_json_u64(told->nbytes), err);
+    if (rc == CM_OK && told->modified_s > 0)
+        rc = cm_json_set(*out, "modified", cm_job_time_json((time_t)told->modified_s), err);
+    return rc == CM_OK && told->tag[0] != '\0'
+               ? cm_json_set(*out, "etag", cm_json_string(told->tag), err)
+               : rc;
+}
+
+/* The digests of all files, by all threads. */
+typedef struct digests {
+    cm_job *job;
+    size_t first, n;
+    char (*text)[65]; /* from FIRST on */
+    _Atomic size_t next;
+    pthread_mutex_t lock; /* guards: */
+    cm_error error;
+} digests;
+
+static void digest_main(void *context, unsigned index)
+{
+    digests *d = context;
+    (void)index;
+    for (size_t i; (i = atomic_fetch_add(&d->next, CM_MULTI_DIGESTS)) < d->n;) {
+        cm_error err = {0};
+        const unsigned n =
+            d->n - i < CM_MULTI_DIGESTS ? (unsigned)(d->n - i) : (unsigned)CM_MULTI_DIGESTS;
+        int rc = cm_monitor_canceled(d->job->options->monitor)
+                     ? cm_fail(&err, CM_ECANCELED, "stopped by request")
+                     : cm_multi_file_digests(d->job->source, (uint32_t)(d->first + i), n,
+                                             &d->text[i], &err);
+        if (rc == CM_OK)
+            continue;
+        pthread_mutex_lock(&d->lock);
+        if (d->error.status == CM_OK)
+            d->error = err;
+        pthread_mutex_unlock(&d->lock);
+        atomic_store(&d->next, d->n);
+    }
+}
+
+static int digest_files(const cm_job *job, size_t first, size_t n, char (**out)[65], cm_error *err)
+{
+    digests d = {.job = (cm_job *)(uintptr_t)job, .first = first, .n = n};
+    if ((d.text = cm_calloc(n + 1, sizeof(d.text[0]), err)) == NULL)
+        return CM_ENOMEM;
+    *out = d.text;
+    pthread_mutex_init(&d.lock, NULL);
+    cm_threads_run(cm_job_threads(job), digest_main, &d);
+    pthread_mutex_destroy(&d.lock);
+    if (d.error.status != CM_OK && err != NULL)
+        *err = d.error;
+    return d.error.status;
+}
+
+/* What the store does not say as file I does, so that the file could be made again. */
+static int add_left_out(cm_json *j, const cm_multi_spec *spec, uint32_t i, cm_error *err)
+{
+    cm_json *more = NULL;
+    int rc = spec->left_out == NULL ? CM_OK : spec->left_out(spec->context, i, &more, err);
+    return more == NULL ? rc : cm_json_set(j, "left_out", more, err);
+}
+
+int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_error *err)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    if (spec == NULL)
+        return input_json(path, job->source->path, job->report->source_format, out, err);
+    cm_json *list = cm_json_array();
+    char(*digest)[65] = NULL;
+    int rc = digest_files(job, 0, spec->nfiles, &digest, err);
+    for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
+        cm_json *j = NULL;
+        rc = file_json(cm_multi_file_at(spec, i), &j, err);
+        if (rc == CM_OK)
+            rc = cm_json_set(j, "sha256", cm_json_string(digest[i]), err);
+        if (rc == CM_OK)
+            rc = add_left_out(j, spec, (uint32_t)i, err);
+        if (rc == CM_OK)
+            rc = cm_json_append(list, j, err);
+    }
+    free(digest);
+    if (rc == CM_OK)
+        *out = list;
+    else
+        cm_json_free(list);
+    return rc;
+}
+
+/* ---- the ledger ---- */
+
+static int look_at(const cm_multi_file *f, const char *digest, cm_ledger_entry *out, cm_error *err)
+{
+    *out = (cm_ledger_entry){.nbytes = f->nbytes, .mtime_ns = f->mtime_ns};
+    if (f->copy != NULL) {
+        cm_copy_tag(f->copy, out->tag);
+        if ((out->path = cm_strdup(f->path, err)) == NULL)
+            return CM_ENOMEM;
+    } else if ((out->path = realpath(f->path, NULL)) == NULL)
+        return cm_fail_errno(err, errno, "%s", f->path);
+    memcpy(out->sha256, digest, sizeof(out->sha256));
+    return CM_OK;
+}
+
+static int add_entry(const cm_multi_file *f, const char *digest, cm_json *list, cm_error *err)
+{
+    cm_json *j = NULL;
+    cm_ledger_entry entry;
+    int rc = look_at(f, digest, &entry, err);
+    if (rc == CM_OK)
+        rc = cm_ledger_json(&entry, &j, err);
+    free(entry.path);
+    return rc == CM_OK ? cm_json_append(list, j, err) : rc;
+}
+
+static int add_line(const cm_multi_file *f, const char *digest, cm_ledger_writer *ledger,
+                    cm_error *err)
+{
+    cm_ledger_entry entry;
+    int rc = look_at(f, digest, &entry, err);
+    if (rc == CM_OK)
+        rc = cm_ledger_put(ledger, &entry, err);
+    free(entry.path);
+    return rc;
+}
+
+/*
+ * Digests are made of what was just read, while memory still has it: reading an archive from its
+ * storage a second time is not worth one.
+ */
+static bool is_in_memory(const cm_multi_spec *spec)
+{
+    uint64_t nbytes = 0;
+    for (size_t i = 0; i < spec->nfiles; i++) {
+        const cm_multi_file *f = cm_multi_file_at(spec, i);
+        if (f->copy != NULL && !cm_copy_is_here(f->copy))
+            return false;
+        nbytes += f->open == NULL ? f->nbytes : 0;
+    }
+    return nbytes < cm_memory_available() / 2;
+}
+
+/* Marks in LEFT the files that give elements of DIMENSION from END on. */
+static void find_held(const cm_multi_spec *spec, const char *dimension, uint64_t end, bool *left)
+{
+    for (size_t i = 0; i < spec->nvars; i++) {
+        const cm_multi_var *v = &spec->var[i];
+        for (unsigned k = 0; k < v->naxes; k++)
+            for (size_t p = 0; strcmp(v->dim_name[v->axis[k]], dimension) == 0 && p < v->nparts;
+                 p++) {
+                const cm_multi_part *part = cm_multi_part_at(spec, v, p);
+                if (part->origin[k] + part->count[k] > end)
+                    left[part->file] = true;
+            }
+    }
+}
+
+/* Of N files from FIRST on; empty where none is TAKEN. */
+static int ledger_digests(const cm_job *job, size_t first, size_t n, bool taken, char (**out)[65],
+                          cm_error *err)
+{
+    if (taken)
+        return digest_files(job, first, n, out, err);
+    *out = cm_calloc(n + 1, sizeof((*out)[0]), err);
+    return *out == NULL ? CM_ENOMEM : CM_OK;
+}
+
+static int add_lines(const cm_job *job, const cm_multi_spec *spec, size_t first, size_t n,
+                     bool taken, cm_ledger_writer *ledger, cm_error *err)
+{
+    char(*digest)[65] = NULL;
+    int rc = ledger_digests(job, first, n, taken, &digest, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        const cm_multi_file *f = cm_multi_file_at(spec, first + i);
+        if (f->open == NULL)
+            rc = add_line(f, digest[i], ledger, err);
+    }
+    free(digest);
+    return rc;
+}
+
+int cm_job_inputs_ledger_lines(const cm_job *job, cm_ledger_writer *ledger, cm_error *err)
+{
+    enum {
+        FILES_AT_ONCE = 1024
+    };
+    const cm_multi_spec *spec = spec_of(job);
+    int rc = CM_OK;
+    if (spec == NULL)
+        return CM_OK;
+    const bool taken = is_in_memory(spec);
+    for (size_t i = 0, n; rc == CM_OK && i < spec->nfiles; i += n) {
+        n = spec->nfiles - i < FILES_AT_ONCE ? spec->nfiles - i : FILES_AT_ONCE;
+        rc = add_lines(job, spec, i, n, taken, ledger, err);
+    }
+    return rc;
+}
+
+int cm_job_inputs_ledger(const cm_job *job, const char *dimension, uint64_t end, cm_json **out,
+                         cm_error *err)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    char(*digest)[65] = NULL;
+    *out = cm_json_array();
+    int rc = *out == NULL ? cm_fail(err, CM_ENOMEM, "no memory for the ledger") : CM_OK;
+    if (rc != CM_OK || spec == NULL)
+        return rc;
+    bool *left = cm_calloc(spec->nfiles + 1, sizeof(left[0]), err);
+    if (left == NULL)
+        return CM_ENOMEM;
+    if (dimension != NULL)
+        find_held(spec, dimension, end, left);
+    rc = ledger_digests(job, 0, spec->nfiles, is_in_memory(spec), &digest, err);
+    for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
+        const cm_multi_file *f = cm_multi_file_at(spec, i);
+        if (f->open == NULL && !left[i])
+            rc = add_entry(f, digest[i], *out, err);
+    }
+    free(left);
+    free(digest);
+    return rc;
+}
+
+/* ---- paths ---- */
+
+int cm_job_inputs_paths(const cm_job *job, const char *path, const char ***out, size_t *n,
+                        cm_error *err)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    *n = spec != NULL ? spec->nfiles : 1;
+    if ((*out = cm_calloc(*n + 2, sizeof((*out)[0]), err)) == NULL)
+        return CM_ENOMEM;
+    (*out)[0] = path;
+    for (size_t i = 0; spec != NULL && i < *n; i++)
+        (*out)[i] = cm_multi_file_at(spec, i)->path;
+    return CM_OK;
+}
+
+bool cm_job_inputs_lie_in(const cm_job *job, const char *folder)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    size_t length = strlen(folder);
+    bool found = false;
+    for (size_t i = 0; spec != NULL && i < spec->nfiles && !found; i++) {
+        const cm_multi_file *f = cm_multi_file_at(spec, i);
+        if (f->open != NULL || f->copy != NULL)
+            continue;
+        char *real = realpath(f->path, NULL);
+        found = real != NULL && strncmp(real, folder, length) == 0 &&
+                (real[length] == '\0' || real[length] == '/');
+        free(real);
+    }
+    return found;
+}

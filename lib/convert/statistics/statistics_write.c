@@ -1,0 +1,424 @@
+/* The group beside the target: what was counted, as arrays and as JSON. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "convert/statistics/statistics_impl.h"
+#include "format/zarr/erase.h"
+#include "store/open.h"
+
+#define MARK     "chunkmill"
+#define MARKED   "statistics"
+#define MAX_ROOT ((uint64_t)256 << 20)
+/* Lies there while they are written: arrays without documents are ours, too. */
+#define BEGUN ".chunkmill-statistics"
+
+enum {
+    NKINDS = 6
+};
+static const char *const KIND[NKINDS] = {"count", "missing", "minimum", "maximum", "mean", "std"};
+
+static char *place(const char *target, cm_error *err)
+{
+    size_t n = strlen(target);
+    while (n > 1 && target[n - 1] == '/')
+        n--;
+    return cm_asprintf(err, "%.*s.statistics.zarr", (int)n, target);
+}
+
+/* ---- those of an older store ---- */
+
+typedef enum there {
+    NOTHING, /* of ours */
+    EMPTY,   /* a folder without a name in it, temporaries of killed runs apart */
+    PARTLY,  /* a run was killed while it wrote them */
+    WHOLE
+} there;
+
+/* A group that was written here, or what is left of one. */
+static int look(cm_store *store, there *out, cm_error *err)
+{
+    static const char *const DOCUMENT[] = {"zarr.json", ".zattrs"};
+    cm_error why;
+    *out = NOTHING;
+    int rc = cm_store_size(store, BEGUN, NULL, err);
+    if (rc == CM_OK)
+        *out = PARTLY;
+    if (rc != CM_ENOTFOUND)
+        return rc;
+    for (unsigned i = 0; i < 2 && *out == NOTHING; i++) {
+        cm_buf text = {0};
+        cm_json *j = NULL;
+        rc = cm_store_get(store, DOCUMENT[i], MAX_ROOT, &text, &why);
+        if (rc == CM_OK && cm_json_parse((const char *)text.data, text.nbytes, &j, &why) == CM_OK) {
+            const cm_json *attrs = i == 0 ? cm_json_member(j, "attributes") : j;
+            const char *mark = cm_json_text(cm_json_member(attrs, MARK), NULL);
+            *out = mark != NULL && strcmp(mark, MARKED) == 0 ? WHOLE : NOTHING;
+        }
+        cm_json_free(j);
+        cm_buf_release(&text);
+        if (rc != CM_OK && rc != CM_ENOTFOUND && rc != CM_EFORMAT) {
+            if (err != NULL)
+                *err = why;
+            return rc;
+        }
+    }
+    return CM_OK;
+}
+
+static int see_name(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    (void)name;
+    (void)is_prefix;
+    (void)err;
+    *(bool *)context = true;
+    return CM_OK;
+}
+
+/* *OUT is NULL where nothing is there. */
+static int open_place(const char *path, cm_net *net, cm_store **out, there *what, cm_error *err)
+{
+    cm_place place;
+    *out = NULL;
+    *what = NOTHING;
+    const cm_store_options options = {.output = true, .net = net};
+    int rc = cm_store_look(path, &options, &place, err);
+    if (rc != CM_OK || place == CM_PLACE_NOTHING)
+        return rc;
+    if (place == CM_PLACE_FOLDER)
+        rc = cm_store_open(path, &options, out, err);
+    if (rc == CM_OK && *out != NULL)
+        rc = look(*out, what, err);
+    bool any = false;
+    if (rc == CM_OK && *out != NULL && *what == NOTHING)
+        rc = cm_store_list(*out, "", see_name, &any, err);
+    if (rc == CM_OK && *out != NULL && *what == NOTHING && !any)
+        *what = EMPTY;
+    return rc;
+}
+
+int cm_statistics_are_there(const char *target, cm_net *net, bool *out, cm_error *err)
+{
+    cm_store *store = NULL;
+    there what = NOTHING;
+    char *path = place(target, err);
+    int rc = path == NULL ? CM_ENOMEM : open_place(path, net, &store, &what, err);
+    *out = what == WHOLE;
+    cm_store_free(store);
+    free(path);
+    return rc;
+}
+
+int cm_statistics_check_place(const cm_job *job, const char *target, cm_error *err)
+{
+    const cm_transform_options *o = job->options;
+    struct stat st;
+    cm_store *store = NULL;
+    there what = NOTHING;
+    char *path = place(target, err);
+    int rc = path == NULL ? CM_ENOMEM : open_place(path, o->net, &store, &what, err);
+    if (rc == CM_OK && what == NOTHING &&
+        (cm_store_url_is_remote(path) ? store != NULL : lstat(path, &st) == 0))
+        rc = cm_fail(err, CM_EEXIST,
+                     "%s: statistics are written there, and it is something else; move it away",
+                     path);
+    if (rc == CM_OK && what == WHOLE && !o->overwrite && !o->resume)
+        rc = cm_fail(err, CM_EEXIST, "%s: exists; `overwrite` replaces it", path);
+    cm_store_free(store);
+    free(path);
+    return rc;
+}
+
+/* Names that groups and arrays of statistics have here, whose arrays have one chunk each. */
+static cm_verdict judge_own(void *context, const char *below, cm_entry_kind kind)
+{
+    static const char *const OWN[] = {"zarr.json", ".zgroup", ".zarray", ".zattrs",
+                                      "c",         "c.0",     "0"};
+    const char *name = cm_path_last(below);
+    (void)context;
+    if (kind == CM_ENTRY_FOLDER || kind == CM_ENTRY_TEMPORARY)
+        return CM_REMOVE; /* a folder, when it is empty then */
+    for (size_t i = 0; i < sizeof(OWN) / sizeof(OWN[0]); i++)
+        if (strcmp(name, OWN[i]) == 0)
+            return CM_REMOVE;
+    return CM_KEEP;
+}
+
+/* Arrays that may have no documents yet, and then the mark. */
+static int sweep_begun(cm_store *store, cm_error *err)
+{
+    int rc = CM_OK;
+    for (unsigned kind = 0; kind < NKINDS && rc == CM_OK; kind++)
+        rc = cm_store_sweep(store, KIND[kind], judge_own, NULL, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_erase_metadata(store, "", err);
+    return rc == CM_OK ? cm_store_delete(store, BEGUN, err) : rc;
+}
+
+int cm_statistics_forget(const char *target, cm_net *net, cm_error *err)
+{
+    cm_store *store = NULL;
+    there what = NOTHING;
+    char *path = place(target, err);
+    int rc = path == NULL ? CM_ENOMEM : open_place(path, net, &store, &what, err);
+    /* What is left of them when this is interrupted is still known. */
+    if (rc == CM_OK && what == WHOLE)
+        rc = cm_store_put(store, BEGUN, "", 0, err);
+    if (rc == CM_OK && what == WHOLE)
+        rc = cm_zarr_erase(store, err);
+    if (rc == CM_OK && what == WHOLE)
+        rc = cm_store_delete(store, BEGUN, err);
+    if (rc == CM_OK && what == PARTLY)
+        rc = sweep_begun(store, err);
+    if (rc != CM_OK && path != NULL)
+        cm_error_place(err, path);
+    else if ((what == PARTLY || what == WHOLE) && !cm_store_url_is_remote(path))
+        (void)rmdir(path); /* files of others stay */
+    cm_store_free(store);
+    free(path);
+    return rc;
+}
+
+/* ---- arrays ---- */
+
+static bool is_counter(unsigned kind)
+{
+    return kind < 2;
+}
+
+static double number_of(const cm_tally *t, unsigned kind)
+{
+    if (t->count == 0)
+        return NAN;
+    const double number[NKINDS] = {0, 0, t->min, t->max, t->mean + t->rest, cm_tally_std(t)};
+    return number[kind];
+}
+
+static cm_json *json_of(const cm_tally *t, unsigned kind)
+{
+    return is_counter(kind) ? cm_json_u64(kind == 0 ? t->count : t->missing)
+                            : cm_json_double(number_of(t, kind));
+}
+
+static int append(cm_json *list, const cm_tally *t, unsigned kind, cm_error *err)
+{
+    if (!is_counter(kind) && !isfinite(number_of(t, kind)))
+        return cm_json_append_null(list, err);
+    return cm_json_append(list, json_of(t, kind), err);
+}
+
+typedef struct writing {
+    cm_job *job;
+    cm_store *store;
+    cm_zarr_entry *entry;
+    cm_zarr_meta *meta;
+    char **path;
+    size_t n;
+    cm_codec_spec codec;
+    cm_json *summary; /* of all variables */
+} writing;
+
+static void describe(writing *w, const cm_job_var *v, unsigned kind, cm_zarr_meta *m)
+{
+    static uint8_t nan[8] = {0, 0, 0, 0, 0, 0, 0xf8, 0x7f}, zero[8];
+    const cm_statistics *s = v->statistics;
+    *m = (cm_zarr_meta){
+        .zarr_format = w->job->zarr_format,
+        .dtype = {.kind = is_counter(kind) ? CM_KIND_UINT : CM_KIND_FLOAT, .nbytes = 8},
+        .rank = s->level >= 0,
+        .shape = {s->nlevels},
+        .chunk = {s->nlevels > 0 ? s->nlevels : 1},
+        .has_dim_names = true,
+        .has_fill = true,
+        .fill = is_counter(kind) ? zero : nan,
+        .separator = '.', /* one folder less for each array */
+        .codecs = &w->codec,
+        .ncodecs = 1};
+    if (s->level >= 0)
+        m->dim_name[0] = v->source->dim_name[s->level];
+}
+
+static int write_chunk(writing *w, const char *path, const cm_zarr_meta *m, const cm_tally *t,
+                       unsigned kind, cm_error *err)
+{
+    const uint64_t n = m->rank > 0 ? m->shape[0] : 1;
+    cm_zarr_writer *writer = NULL;
+    uint64_t *data = cm_calloc(n + 1, sizeof(*data), err);
+    int rc = data == NULL ? CM_ENOMEM : cm_zarr_writer_create(w->store, path, m, &writer, err);
+    for (uint64_t i = 0; i < n && rc == CM_OK; i++) {
+        const double number = number_of(&t[i], kind);
+        data[i] = kind == 0 ? t[i].count : t[i].missing;
+        if (!is_counter(kind))
+            memcpy(&data[i], &number, sizeof(number));
+    }
+    if (rc == CM_OK && n > 0)
+        rc = cm_zarr_writer_put(writer, 0, data, n * sizeof(*data), err);
+    if (rc == CM_OK)
+        rc = cm_zarr_writer_finish(writer, err);
+    cm_zarr_writer_free(writer);
+    free(data);
+    return rc;
+}
+
+static int add_array(writing *w, const cm_job_var *v, const cm_tally *t, unsigned kind,
+                     cm_error *err)
+{
+    cm_zarr_meta *m = &w->meta[w->n];
+    char *path = cm_asprintf(err, "%s/%s", KIND[kind], v->name);
+    if (path == NULL)
+        return CM_ENOMEM;
+    w->path[w->n] = path;
+    describe(w, v, kind, m);
+    m->attrs = cm_json_object();
+    w->entry[w->n++] = (cm_zarr_entry){path, m};
+    if (m->attrs == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    return write_chunk(w, path, m, t, kind, err);
+}
+
+static int summarise(writing *w, const cm_job_var *v, const cm_tally *t, cm_error *err)
+{
+    const cm_statistics *s = v->statistics;
+    cm_json *of = cm_json_object();
+    int rc = CM_OK;
+    if (s->level >= 0)
+        rc = cm_json_set(of, "dimension", cm_json_string(v->source->dim_name[s->level]), err);
+    for (unsigned kind = 0; kind < NKINDS && rc == CM_OK; kind++) {
+        cm_json *list = cm_json_array();
+        for (uint64_t i = 0; i < s->nlevels && rc == CM_OK; i++)
+            rc = append(list, &t[i], kind, err);
+        if (rc == CM_OK)
+            rc = cm_json_set(of, KIND[kind], list, err);
+        else
+            cm_json_free(list);
+    }
+    if (rc != CM_OK) {
+        cm_json_free(of);
+        return rc;
+    }
+    return cm_json_set(w->summary, v->name, of, err);
+}
+
+static int add_variable(writing *w, const cm_job_var *v, cm_error *err)
+{
+    const uint64_t n = v->statistics->nlevels;
+    cm_tally *t = cm_calloc(n + 1, sizeof(*t), err);
+    int rc = t == NULL ? CM_ENOMEM : CM_OK;
+    for (uint64_t i = 0; i < n && rc == CM_OK; i++)
+        rc = cm_statistics_level(v, i, &t[i], err);
+    for (unsigned kind = 0; kind < NKINDS && rc == CM_OK; kind++)
+        rc = add_array(w, v, t, kind, err);
+    if (rc == CM_OK)
+        rc = summarise(w, v, t, err);
+    free(t);
+    return rc;
+}
+
+/* ---- the group ---- */
+
+static int describe_root(writing *w, const char *target, cm_zarr_meta *root, cm_error *err)
+{
+    const cm_texts *ranges = &w->job->options->statistics_range;
+    const char *name = strrchr(target, '/');
+    cm_json *list = cm_json_array();
+    int rc = CM_OK;
+    *root = (cm_zarr_meta){
+        .zarr_format = w->job->zarr_format, .is_group = true, .attrs = cm_json_object()};
+    for (size_t i = 0; i < ranges->n && rc == CM_OK; i++)
+        rc = cm_json_append(list, cm_json_string(ranges->text[i]), err);
+    if (rc != CM_OK) {
+        cm_json_free(list);
+        return rc;
+    }
+    rc = cm_json_set(root->attrs, "range", list, err);
+    if (rc == CM_OK)
+        rc = cm_json_set(root->attrs, MARK, cm_json_string(MARKED), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(root->attrs, "store",
+                         cm_json_string(name != NULL && name[1] != '\0' ? name + 1 : target), err);
+    if (rc == CM_OK) {
+        rc = cm_json_set(root->attrs, "variables", w->summary, err);
+        w->summary = NULL;
+    }
+    return rc;
+}
+
+static int write_all(writing *w, const char *target, cm_error *err)
+{
+    const cm_job *job = w->job;
+    const bool consolidated = !job->options->no_consolidate;
+    cm_zarr_meta root = {0};
+    size_t most = job->nvars * NKINDS + 1;
+    w->entry = cm_calloc(most, sizeof(w->entry[0]), err);
+    w->meta = cm_calloc(most, sizeof(w->meta[0]), err);
+    w->path = cm_calloc(most, sizeof(w->path[0]), err);
+    w->summary = cm_json_object();
+    int rc = w->entry == NULL || w->meta == NULL || w->path == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; i < job->nvars && rc == CM_OK; i++)
+        if (job->var[i].statistics != NULL)
+            rc = add_variable(w, &job->var[i], err);
+    if (rc == CM_OK)
+        rc = describe_root(w, target, &root, err);
+    if (rc == CM_OK) {
+        w->entry[w->n] = (cm_zarr_entry){"", &root};
+        rc = cm_zarr_hierarchy_write(w->store, job->zarr_format, w->entry, w->n + 1, consolidated,
+                                     err);
+    }
+    if (rc == CM_OK && job->options->durable)
+        rc = cm_store_sync(w->store, err);
+    for (size_t i = 0; i < w->n; i++) {
+        cm_json_free(w->meta[i].attrs);
+        free(w->path[i]);
+    }
+    cm_json_free(root.attrs);
+    cm_json_free(w->summary);
+    free(w->entry);
+    free(w->meta);
+    free(w->path);
+    return rc;
+}
+
+/* Work apart from waiting, of all workers. */
+static double worked(const cm_transform_report *r)
+{
+    double total = 0;
+    for (size_t i = 0; i < r->nstages; i++)
+        if (strcmp(r->stage[i].name, "wait") != 0)
+            total += r->stage[i].seconds;
+    return total;
+}
+
+int cm_statistics_write(cm_job *job, const char *target, cm_error *err)
+{
+    cm_transform_report *r = job->report;
+    writing w = {.job = job, .codec = {.id = CM_CODEC_BYTES}};
+    char *path = place(target, err);
+    const cm_store_options options = {.output = true, .create = true, .net = job->options->net};
+    /* A run that was killed here, and is done again, left some of them. */
+    int rc = path == NULL ? CM_ENOMEM : cm_statistics_forget(target, job->options->net, err);
+    if (rc == CM_OK)
+        rc = cm_store_open(path, &options, &w.store, err);
+    if (rc == CM_OK)
+        rc = cm_store_sweep_temporaries(w.store, "", true, err);
+    if (rc == CM_OK)
+        rc = cm_store_put(w.store, BEGUN, "", 0, err);
+    if (rc == CM_OK)
+        rc = write_all(&w, target, err);
+    if (rc == CM_OK)
+        rc = cm_store_delete(w.store, BEGUN, err);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s: written, but its statistics were not", target);
+    cm_store_free(w.store);
+    for (size_t i = 0; i < job->nvars; i++)
+        if (job->var[i].statistics != NULL) {
+            r->nstatistics++;
+            r->statistics_seconds += (double)job->var[i].statistics->ns * 1e-9;
+        }
+    r->statistics_share =
+        r->statistics_seconds > 0 ? r->statistics_seconds / (r->statistics_seconds + worked(r)) : 0;
+    r->statistics = path;
+    return rc;
+}

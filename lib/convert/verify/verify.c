@@ -1,0 +1,480 @@
+/*
+ * Verification that is not circular: the file is read through libnetcdf, never
+ * through this project's decoders, and compared with what a reader of the store
+ * gets, bit for bit.
+ *
+ * A sample compares a few boxes of every variable and costs a few milliseconds; full
+ * compares all (verify_boxes.h), and sums the digest of every variable on the way.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/number.h"
+#include "base/threads.h"
+#include "convert/plan/part_cut.h"
+#include "convert/plan/verify_memory.h"
+#include "convert/verify/compare.h"
+#include "convert/verify/verify_boxes.h"
+#include "convert/verify/verify_said.h"
+#include "convert/verify/witness.h"
+#include "format/zarr/conflict_text.h"
+
+enum {
+    SAMPLE_BOXES = 3,
+    MAX_DIFFERENCES = 10, /* told of one variable */
+    INDEX_CACHE = 4 << 20
+};
+
+/* One variable, or a box of it, cut into boxes. */
+typedef struct subject {
+    cm_job_var *var;
+    cm_array *array;   /* of the store */
+    bool shares_array; /* with the subject before */
+    cm_box area;       /* what is compared of the variable */
+    cm_grid boxes;
+    uint64_t nboxes; /* to be compared: all, or a sample */
+    uint64_t first;  /* number of its first task */
+    unsigned told;
+    cm_digest digest;
+} subject;
+
+typedef struct verification {
+    cm_job *job;
+    subject *subject;
+    size_t nsubjects;
+    bool full;
+    cm_witnesses *witnesses; /* FULL, of many files: these are asked; or NULL */
+    unsigned nthreads;
+    double share; /* bytes that the boxes of one thread may take */
+    uint64_t ntasks;
+    _Atomic uint64_t next;
+    _Atomic uint64_t nverified;
+    pthread_mutex_t lock; /* guards the report, the digests and the error */
+    cm_error error;
+} verification;
+
+static int cut(verification *ver, subject *s, cm_error *err)
+{
+    const cm_verify_area a = {.var = s->var, .target = &s->array->grid, .area = s->area};
+    const bool sample = !ver->full && !cm_verify_is_small(&a);
+    uint64_t shape[CM_MAX_RANK];
+    cm_verify_box_shape(&a, sample, ver->share, shape);
+    int rc = cm_grid_init(&s->boxes, s->var->rank, s->area.shape, shape, err);
+    s->nboxes = s->boxes.nchunks;
+    if (sample && s->nboxes > SAMPLE_BOXES)
+        s->nboxes = SAMPLE_BOXES;
+    s->first = ver->ntasks;
+    ver->ntasks += s->nboxes;
+    return rc;
+}
+
+/*
+ * Where no limit was given, verification may take more than the conversion did, up to half of
+ * what is there.
+ */
+static uint64_t limit_of(const cm_job *job, const cm_verify_memory *memory)
+{
+    double want = cm_verify_memory_least(memory, cm_job_threads(job));
+    uint64_t most = cm_memory_available() / 2 + job->held;
+    if (job->options->memory > 0 || want <= (double)job->memory_limit)
+        return job->memory_limit;
+    most = most > job->memory_limit ? most : job->memory_limit;
+    return want < (double)most ? (uint64_t)want + 1 : most;
+}
+
+static int share_memory(verification *ver, cm_error *err)
+{
+    cm_job *job = ver->job;
+    char limit[32], least[32];
+    cm_verify_memory memory = {.held = job->held};
+    for (size_t i = 0; i < ver->nsubjects; i++) {
+        const cm_array *a = ver->subject[i].array;
+        cm_verify_memory_add(&memory, ver->subject[i].var, a->chunked ? a->chain : NULL,
+                             a->grid.chunk_nelem);
+    }
+    job->memory_limit = limit_of(job, &memory);
+    ver->nthreads =
+        cm_verify_memory_threads(&memory, job->memory_limit, cm_job_threads(job), &ver->share);
+    if (ver->nthreads > 0)
+        return CM_OK;
+    return cm_fail(
+        err, CM_EBUDGET,
+        "not enough memory to compare: the limit is %s, the store's chunks need at least %s; "
+        "raise `memory`",
+        cm_format_size(job->memory_limit, limit, sizeof(limit)),
+        cm_format_size((uint64_t)cm_verify_memory_least(&memory, 1) + (1 << 20), least,
+                       sizeof(least)));
+}
+
+/* A variable whose array is not there, or is another one, has been told of by compare_meta.c. */
+static bool comparable(const subject *s, const cm_zarr_node *node)
+{
+    const cm_job_var *v = s->var;
+    bool same = node != NULL && !node->meta.is_group && node->meta.rank == v->rank &&
+                cm_dtype_equal(&node->meta.dtype, &v->type);
+    for (unsigned j = 0; same && j < v->rank; j++)
+        same = v->is_window ? v->at[j] + v->shape[j] <= node->meta.shape[j]
+                            : v->shape[j] == node->meta.shape[j];
+    return same;
+}
+
+/* What is compared of V: all, or what a part has of it. */
+static unsigned areas_of(const cm_job *job, const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES])
+{
+    if (job->parts != NULL)
+        return cm_parts_areas(v, area);
+    area[0] = (cm_box){.rank = v->rank};
+    memcpy(area[0].shape, v->shape, sizeof(area[0].shape));
+    return 1;
+}
+
+static int add_subjects(verification *ver, cm_job_var *v, const cm_zarr_tree *tree, cm_error *err)
+{
+    cm_box area[CM_PART_MAX_BOXES];
+    unsigned n = areas_of(ver->job, v, area);
+    subject *s = &ver->subject[ver->nsubjects];
+    const cm_zarr_node *node = cm_zarr_find(tree, v->name);
+    *s = (subject){.var = v};
+    if (n == 0)
+        return CM_OK;
+    if (v->as_objects)
+        return cm_job_warn(
+            ver->job, err,
+            "array %s is not verified, only copied: its codecs or type are not known",
+            cm_job_name(v));
+    if (!comparable(s, node))
+        return CM_OK;
+    int rc = cm_zarr_array_open(tree, node, INDEX_CACHE, &s->array, err);
+    for (unsigned i = 0; i < n; i++) {
+        s[i] = (subject){.var = v, .array = s->array, .shares_array = i > 0, .area = area[i]};
+        ver->nsubjects++;
+    }
+    return rc;
+}
+
+static int make_subjects(verification *ver, const cm_zarr_tree *tree, cm_error *err)
+{
+    cm_job *job = ver->job;
+    cm_box area[CM_PART_MAX_BOXES];
+    size_t most = 1;
+    int rc = CM_OK;
+    for (size_t i = 0; i < job->nvars; i++)
+        most += 1 + areas_of(job, &job->var[i], area);
+    if ((ver->subject = cm_calloc(most, sizeof(subject), err)) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = add_subjects(ver, &job->var[i], tree, err);
+    return rc;
+}
+
+/* True when the store has nothing for the chunk that position AT lies in. */
+static bool chunk_is_missing(const subject *s, const uint64_t *at, cm_compare_buffers *b,
+                             uint64_t *coord)
+{
+    cm_array *a = s->array;
+    cm_fetch fetch = {0};
+    if (!a->chunked)
+        return false;
+    for (unsigned j = 0; j < a->rank; j++)
+        coord[j] = at[j] / a->grid.chunk[j];
+    return a->ops->fetch(a, cm_grid_number(&a->grid, coord), &b->dense, &fetch, NULL) == CM_OK &&
+           !fetch.present;
+}
+
+/* A difference for which there is no memory is an error: without it the store would pass. */
+static int tell(verification *ver, subject *s, const cm_box *box, const cm_comparison *c,
+                cm_compare_buffers *b, cm_error *err)
+{
+    int rc = CM_OK;
+    uint64_t at[CM_MAX_RANK], coord[CM_MAX_RANK], rest = c->first;
+    char text[CM_MAX_RANK * 21], chunk[CM_MAX_RANK * 21];
+    for (unsigned j = box->rank; j-- > 0;) {
+        at[j] = s->var->at[j] + box->start[j] + rest % box->shape[j];
+        rest /= box->shape[j];
+    }
+    cm_coord_text(box->rank, at, text, sizeof(text));
+    bool missing = chunk_is_missing(s, at, b, coord);
+    pthread_mutex_lock(&ver->lock);
+    if (s->told++ < MAX_DIFFERENCES && missing)
+        rc = cm_job_differ(ver->job, err, "%s: chunk %s is missing: element %s is %s in the file",
+                           s->var->name, cm_coord_text(box->rank, coord, chunk, sizeof(chunk)),
+                           text, c->want);
+    else if (s->told <= MAX_DIFFERENCES)
+        rc = cm_job_differ(
+            ver->job, err, "%s: element %s: %s became %s%s%s; %llu of %llu around it differ",
+            s->var->name, text, c->want, c->got, c->file != NULL ? ", and comes from " : "",
+            c->file != NULL ? c->file : "", (unsigned long long)c->ndiffer,
+            (unsigned long long)cm_box_nelem(box));
+    pthread_mutex_unlock(&ver->lock);
+    return rc;
+}
+
+/*
+ * libnetcdf lacks the filter that this project decodes: a sample says so, once
+ * a variable; where a full comparison was asked for, that is a failure.
+ */
+static int tell_unverified(verification *ver, subject *s, cm_error *err)
+{
+    int rc = CM_OK;
+    if (ver->full)
+        return CM_EUNSUPPORTED;
+    pthread_mutex_lock(&ver->lock);
+    if (s->told++ == 0)
+        rc = cm_job_warn(ver->job, err, "variable %s is not verified: %s", s->var->name,
+                         err == NULL ? "" : err->text);
+    pthread_mutex_unlock(&ver->lock);
+    return rc;
+}
+
+/* The store cannot be read where the file can: a difference like another. */
+static int tell_damaged(verification *ver, subject *s, cm_error *err)
+{
+    int rc = CM_OK;
+    pthread_mutex_lock(&ver->lock);
+    if (s->told++ < MAX_DIFFERENCES)
+        rc = cm_job_differ(ver->job, err, "%s: cannot be read from the store: %s", s->var->name,
+                           err->text);
+    pthread_mutex_unlock(&ver->lock);
+    return rc;
+}
+
+static int compare(const verification *ver, const subject *s, const cm_box *box,
+                   cm_compare_buffers *b, cm_digest *digest, cm_comparison *out, cm_error *err)
+{
+    *digest = (cm_digest){0};
+    cm_digest *sum = ver->full ? digest : NULL;
+    return cm_witnesses_know(ver->witnesses, s->var)
+               ? cm_witness_box(ver->witnesses, s->var, s->array, box, b, sum, out, err)
+               : cm_compare_box(ver->job, s->var, s->array, box, b, sum, out, err);
+}
+
+static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_error *err)
+{
+    size_t i = 0;
+    while (i + 1 < ver->nsubjects && ver->subject[i + 1].first <= task)
+        i++;
+    subject *s = &ver->subject[i];
+    uint64_t coord[CM_MAX_RANK];
+    cm_digest digest;
+    cm_comparison found;
+    cm_box box;
+    cm_grid_coord(&s->boxes, cm_verify_box_number(s->boxes.nchunks, s->nboxes, task - s->first),
+                  coord);
+    cm_grid_box(&s->boxes, coord, &box);
+    for (unsigned j = 0; j < box.rank; j++)
+        box.start[j] += s->area.start[j];
+    cm_monitor_at(ver->job->options->monitor, s->var->name, task - s->first, "comparing");
+    int rc = compare(ver, s, &box, b, &digest, &found, err);
+    /* Twice more: an answer that a network made shorter looks like a damaged object. */
+    for (int again = 0; again < 2 && rc == CM_EFORMAT && found.store_failed; again++)
+        rc = compare(ver, s, &box, b, &digest, &found, err);
+    if (rc == CM_EUNSUPPORTED)
+        return tell_unverified(ver, s, err);
+    if (rc == CM_EFORMAT && found.store_failed)
+        rc = tell_damaged(ver, s, err);
+    if (rc == CM_OK && found.ndiffer > 0)
+        rc = tell(ver, s, &box, &found, b, err);
+    if (rc != CM_OK)
+        return rc;
+    pthread_mutex_lock(&ver->lock);
+    cm_digest_add(&s->digest, &digest);
+    pthread_mutex_unlock(&ver->lock);
+    if (!found.store_failed)
+        atomic_fetch_add(&ver->nverified, cm_box_nelem(&box));
+    cm_monitor_add(ver->job->options->monitor, cm_box_nelem(&box) * cm_verify_itemsize(s->var));
+    return CM_OK;
+}
+
+static void worker_main(void *context, unsigned index)
+{
+    verification *ver = context;
+    cm_compare_buffers b = {0};
+    cm_error err = {0};
+    (void)index;
+    int rc = (b.ctx = cm_codec_ctx_create(&err)) == NULL ? CM_ENOMEM : CM_OK;
+    while (rc == CM_OK) {
+        uint64_t task = atomic_fetch_add(&ver->next, 1);
+        if (task >= ver->ntasks)
+            break;
+        if (cm_monitor_canceled(ver->job->options->monitor))
+            rc = cm_fail(&err, CM_ECANCELED, "stopped by request");
+        else
+            rc = run_task(ver, task, &b, &err);
+    }
+    if (rc != CM_OK) {
+        pthread_mutex_lock(&ver->lock);
+        if (ver->error.status == CM_OK)
+            ver->error = err;
+        pthread_mutex_unlock(&ver->lock);
+        atomic_store(&ver->next, ver->ntasks);
+    }
+    cm_compare_buffers_release(&b);
+}
+
+static uint64_t work_nbytes(const verification *ver)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < ver->nsubjects; i++) {
+        const subject *s = &ver->subject[i];
+        bool all = s->nboxes == s->boxes.nchunks;
+        uint64_t nbytes = cm_verify_itemsize(s->var);
+        for (unsigned j = 0; j < s->var->rank; j++)
+            nbytes *= all ? s->area.shape[j] : s->boxes.chunk[j];
+        total += all ? nbytes : nbytes * s->nboxes;
+    }
+    return total;
+}
+
+static int keep_digests(const verification *ver, cm_error *err)
+{
+    char text[33];
+    cm_digest sum = {0};
+    for (size_t i = 0; i < ver->nsubjects; i++) {
+        const subject *s = &ver->subject[i];
+        cm_transform_variable *v = &ver->job->report->variable[s->var - ver->job->var];
+        if (!s->shares_array)
+            sum = (cm_digest){0};
+        cm_digest_add(&sum, &s->digest);
+        free(v->digest);
+        if ((v->digest = cm_strdup(cm_digest_text(&sum, text), err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *err)
+{
+    cm_job *job = ver->job;
+    int rc = make_subjects(ver, tree, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = share_memory(ver, err);
+    for (size_t i = 0; rc == CM_OK && i < ver->nsubjects; i++)
+        rc = cut(ver, &ver->subject[i], err);
+    if (rc == CM_OK && ver->full)
+        rc = cm_witnesses_open(job, tree, ver->share, &ver->witnesses, err);
+    if (rc != CM_OK || ver->ntasks == 0)
+        return rc;
+    cm_monitor_phase(job->options->monitor, CM_PHASE_VERIFYING, work_nbytes(ver));
+    cm_threads_run(ver->nthreads, worker_main, ver);
+    if (ver->error.status != CM_OK && err != NULL)
+        *err = ver->error;
+    rc = ver->error.status;
+    for (size_t i = 0; rc == CM_OK && i < ver->nsubjects; i++)
+        if (!ver->subject[i].shares_array &&
+            !cm_witnesses_know(ver->witnesses, ver->subject[i].var))
+            rc = cm_job_verify_said(job, ver->subject[i].var, tree, ver->subject[i].array,
+                                    ver->full, err);
+    return rc;
+}
+
+/*
+ * What one reader of the store sees and another does not is a difference, whichever the file
+ * has.
+ */
+static int differ_of(cm_job *job, const cm_zarr_conflicts *conflicts, int zarr_format,
+                     cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < conflicts->n; i++) {
+        char *text = cm_conflict_text(&conflicts->item[i], zarr_format, err);
+        rc = text == NULL ? CM_ENOMEM : cm_job_differ(job, err, "%s", text);
+        free(text);
+    }
+    return rc;
+}
+
+/* Windows of arrays that grow are described as those arrays will be. */
+static void lengthen(cm_job *job, bool longer)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        if (!v->is_window)
+            continue;
+        v->keeps_words = !longer; /* those are not the source's */
+        for (unsigned j = 0; j < v->rank; j++)
+            v->meta.shape[j] = v->shape[j] + (longer ? v->at[j] : 0);
+    }
+}
+
+static int describe_to_be(cm_job *job, cm_store **documents, cm_error *err)
+{
+    const int format = job->zarr_format;
+    if (job->nvars > 0 && job->var[0].is_window)
+        job->zarr_format = job->var[0].meta.zarr_format;
+    lengthen(job, true);
+    int rc = cm_job_describe_in_memory(job, documents, err);
+    lengthen(job, false);
+    job->zarr_format = format;
+    return rc;
+}
+
+/*
+ * The tree of STORE; of a part, whose store has no metadata yet, by those that it will
+ * have, which *DOCUMENTS then holds.
+ */
+static int open_tree(verification *ver, cm_store *store, cm_store **documents, cm_zarr_tree *tree,
+                     cm_error *err)
+{
+    cm_job *job = ver->job;
+    cm_zarr_conflicts conflicts = {0};
+    cm_store *from = store;
+    int rc = CM_OK;
+    if (job->parts != NULL && (rc = describe_to_be(job, documents, err)) == CM_OK)
+        from = *documents;
+    if (rc == CM_OK)
+        rc = ver->full ? cm_zarr_open_whole(from, tree, &conflicts, err)
+                       : cm_zarr_open(from, tree, err);
+    tree->store = store;
+    if (rc != CM_OK)
+        cm_error_place(err, cm_store_name(store));
+    if (rc == CM_OK)
+        rc = differ_of(job, &conflicts, tree->zarr_format, err);
+    cm_zarr_conflicts_release(&conflicts);
+    return rc;
+}
+
+static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
+{
+    verification ver = {.job = job};
+    cm_zarr_tree tree = {0};
+    cm_store *documents = NULL;
+    ver.full = job->options->verify == CM_VERIFY_FULL || job->options->check;
+    pthread_mutex_init(&ver.lock, NULL);
+    int rc = open_tree(&ver, store, &documents, &tree, err);
+    if (rc == CM_OK && ver.full && job->options->append == NULL)
+        rc = cm_job_compare_meta(job, &tree, err);
+    if (rc == CM_OK)
+        rc = compare_data(&ver, &tree, err);
+    if (rc == CM_OK && ver.full)
+        rc = keep_digests(&ver, err);
+    job->report->nverified = ver.nverified;
+    job->witnessed = rc == CM_OK && ver.witnesses != NULL && job->report->ndifferences == 0;
+    for (size_t i = 0; i < ver.nsubjects; i++)
+        if (!ver.subject[i].shares_array)
+            cm_array_free(ver.subject[i].array);
+    cm_witnesses_free(ver.witnesses);
+    free(ver.subject);
+    cm_zarr_tree_release(&tree);
+    cm_store_free(documents);
+    pthread_mutex_destroy(&ver.lock);
+    if (rc == CM_OK && job->report->ndifferences > 0)
+        rc = cm_fail(err, CM_EDIFFER, "the store differs from the %s: %s",
+                     job->source->kind == CM_DATASET_ZARR ? "source" : "file",
+                     job->report->difference[0]);
+    return rc;
+}
+
+/*
+ * Where no reader but our own reads the source, digests tell as much, and decode each chunk
+ * once.
+ */
+int cm_job_verify(cm_job *job, cm_store *store, cm_error *err)
+{
+    return cm_job_compares_digests(job) && !job->options->check && job->parts == NULL
+               ? cm_job_verify_digests(job, store, err)
+               : compare_boxes(job, store, err);
+}

@@ -1,0 +1,220 @@
+/*
+ * Verification of what a join computes itself: coordinates along a joined dimension, times that
+ * are counted from another date, bounds.  Both sides are decoded to instants, the file's elements
+ * by its own units, the store's by the units that the store has; other numbers are compared as
+ * numbers.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert/verify/compare.h"
+#include "convert/verify/verify_said.h"
+#include "format/multi/multi.h"
+#include "model/calendar.h"
+
+enum {
+    SAMPLE_PARTS = 3,
+    ROWS = 4096 /* of one part at once */
+};
+
+/* ---- one element as a number, or an instant ---- */
+
+typedef struct reading {
+    cm_dtype dtype;
+    bool is_time, has_fill;
+    uint8_t fill[16];
+    cm_time_axis axis;
+} reading;
+
+static void make_reading(const cm_dtype *type, const char *units, const char *calendar,
+                         bool has_fill, const uint8_t *fill, reading *out)
+{
+    *out = (reading){.dtype = *type, .has_fill = has_fill};
+    memcpy(out->fill, fill, sizeof(out->fill));
+    out->is_time =
+        units != NULL && *units != '\0' && cm_time_axis_is(units) &&
+        cm_time_axis_parse(units, calendar != NULL && *calendar != '\0' ? calendar : NULL,
+                           &out->axis, NULL) == CM_OK;
+}
+
+/* False: it is missing. */
+static bool read_one(const reading *r, const uint8_t *p, long double *out)
+{
+    float f;
+    double d;
+    uint64_t bits = 0;
+    const unsigned unused = 64 - 8 * (r->dtype.nbytes <= 8 ? r->dtype.nbytes : 8);
+    if (r->has_fill && memcmp(p, r->fill, r->dtype.nbytes) == 0)
+        return false;
+    if (r->dtype.kind == CM_KIND_FLOAT && r->dtype.nbytes == 4) {
+        memcpy(&f, p, sizeof(f));
+        *out = (long double)f;
+    } else if (r->dtype.kind == CM_KIND_FLOAT) {
+        memcpy(&d, p, sizeof(d));
+        *out = (long double)d;
+    } else {
+        memcpy(&bits, p, r->dtype.nbytes);
+        *out = r->dtype.kind == CM_KIND_INT ? (long double)((int64_t)(bits << unused) >> unused)
+                                            : (long double)bits;
+    }
+    if (isnan(*out))
+        return false;
+    if (r->is_time)
+        *out = *out * (long double)r->axis.unit_us / (long double)r->axis.per_us +
+               (long double)r->axis.origin_us;
+    return true;
+}
+
+/*
+ * Numbers are the same to the last bit, instants to what decoders round: half a microsecond, and
+ * the one that lies beside a whole second, on either side.
+ */
+static bool is_same(const reading *a, const uint8_t *p, const reading *b, const uint8_t *q)
+{
+    long double x = 0, y = 0;
+    bool here = read_one(a, p, &x), there = read_one(b, q, &y);
+    if (!here || !there)
+        return here == there;
+    return a->is_time && b->is_time ? fabsl(x - y) <= 3.0L : x == y;
+}
+
+/* ---- a variable ---- */
+
+typedef struct said_check {
+    cm_job *job;
+    cm_job_var *var;
+    cm_array *array; /* of the store */
+    const cm_multi_var *of;
+    reading store;
+    cm_compare_buffers *buffers;
+    cm_multi_said said;
+} said_check;
+
+static int tell(said_check *c, const cm_multi_part *part, uint64_t row, const uint8_t *want,
+                const reading *file, const uint8_t *got, cm_error *err)
+{
+    char a[48], b[48];
+    const cm_multi_spec *spec = cm_multi_spec_of(c->job->source);
+    cm_element_text(&file->dtype, want, a, sizeof(a));
+    cm_element_text(&c->store.dtype, got, b, sizeof(b));
+    return cm_job_differ(c->job, err, "%s: row %" PRIu64 ": %s (%s) of %s became %s", c->var->name,
+                         row, a, *c->said.units != '\0' ? c->said.units : "no units",
+                         spec->file[part->file].path, b);
+}
+
+/* COUNT rows of the store from ROW on, every STEP-th of the joined array, from JOINED on. */
+static int compare_rows(said_check *c, const cm_multi_part *part, uint64_t row, uint64_t count,
+                        uint64_t joined, cm_error *err)
+{
+    const cm_job_var *v = c->var;
+    const uint64_t step = v->step[0], first = part->first[0] + (joined - part->origin[0]);
+    cm_box box = {.rank = v->rank};
+    memcpy(box.shape, v->shape, v->rank * sizeof(v->shape[0]));
+    memcpy(box.start, v->at, v->rank * sizeof(v->at[0])); /* where a window of an array begins */
+    box.start[0] += row;
+    box.shape[0] = count;
+    const uint64_t nelem = cm_box_nelem(&box), width = nelem / count;
+    int rc = cm_multi_said_read(c->job->source, c->of, part, first, (count - 1) * step + 1,
+                                &c->said, err);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&c->buffers->got, (size_t)nelem * v->type.nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_array_read(c->array, c->buffers->ctx, &box, c->buffers->got.data, err);
+    if (rc != CM_OK)
+        return rc;
+    reading file;
+    make_reading(&c->said.dtype, c->said.units, c->said.calendar, c->said.has_fill, c->said.fill,
+                 &file);
+    for (uint64_t i = 0; i < nelem; i++) {
+        uint64_t k = c->said.repeats ? i % width : i / width * step * width + i % width;
+        const uint8_t *got = c->buffers->got.data + i * v->type.nbytes;
+        const uint8_t *want = c->said.values.data + k * c->said.dtype.nbytes;
+        if (k < c->said.nelem && is_same(&file, want, &c->store, got))
+            continue;
+        return tell(c, part, v->at[0] + row + i / width, want, &file, got, err);
+    }
+    return CM_OK;
+}
+
+static int compare_part(said_check *c, const cm_multi_part *part, cm_error *err)
+{
+    const cm_job_var *v = c->var;
+    const uint64_t start = v->start[0], step = v->step[0];
+    const uint64_t from = part->origin[0], to = part->origin[0] + part->count[0];
+    /* The first row of the store that lies in the part. */
+    uint64_t row = from <= start ? 0 : (from - start + step - 1) / step;
+    int rc = CM_OK;
+    while (rc == CM_OK && row < v->shape[0] && start + row * step < to) {
+        uint64_t most = (to - 1 - (start + row * step)) / step + 1;
+        most = most < v->shape[0] - row ? most : v->shape[0] - row;
+        most = most < ROWS ? most : ROWS;
+        rc = compare_rows(c, part, row, most, start + row * step, err);
+        row += most;
+    }
+    return rc;
+}
+
+/* Only the first dimension may be a part of the joined one: the others are read whole. */
+static bool can_compare(const cm_job_var *v, const cm_multi_var *of)
+{
+    for (unsigned j = 1; j < v->rank; j++)
+        if (v->start[j] != 0 || v->step[j] != 1 || v->shape[j] != of->shape[j])
+            return false;
+    return v->rank > 0 && !v->converts && !v->as_strings && !v->as_objects &&
+           cm_dtype_is_number(&of->dtype);
+}
+
+/* What VAR is called in the store; of one that this run does not write, as its source is. */
+static const char *name_of(const cm_job *job, const cm_variable *source)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (job->var[i].source == source)
+            return job->var[i].name;
+    return source->name;
+}
+
+static const char *store_text(const cm_zarr_tree *tree, const cm_job *job, const cm_multi_var *of,
+                              const char *name)
+{
+    const char *text = cm_json_text(cm_json_member(of->attrs, name), NULL);
+    for (size_t i = 0; i < job->source->nvars; i++) {
+        const cm_multi_var *var = cm_multi_var_of(&job->source->var[i]);
+        const cm_zarr_node *node = cm_zarr_find(tree, name_of(job, &job->source->var[i]));
+        if (var == NULL || node == NULL)
+            continue;
+        const char *bounds = cm_json_text(cm_json_member(var->attrs, "bounds"), NULL);
+        if (bounds == NULL)
+            bounds = cm_json_text(cm_json_member(var->attrs, "climatology"), NULL);
+        bool own = var == of, parent = bounds != NULL && strcmp(bounds, of->name) == 0;
+        const char *said = cm_json_text(cm_json_member(node->meta.attrs, name), NULL);
+        if (said != NULL && (own || (parent && text == NULL)))
+            return said;
+    }
+    return NULL;
+}
+
+int cm_job_verify_said(cm_job *job, cm_job_var *v, const cm_zarr_tree *tree, cm_array *array,
+                       bool full, cm_error *err)
+{
+    cm_compare_buffers buffers = {0};
+    const cm_multi_var *of = cm_multi_var_of(v->source);
+    said_check c = {.job = job, .var = v, .array = array, .of = of, .buffers = &buffers};
+    if (of == NULL || of->values == NULL || of->nsaid == 0 || !can_compare(v, of))
+        return CM_OK;
+    make_reading(&v->type, store_text(tree, job, of, "units"),
+                 store_text(tree, job, of, "calendar"), of->has_fill_value, of->fill_value,
+                 &c.store);
+    int rc = (buffers.ctx = cm_codec_ctx_create(err)) == NULL ? CM_ENOMEM : CM_OK;
+    const size_t n = full || of->nsaid < SAMPLE_PARTS ? of->nsaid : SAMPLE_PARTS;
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        size_t at = n == of->nsaid ? i : i * (of->nsaid - 1) / (n - 1);
+        rc = cm_monitor_canceled(job->options->monitor)
+                 ? cm_fail(err, CM_ECANCELED, "stopped by request")
+                 : compare_part(&c, &of->said[at], err);
+    }
+    cm_buf_release(&c.said.values);
+    cm_compare_buffers_release(&buffers);
+    return rc;
+}

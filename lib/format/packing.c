@@ -1,0 +1,29 @@
+#include "format/packing.h"
+
+#include <strings.h>
+
+#include "model/convert.h"
+
+bool cm_packing_other_sign(const cm_json *attrs, const cm_dtype *t)
+{
+    const char *sign = cm_json_text(cm_json_member(attrs, "_Unsigned"), NULL);
+    return sign != NULL && (t->kind == CM_KIND_INT || t->kind == CM_KIND_UINT) &&
+           strcasecmp(sign, t->kind == CM_KIND_INT ? "true" : "false") == 0;
+}
+
+cm_packing cm_packing_of(const cm_variable *v)
+{
+    const cm_json *attrs = v->attrs;
+    cm_packing p = {.type = v->dtype, .scale = 1};
+    p.packed = cm_json_get_double(cm_json_member(attrs, "scale_factor"), &p.scale);
+    p.packed |= cm_json_get_double(cm_json_member(attrs, "add_offset"), &p.offset);
+    const cm_packed_as as = {.dtype = v->dtype,
+                             .has_scale = cm_json_has(attrs, "scale_factor"),
+                             .has_offset = cm_json_has(attrs, "add_offset"),
+                             .scale_nbytes = v->scale_nbytes,
+                             .offset_nbytes = v->offset_nbytes};
+    p.shown = cm_unpacked_dtype(&as);
+    if (cm_packing_other_sign(attrs, &p.type))
+        p.type.kind = p.type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    return p;
+}

@@ -1,3 +1,0 @@
-#include "job/archive/planted.h"
-
-unsigned cm_join_planted = 0;

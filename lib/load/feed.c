@@ -1,0 +1,102 @@
+/* What --cast, --unpack and --fill-to-nan do to one array, from its attributes. */
+#include <string.h>
+
+#include "format/attr_value.h"
+#include "format/packing.h"
+#include "load/run.h"
+#include "model/convert.h"
+
+/* _FillValue and missing_value are mostly the same. */
+static int keep_fill(const cm_array *a, const uint8_t *element, cm_feed *f, cm_error *err)
+{
+    for (unsigned i = 0; i < f->nfills; i++)
+        if (memcmp(f->fill[i], element, a->dtype.nbytes) == 0)
+            return CM_OK;
+    if (f->nfills == CM_FEED_MAX_FILLS)
+        return cm_fail(err, CM_EUNSUPPORTED, "more than %d fill values", CM_FEED_MAX_FILLS);
+    memcpy(f->fill[f->nfills++], element, a->dtype.nbytes);
+    return CM_OK;
+}
+
+static int add_fill(const cm_array *a, const char *name, const cm_json *value, cm_feed *f,
+                    cm_error *err)
+{
+    double number;
+    uint8_t to[sizeof f->fill[0]] = {0};
+    if (!cm_attr_number(value, &number))
+        return cm_fail(err, CM_EFORMAT, "its attribute %s is not a number", name);
+    if (!cm_attr_element(value, &a->dtype, to) &&
+        !cm_element_from_double(&f->src, number, to)) /* 255 of a byte that is unsigned */
+        return CM_OK;                                 /* no element can have that value */
+    return keep_fill(a, to, f, err);
+}
+
+/* A number, or a list of them (missing_value may have several). */
+static int add_fills(const cm_array *a, const char *name, cm_feed *f, cm_error *err)
+{
+    const cm_json *value = cm_json_member(a->attrs, name);
+    if (!cm_json_is(value, CM_JSON_ARRAY))
+        return value != NULL ? add_fill(a, name, value, f, err) : CM_OK;
+    int rc = CM_OK;
+    for (size_t i = 0; i < cm_json_length(value) && rc == CM_OK; i++)
+        rc = add_fill(a, name, cm_json_at(value, i), f, err);
+    return rc;
+}
+
+static int find_fills(const cm_variable *v, cm_feed *f, cm_error *err)
+{
+    const cm_array *a = v->array;
+    int rc = CM_OK;
+    if (v->has_fill_value && a->dtype.nbytes <= sizeof f->fill[0])
+        rc = keep_fill(a, v->fill_value, f, err);
+    /* xarray's rule: v2's fill_value masks, v3's is only what missing chunks hold. */
+    if (rc == CM_OK && v->words != NULL && v->words->zarr_format == 2 && v->words->has_fill &&
+        a->fill != NULL && a->dtype.nbytes <= sizeof f->fill[0])
+        rc = keep_fill(a, a->fill, f, err);
+    if (rc == CM_OK)
+        rc = add_fills(a, "_FillValue", f, err);
+    return rc == CM_OK ? add_fills(a, "missing_value", f, err) : rc;
+}
+
+static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
+{
+    const cm_json *scale = cm_json_member(a->attrs, "scale_factor");
+    const cm_json *offset = cm_json_member(a->attrs, "add_offset");
+    f->scale = 1;
+    f->offset = 0;
+    if ((scale != NULL && !cm_attr_number(scale, &f->scale)) ||
+        (offset != NULL && !cm_attr_number(offset, &f->offset)))
+        return cm_fail(err, CM_EFORMAT,
+                       "its attributes scale_factor and add_offset are not numbers");
+    f->unpack = scale != NULL || offset != NULL;
+    /*
+     * Where a format had no unsigned type (netCDF's conventions for attributes, xarray's rule
+     * too).
+     */
+    if (cm_packing_other_sign(a->attrs, &f->src))
+        f->src.kind = f->src.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    return CM_OK;
+}
+
+int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s, const cm_variable *v,
+                      cm_feed *f, cm_error *err)
+{
+    const cm_array *a = v->array;
+    int rc = CM_OK;
+    *f = (cm_feed){.src = a->dtype, .to = s->to};
+    const bool is_number = cm_dtype_is_number(&a->dtype) || a->dtype.kind == CM_KIND_BOOL;
+    if (!is_number && (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan))
+        return cm_fail(err, CM_EINVAL,
+                       "variable %s: its elements are not numbers, so `cast`, `unpack` and "
+                       "`fill_to_nan` have no meaning",
+                       cm_load_array_name(a));
+    if (o->unpack)
+        rc = find_packing(a, f, err);
+    if (rc == CM_OK && o->fill_to_nan)
+        rc = find_fills(v, f, err);
+    if (rc == CM_OK)
+        rc = cm_feed_check(f, err);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "variable %s", cm_load_array_name(a));
+    return rc;
+}

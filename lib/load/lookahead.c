@@ -1,0 +1,89 @@
+/* How many chunks are asked for before a thread wants them, where a store is behind a network. */
+#include "load/reader/lookahead.h"
+#include "load/run.h"
+#include "plan/meetings.h"
+#include "store/net.h"
+
+enum {
+    USUAL_PLACES = 64, /* where the number of requests under way is found by their speed */
+    SHARE = 8          /* of the memory, at most */
+};
+
+/* Of one place: the largest group of chunks that a part of a sample meets. */
+static uint64_t place_nbytes(const cm_load_run *l)
+{
+    const cm_load_space *s = &l->shared.space;
+    uint64_t most = 0;
+    for (size_t p = 0; p < s->nparts; p++) {
+        const cm_array *a = l->shared.data.array[s->part[p].array];
+        const uint64_t n =
+            a->chunked ? cm_reader_stored_nbytes(a, cm_load_group_nbytes(&l->setting)) : 0;
+        most = n > most ? n : most;
+    }
+    return cm_add_sat(most,
+                      cm_lookahead_place_nbytes() + cm_store_request_nbytes(l->shared.data.store));
+}
+
+/*
+ * Batches alone have a list of what comes next.  A cache, whose threads wait for one another,
+ * decides late what is read at all.
+ */
+static bool reads_ahead(const cm_load_run *l)
+{
+    const cm_load_setting *t = &l->setting;
+    const cm_store *store = l->shared.data.store;
+    return store != NULL && cm_store_can_begin(store) && t->engine == CM_LOAD_NATIVE &&
+           !t->planned && !t->device_decode && !t->emulated && l->options->cache_nbytes == 0;
+}
+
+/* Twice as many as may be under way: the others have come, and wait for a thread. */
+static uint64_t wanted(const cm_load_run *l)
+{
+    const unsigned n = cm_net_concurrency(l->options->net);
+    return n > 0 ? 2 * (uint64_t)n : USUAL_PLACES;
+}
+
+static uint64_t readers(const cm_load_run *l)
+{
+    return l->setting.mode == CM_POOL_PROCESSES ? (uint64_t)l->npools * l->setting.workers : 1;
+}
+
+unsigned cm_load_lookahead_places(const cm_load_run *l)
+{
+    if (!reads_ahead(l))
+        return 0;
+    const uint64_t each = place_nbytes(l);
+    uint64_t n = wanted(l);
+    if (n > l->memory_limit / SHARE / each)
+        n = l->memory_limit / SHARE / each;
+    return (unsigned)(n / readers(l));
+}
+
+/* Whether a thread never waits for more than an answer that was asked for before it came. */
+static bool asks_for_all(const cm_load_run *l)
+{
+    const cm_load_data *d = &l->shared.data;
+    for (size_t i = 0; i < d->narrays; i++)
+        /* Which part of a shard is wanted its index says, for which a thread waits. */
+        if (d->variable[i]->is_sharded || d->array[i]->ops->fetch_begin == NULL)
+            return false;
+    return true;
+}
+
+/*
+ * More threads than CPUs decode no faster, and each takes its share of the CPUs from the one that
+ * carries all requests: with 16 threads on 2 CPUs, which others wanted too, requests took 32 ms
+ * instead of 26 where the server answered after 20.
+ */
+void cm_load_lookahead_threads(cm_load_run *l)
+{
+    const cm_readbench_options *o = l->options;
+    if (l->nahead > 0 && l->setting.mode == CM_POOL_THREADS && o->workers == 0 &&
+        o->worker_threads == 0 && asks_for_all(l))
+        l->setting.worker_threads = 1;
+}
+
+uint64_t cm_load_lookahead_nbytes(const cm_load_run *l)
+{
+    return l->nahead > 0 ? cm_mul_sat(cm_mul_sat(readers(l), l->nahead), place_nbytes(l)) : 0;
+}

@@ -1,0 +1,47 @@
+/*
+ * Chunks asked for before a thread wants them, where storage is behind a network: so many requests
+ * are under way whatever the threads that decode are at.
+ *
+ * Each batch has a list of the boxes that are read for it.  What they meet is asked for in their
+ * order, list after list as they were begun, as far as there are places: one for each group of
+ * chunks that a reader fetches at once, from the question until a thread takes the answer.  What a
+ * thread wants and nobody asked for yet it fetches itself, so that no thread ever waits for a
+ * place.
+ */
+#ifndef CM_LOAD_READER_LOOKAHEAD_H
+#define CM_LOAD_READER_LOOKAHEAD_H
+
+#include "load/reader/chunk_walk.h"
+
+typedef struct cm_lookahead cm_lookahead;           /* of one process, shared by its workers */
+typedef struct cm_lookahead_list cm_lookahead_list; /* one batch's */
+
+/* GROUP_NBYTES: that of the readers (cm_reader_options). */
+int cm_lookahead_create(unsigned nplaces, size_t group_nbytes, cm_lookahead **out, cm_error *err);
+void cm_lookahead_free(cm_lookahead *ahead); /* after all lists; NULL accepted */
+
+/* What one place takes at most beside the stored bytes of a group (cm_reader_stored_nbytes). */
+size_t cm_lookahead_place_nbytes(void);
+
+int cm_lookahead_list_create(cm_lookahead *ahead, cm_lookahead_list **out, cm_error *err);
+void cm_lookahead_list_free(cm_lookahead_list *list); /* NULL accepted; it is not begun */
+
+/*
+ * Box I of a list: false where it cannot be told.  Any worker's thread may ask, one at a time,
+ * until the list is ended.
+ */
+typedef bool cm_lookahead_box(void *context, uint64_t i, cm_array **array, cm_box *box);
+
+/* The list's boxes are 0 to N - 1 from now on. */
+void cm_lookahead_begin(cm_lookahead_list *list, uint64_t n, cm_lookahead_box *box, void *context);
+/* No thread fetches from LIST any more: what was asked for in vain is waited for. */
+void cm_lookahead_end(cm_lookahead_list *list);
+
+/*
+ * cm_array_fetch_many of a group of chunks that box I of LIST meets.  Many threads, which begin
+ * the boxes in their order.
+ */
+int cm_lookahead_fetch(cm_lookahead_list *list, uint64_t i, cm_array *a, cm_fetch_many *many,
+                       cm_error *err);
+
+#endif

@@ -1,0 +1,211 @@
+/* Readers, and the calls on them. */
+#include "load/reader/reader_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "model/copy.h"
+
+int cm_reader_create(const cm_reader_options *options, cm_reader **out, cm_error *err)
+{
+    cm_reader *r = cm_calloc(1, sizeof(*r), err);
+    if (r == NULL)
+        return CM_ENOMEM;
+    r->options = *options;
+    if ((r->ctx = cm_codec_ctx_create(err)) == NULL) {
+        free(r);
+        return CM_ENOMEM;
+    }
+    *out = r;
+    return CM_OK;
+}
+
+void cm_reader_free(cm_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    cm_codec_ctx_free(reader->ctx);
+    cm_fetch_many_release(&reader->many);
+    cm_buf_release(&reader->decoded);
+    cm_feed_scratch_release(&reader->scratch);
+    free(reader);
+}
+
+/* What a stored chunk of A takes, but for one that no encoder of ours would write. */
+static size_t usual_nbytes(const cm_array *a)
+{
+    const size_t decoded = cm_chain_decoded_nbytes(a->chain), most = a->max_stored_nbytes;
+    return most > 0 && most < decoded ? most : decoded;
+}
+
+static size_t at_most(size_t n, size_t nbytes, size_t each)
+{
+    return each > 0 && nbytes / each < n ? nbytes / each : n;
+}
+
+size_t cm_reader_group(const cm_array *a, size_t group_nbytes)
+{
+    size_t n = CM_READ_GROUP_CHUNKS;
+    if (group_nbytes == 0)
+        group_nbytes = CM_READ_GROUP_NBYTES;
+    n = at_most(n, group_nbytes, usual_nbytes(a));
+    /* Hostile chunks are as long as they may be, all of them. */
+    n = at_most(n, group_nbytes + CM_READ_HOSTILE_NBYTES, a->max_stored_nbytes);
+    return n < 1 ? 1 : n;
+}
+
+size_t cm_reader_stored_nbytes(const cm_array *a, size_t group_nbytes)
+{
+    const size_t most = a->max_stored_nbytes;
+    size_t all;
+    if (!cm_mul_size(usual_nbytes(a), cm_reader_group(a, group_nbytes), &all))
+        return SIZE_MAX;
+    return all > most ? all : most;
+}
+
+size_t cm_reader_memory(const cm_array *a, const cm_feed *feed)
+{
+    size_t total = sizeof(cm_reader);
+    if (!a->chunked)
+        return total;
+    size_t decoded = cm_chain_decoded_nbytes(a->chain);
+    if (!cm_add_size(total, cm_reader_stored_nbytes(a, 0), &total) ||
+        !cm_add_size(total, decoded, &total) ||
+        !cm_add_size(total, cm_chain_decode_memory(a->chain), &total))
+        return SIZE_MAX;
+    if (feed != NULL && !cm_feed_is_identity(feed)) {
+        size_t converted = a->grid.chunk_nelem * cm_feed_nbytes(feed);
+        if (!cm_add_size(total, decoded, &total) || !cm_add_size(total, converted, &total))
+            return SIZE_MAX;
+    }
+    return total;
+}
+
+void cm_reader_lookahead(cm_reader *reader, cm_lookahead_list *list, uint64_t box)
+{
+    reader->ahead = list;
+    reader->box = box;
+}
+
+void cm_reader_far(cm_reader *reader, bool far)
+{
+    reader->far = far;
+}
+
+/* ---- calls ---- */
+
+static int check(const cm_reader *r, const cm_array *a, const cm_box *box, cm_error *err)
+{
+    bool inside = box->rank == a->rank;
+    for (unsigned j = 0; inside && j < a->rank; j++)
+        inside = box->start[j] <= a->shape[j] && box->shape[j] <= a->shape[j] - box->start[j];
+    if (!inside)
+        return cm_fail(err, CM_EINVAL, "array %s: a read reaches outside of it", cm_array_label(a));
+    if (cm_dtype_is_vlen(&a->dtype))
+        return cm_fail(err, CM_EUNSUPPORTED, "array %s: its elements have no fixed size",
+                       cm_array_label(a));
+    if ((r->options.library || !a->chunked) && a->ops->read_box == NULL)
+        return cm_fail(err, CM_EUNSUPPORTED, "array %s: no library reads boxes of it",
+                       cm_array_label(a));
+    return CM_OK;
+}
+
+static int begin(cm_read_call *c, cm_reader *r, cm_array *a, const cm_feed *feed,
+                 const cm_chunk_target *target, size_t n, cm_load_counts *counts, cm_error *err)
+{
+    *c = (cm_read_call){.reader = r, .array = a, .target = target, .ntargets = n, .counts = counts};
+    c->err = err;
+    c->cache = r->options.cache;
+    c->feed = feed != NULL && !cm_feed_is_identity(feed) ? feed : NULL;
+    c->itemsize = a->dtype.nbytes;
+    c->out_itemsize = c->feed != NULL ? cm_feed_nbytes(feed) : c->itemsize;
+    r->last_ns = cm_now_ns();
+    for (size_t i = 0; i < n; i++) {
+        int rc = check(r, a, &target[i].box, err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    if (!a->chunked || r->options.library)
+        return CM_OK;
+    cm_strides_c(a->rank, a->grid.chunk, c->itemsize, c->chunk_stride);
+    c->in_place =
+        n == 1 && c->feed == NULL && cm_grid_chunks_are_runs(&a->grid, target[0].box.shape);
+    int rc = cm_buf_reserve(&r->decoded, cm_chain_decoded_nbytes(a->chain), err);
+    if (rc == CM_OK && c->feed != NULL)
+        rc = cm_feed_scratch_reserve(&r->scratch, feed, a->grid.chunk_nelem, err);
+    return rc;
+}
+
+static int read_chunks(cm_read_call *c, const cm_box *box)
+{
+    cm_reader *r = c->reader;
+    cm_chunk_walk walk;
+    size_t n;
+    cm_chunk_walk_begin(&walk, c->array, box, cm_reader_group(c->array, r->options.group_nbytes));
+    while ((n = cm_chunk_walk_next(&walk, r->number)) > 0)
+        cm_read_group(c, n);
+    return c->status;
+}
+
+int cm_reader_box(cm_reader *reader, cm_array *a, const cm_box *box, const cm_feed *feed, void *dst,
+                  cm_load_counts *counts, cm_error *err)
+{
+    const cm_chunk_target target = {.box = *box, .dst = dst};
+    cm_read_call c;
+    int rc = begin(&c, reader, a, feed, &target, 1, counts, err);
+    if (rc == CM_OK && cm_box_nelem(box) > 0) {
+        counts->logical_nbytes += cm_box_nelem(box) * c.itemsize;
+        if (a->chunked && !reader->options.library)
+            return read_chunks(&c, box);
+        rc = cm_read_target(&c, &target);
+    }
+    cm_read_keep_error(&c, rc);
+    return rc;
+}
+
+int cm_reader_count(cm_reader *reader, cm_array *a, const cm_box *box, cm_load_counts *counts,
+                    cm_error *err)
+{
+    const cm_chunk_target target = {.box = *box};
+    cm_delay *delay = reader->options.delay;
+    cm_read_call c;
+    int rc = begin(&c, reader, a, NULL, &target, 1, counts, err);
+    reader->options.delay = NULL;
+    c.count_only = true;
+    if (rc == CM_OK && cm_box_nelem(box) > 0) {
+        counts->logical_nbytes += cm_box_nelem(box) * c.itemsize;
+        if (a->chunked && !reader->options.library)
+            rc = read_chunks(&c, box);
+        else
+            rc = cm_read_target(&c, &target);
+    }
+    reader->options.delay = delay;
+    return rc;
+}
+
+int cm_reader_chunk(cm_reader *reader, cm_array *a, uint64_t number, const cm_feed *feed,
+                    const cm_chunk_target *target, size_t n, cm_load_counts *counts, cm_error *err)
+{
+    cm_read_call c;
+    int rc = begin(&c, reader, a, feed, target, n, counts, err);
+    if (rc == CM_OK && number >= a->grid.nchunks)
+        rc = cm_fail(err, CM_EINVAL, "array %s: has no chunk %llu", cm_array_label(a),
+                     (unsigned long long)number);
+    if (rc == CM_OK) {
+        counts->logical_nbytes += cm_read_nelem_shared(&c, number) * c.itemsize;
+        if (a->chunked && !reader->options.library) {
+            c.cache = NULL;
+            reader->number[0] = number;
+            cm_read_group(&c, 1);
+            return c.status;
+        }
+        if (a->grid.nchunks > 1)
+            rc = cm_read_library_chunk(&c, number);
+        else
+            for (size_t i = 0; i < n && rc == CM_OK; i++)
+                rc = cm_read_target(&c, &target[i]);
+    }
+    cm_read_keep_error(&c, rc);
+    return rc;
+}

@@ -1,0 +1,89 @@
+/* What the files of the reader share. */
+#ifndef CM_LOAD_READER_READER_IMPL_H
+#define CM_LOAD_READER_READER_IMPL_H
+
+#include "load/reader/feed_copy.h"
+#include "load/reader/reader.h"
+
+enum {
+    /*
+     * Fetched at once, but for the first chunk: a second-level cache holds them.  In
+     * 16 MiB, raw chunks of 128 KiB took a quarter longer than in a loop of one
+     * buffer; with this a twentieth at most.
+     */
+    CM_READ_GROUP_NBYTES = 256 << 10,
+    CM_READ_HOSTILE_NBYTES = 16 << 20 /* that a group takes more, in the worst case */
+};
+
+struct cm_reader {
+    cm_reader_options options;
+    cm_codec_ctx *ctx;
+    cm_fetch_many many;
+    cm_fetch_item item[CM_READ_GROUP_CHUNKS];
+    cm_cached_chunk *entry[CM_READ_GROUP_CHUNKS]; /* of item, where the cache gave one; else NULL */
+    uint64_t number[CM_READ_GROUP_CHUNKS];        /* chunks of the group */
+    uint64_t busy[CM_READ_GROUP_CHUNKS];          /* of those, what another thread is reading */
+    cm_buf decoded;
+    cm_feed_scratch scratch;
+    bool far;                 /* cm_reader_far */
+    uint64_t last_ns;         /* where the last stage ended */
+    cm_lookahead_list *ahead; /* NULL: nobody asked before */
+    uint64_t box;             /* its number there */
+};
+
+/* One call: a box, or one chunk and its targets. */
+typedef struct cm_read_call {
+    cm_reader *reader;
+    cm_array *array;
+    const cm_feed *feed; /* NULL: elements pass unchanged */
+    size_t itemsize, out_itemsize;
+    const cm_chunk_target *target;
+    size_t ntargets;
+    cm_chunk_cache *cache; /* or NULL */
+    bool count_only;       /* nothing is read */
+    bool in_place;         /* a chunk that lies whole in the box can be decoded where it goes */
+    int64_t chunk_stride[CM_MAX_RANK];
+    cm_load_counts *counts;
+    int status;
+    cm_error *err;
+} cm_read_call;
+
+/* ---- reader_group.c ---- */
+
+/* What passed since the last stage ended was stage WHICH. */
+void cm_read_stage(cm_read_call *c, int which);
+/*
+ * Makes RC the call's status, with the store in front of its sentence, unless an error is
+ * there already.
+ */
+void cm_read_keep_error(cm_read_call *c, int rc);
+/* The chunks number[0 .. n - 1] of the reader to all targets; errors are kept. */
+void cm_read_group(cm_read_call *c, size_t n);
+
+/* ---- reader_scatter.c ---- */
+
+/* The part of the array that chunk NUMBER covers. */
+void cm_read_covered(const cm_read_call *c, uint64_t number, cm_box *out);
+/* Elements of chunk NUMBER that all targets take together. */
+uint64_t cm_read_nelem_shared(const cm_read_call *c, uint64_t number);
+/*
+ * The elements of chunk NUMBER at DATA, laid out with STRIDE, to all targets;
+ * CONVERTED: they are what the feed gives already.
+ */
+void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data, const int64_t *stride,
+                     bool converted);
+/* A whole decoded chunk to all targets: converted once, where that is less than once for each. */
+void cm_read_distribute(cm_read_call *c, uint64_t number, const uint8_t *data);
+/* Fill values to all targets; counts the chunk as missing. */
+void cm_read_fill(cm_read_call *c, uint64_t number);
+/* Where chunk NUMBER, decoded, is exactly a run of bytes of its target; NULL: nowhere. */
+void *cm_read_place(const cm_read_call *c, uint64_t number);
+
+/* ---- reader_slice.c ---- */
+
+/* A target of its own through read_box: read, and converted in one go. */
+int cm_read_target(cm_read_call *c, const cm_chunk_target *target);
+/* A chunk of an array that is read through its library: its box, then as any other. */
+int cm_read_library_chunk(cm_read_call *c, uint64_t number);
+
+#endif

@@ -1,0 +1,88 @@
+/* Arrays without stored chunks, and those that a library reads. */
+#include "load/reader/reader_impl.h"
+#include "model/copy.h"
+
+/* ---- arrays without stored chunks, and libraries ---- */
+
+/* Runs of bytes of BOX that lie side by side in A's C order. */
+static uint64_t count_runs(const cm_array *a, const cm_box *box)
+{
+    unsigned j = a->rank;
+    while (j > 0 && box->shape[j - 1] == a->shape[j - 1])
+        j--;
+    uint64_t runs = 1;
+    for (unsigned k = 0; k + 1 < j; k++)
+        runs *= box->shape[k];
+    return runs;
+}
+
+static uint64_t count_chunks(const cm_array *a, const cm_box *box)
+{
+    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], n = 1;
+    cm_grid_cover(&a->grid, box, first, count);
+    for (unsigned j = 0; j < a->rank; j++)
+        n *= count[j];
+    return n;
+}
+
+/* BOX into DST through read_box, counted as chunks, requests and bytes. */
+static int read_slice(cm_read_call *c, const cm_box *box, void *dst, cm_error *err)
+{
+    cm_array *a = c->array;
+    const uint64_t nbytes = cm_box_nelem(box) * c->itemsize;
+    const uint64_t chunks = count_chunks(a, box);
+    const bool in_chunks = a->chunked || (a->serial && a->grid.nchunks > 1);
+    const uint64_t whole = in_chunks ? chunks * a->grid.chunk_nelem * c->itemsize : nbytes;
+    const uint64_t requests = in_chunks ? chunks : count_runs(a, box);
+    uint64_t begin = c->reader->last_ns;
+    int rc = c->count_only ? CM_OK : a->ops->read_box(a, box, dst, err);
+    cm_read_stage(c, CM_LOAD_STORAGE);
+    c->counts->chunks += chunks;
+    if (rc != CM_OK) {
+        c->counts->failed_chunks++;
+        return rc;
+    }
+    c->counts->requests += requests;
+    c->counts->stored_nbytes += in_chunks ? 0 : nbytes;
+    c->counts->decoded += in_chunks ? chunks : 0;
+    c->counts->decoded_nbytes += whole;
+    if (c->reader->options.delay != NULL) {
+        cm_delay_wait(c->reader->options.delay, requests, whole, c->reader->last_ns - begin);
+        cm_read_stage(c, CM_LOAD_STORAGE);
+    }
+    return CM_OK;
+}
+
+int cm_read_target(cm_read_call *c, const cm_chunk_target *target)
+{
+    if (c->feed == NULL)
+        return read_slice(c, &target->box, target->dst, c->err);
+    uint64_t nelem = cm_box_nelem(&target->box);
+    int rc = cm_buf_reserve(&c->reader->decoded, nelem * c->itemsize, c->err);
+    if (rc == CM_OK)
+        rc = read_slice(c, &target->box, c->reader->decoded.data, c->err);
+    if (rc == CM_OK) {
+        cm_feed_run(c->feed, target->dst, c->reader->decoded.data, nelem);
+        cm_read_stage(c, CM_LOAD_CONVERT);
+    }
+    return rc;
+}
+
+int cm_read_library_chunk(cm_read_call *c, uint64_t number)
+{
+    cm_reader *r = c->reader;
+    cm_box covered;
+    int64_t stride[CM_MAX_RANK];
+    cm_read_covered(c, number, &covered);
+    uint64_t nelem = cm_box_nelem(&covered);
+    int rc = cm_buf_reserve(&r->decoded, nelem * c->itemsize, c->err);
+    if (rc == CM_OK && c->feed != NULL)
+        rc = cm_feed_scratch_reserve(&r->scratch, c->feed, nelem, c->err);
+    if (rc == CM_OK)
+        rc = read_slice(c, &covered, r->decoded.data, c->err);
+    if (rc != CM_OK)
+        return rc;
+    cm_strides_c(covered.rank, covered.shape, c->itemsize, stride);
+    cm_read_scatter(c, number, r->decoded.data, stride, false);
+    return CM_OK;
+}

@@ -1,0 +1,345 @@
+/*
+ * One store opened under one setting, and the workers that make its batches: what
+ * readbench measures and what a training takes its batches from (chunkmill/loader.h).
+ *
+ *     cm_load_open, _prove, _memory, _start_workers, _stage_open
+ *         for each epoch and rank: cm_load_begin, then cm_load_next and _release for each batch
+ *     cm_load_close
+ *
+ * The setting is what the options' texts mean.  Data are the opened arrays, the
+ * space says where samples lie, memory fits slots and buffers into the limit; then
+ * a pool of workers and a batcher for each rank are made.
+ */
+#ifndef CM_LOAD_RUN_H
+#define CM_LOAD_RUN_H
+
+#include <stdatomic.h>
+
+#include <chunkmill/readbench.h>
+
+#include "format/dataset.h"
+#include "gpu/stage.h"
+#include "load/batches/batcher.h"
+#include "load/batches/carry.h"
+#include "load/batches/load_source.h"
+#include "load/batches/pack.h"
+#include "load/reader/reader.h"
+#include "load/workers/load_exec.h"
+#include "model/feed.h"
+#include "plan/epoch.h"
+#include "store/io.h"
+
+enum {
+    CM_LOAD_MAX_PARTS = 64
+};
+
+typedef enum cm_load_engine {
+    CM_LOAD_NATIVE,
+    CM_LOAD_NETCDF,
+    CM_LOAD_COMMAND /* a program of the user reads */
+} cm_load_engine;
+
+/* What tests put in an option's hook. */
+struct cm_readbench_hook {
+    const cm_device_hooks *device;
+    bool no_probe; /* this machine's raw rates stay unknown: a session then takes no second */
+};
+
+/* setting.c: what the texts of the options mean. */
+typedef struct cm_load_setting {
+    cm_order order;
+    uint64_t parameter; /* of the order */
+    bool planned;
+    cm_pool_mode mode;
+    cm_pool_start start;
+    bool shared_pool;
+    unsigned ranks;   /* that run here */
+    unsigned workers; /* a rank, or of the shared pool; 0 only with CM_POOL_SYNC */
+    unsigned worker_threads;
+    unsigned prefetch;
+    cm_load_engine engine;
+    const char *command; /* CM_LOAD_COMMAND */
+    cm_io io;
+    bool io_auto;
+    cm_cache_policy policy;
+    size_t index_nbytes; /* of shards, that an array may keep in one process */
+    bool emulated;
+    cm_delay_model delay;
+    double step_ns, step_per_sample_ns;
+    uint64_t lag[CM_LOAD_MAX_PARTS];
+    unsigned nlags;
+    bool uses_device;
+    bool pinned;
+    bool device_decode; /* batches are packed, and decoded on the device */
+    cm_feed_to to;
+    cm_readbench_validate validate; /* never CM_READBENCH_VALIDATE_DEFAULT */
+} cm_load_setting;
+
+int cm_load_setting_parse(const cm_readbench_options *options, cm_load_setting *out,
+                          cm_readbench_advice *advice, cm_error *err);
+const char *cm_load_order_name(cm_order order);
+const char *cm_load_io_name(cm_io io);
+const char *cm_load_mode_name(cm_pool_mode mode);
+const char *cm_load_start_name(cm_pool_start start);
+
+/* data.c: a store and the arrays of it that are read, opened by one process. */
+typedef struct cm_load_data {
+    char *path; /* of the store, without "file://" */
+    char *node; /* below it; "" for all */
+    bool is_nc;
+    cm_store *slow;    /* the store itself */
+    cm_store *delayed; /* that, slowed down below the cache; or NULL */
+    cm_store *store;   /* that, or the cache on a faster disk above it */
+    cm_dataset *ds;
+    cm_variable **variable; /* those that are read */
+    cm_array **array;       /* theirs */
+    size_t narrays;
+    char **witness; /* Zarr: of each array, a document that is there as long as it is; or NULL */
+} cm_load_data;
+
+typedef struct cm_load_opening {
+    const char *store; /* as the user named it */
+    /* Put below a cache on disk, whose hits are not slow; without one it is the reader's. */
+    cm_delay *delay;     /* or NULL */
+    bool tried;          /* another process opened it as a trial, and came to no harm */
+    cm_monitor *monitor; /* or NULL */
+} cm_load_opening;
+
+/* The variables of OPTIONS in a store.  Many threads may read what was opened. */
+int cm_load_data_open(const cm_readbench_options *options, const cm_load_setting *setting,
+                      const cm_load_opening *opening, cm_load_data *out, cm_error *err);
+void cm_load_data_release(cm_load_data *data);
+/* What messages call A: an array that is the root of its store has no name. */
+const char *cm_load_array_name(const cm_array *a);
+/*
+ * A chunk that is not there is fill values, unless the whole array has gone: CM_EIO where its
+ * metadata have since it was opened.
+ */
+int cm_load_data_check(cm_load_data *data, cm_error *err);
+/*
+ * Another variable of the same store, by its full name, prepared until it is left; *OUT is NULL
+ * where there is none that can be read.
+ */
+int cm_load_data_find(cm_load_data *data, const char *name, cm_variable **out, cm_error *err);
+void cm_load_data_leave(cm_load_data *data, cm_variable *var); /* NULL accepted */
+
+/* space.c: where samples lie, and what each array gives to them. */
+typedef struct cm_load_space {
+    cm_sample_space space;
+    char *dim_name[CM_MAX_RANK];
+    cm_sample_part part[CM_LOAD_MAX_PARTS];
+    cm_feed feed[CM_LOAD_MAX_PARTS];
+    size_t part_nbytes[CM_LOAD_MAX_PARTS]; /* of one sample, as delivered */
+    uint64_t part_nelem[CM_LOAD_MAX_PARTS];
+    size_t nparts;
+    cm_sample_part fixed[CM_LOAD_MAX_PARTS]; /* read once by each worker */
+    size_t nfixed;
+    size_t sample_nbytes;
+    uint64_t nsamples; /* of an epoch, all ranks */
+} cm_load_space;
+
+int cm_load_space_make(const cm_readbench_options *options, const cm_load_setting *setting,
+                       const cm_load_data *data, cm_load_space *out, cm_error *err);
+void cm_load_space_release(cm_load_space *space);
+
+/* feed.c: what is done to VAR's elements on the way. */
+int cm_load_feed_make(const cm_readbench_options *options, const cm_load_setting *setting,
+                      const cm_variable *var, cm_feed *out, cm_error *err);
+
+/* source.c: what one process has open. */
+typedef struct cm_load_shared {
+    cm_load_data data;
+    cm_load_space space;
+} cm_load_shared;
+
+int cm_load_shared_open(const cm_readbench_options *options, const cm_load_setting *setting,
+                        const cm_load_opening *opening, cm_load_shared *out, cm_error *err);
+void cm_load_shared_release(cm_load_shared *shared); /* zeroed memory is fine */
+
+/* Where a source comes from: what each process that reads opens for itself. */
+typedef struct cm_load_origin {
+    const cm_readbench_options *options;
+    const cm_load_setting *setting;
+    const char *store;
+    cm_delay *delay;     /* in memory that forked processes share; or NULL */
+    cm_monitor *monitor; /* NULL in a process that was begun anew */
+    cm_proof *proof;     /* batches are packed, into slots of that size; or NULL */
+    size_t slot_nbytes;
+    unsigned nahead;      /* places of a process that reads (load/reader/lookahead.h) */
+    atomic_bool stopping; /* of this process's threads: what they make is not wanted any more */
+
+    cm_load_shared described; /* CM_LOAD_COMMAND: what the program is told */
+    const char *variable[CM_LOAD_MAX_PARTS];
+} cm_load_origin;
+
+/* Stored bytes that a reader asks for at once, beyond its usual buffer. */
+size_t cm_load_group_nbytes(const cm_load_setting *setting);
+/* ORIGIN is borrowed until release. */
+int cm_load_origin_source(cm_load_origin *origin, cm_load_source *out, cm_error *err);
+void cm_load_origin_release(cm_load_origin *origin, cm_load_source *source);
+
+/* setup.c: what a process that is begun anew needs to make the same source; a document of JSON. */
+typedef struct cm_load_setup {
+    cm_readbench_options options; /* its texts lie in the document */
+    const char *store;
+    cm_json *document;
+    const char **variable;
+} cm_load_setup;
+
+int cm_load_setup_write(const cm_readbench_options *options, const char *store, cm_buf *out,
+                        cm_error *err);
+/* OUT is to be released whatever is returned. */
+int cm_load_setup_read(const void *text, size_t nbytes, cm_load_setup *out, cm_error *err);
+void cm_load_setup_release(cm_load_setup *setup);
+
+typedef struct cm_load_run cm_load_run;
+
+typedef struct cm_load_rank {
+    cm_load_run *run;
+    unsigned index;
+    cm_epoch_share share;
+    cm_batcher *batcher;
+    cm_epoch_plan plan;
+    cm_carry carry; /* of the planned loader, where the device decodes */
+    cm_device *device;
+    cm_decoder *decoder; /* NULL: batches are decoded here */
+    cm_stage *stage;     /* NULL: no device */
+    cm_error err;
+} cm_load_rank;
+
+struct cm_load_run {
+    const cm_readbench_options *options;
+    const char *store;
+    cm_monitor *monitor;
+    unsigned nsharing;       /* runs that are open at once, and share the memory */
+    uint64_t sharing_nbytes; /* arenas of those that were opened before this one */
+    /* The memory is for what the run takes; otherwise for all that this process has. */
+    bool apart;
+    void *owner;
+    /* What the owner takes besides, asked once slots have their size; bytes. */
+    uint64_t (*other_nbytes)(void *owner);
+    /* Tells the user of the owner that something is not as it was asked for. */
+    int (*note)(void *owner, const char *sentence, cm_error *err);
+    unsigned held; /* batches of a rank that its taker holds while it uses them */
+    unsigned kept; /* of these, still when it asks for the next one */
+
+    cm_load_setting setting;
+    cm_load_shared shared; /* this process's */
+
+    /* prove.c */
+    cm_proof *proof; /* NULL: batches are decoded here */
+    cm_pack_bounds bounds;
+
+    /* memory.c */
+    uint64_t memory_limit, memory_free, memory_planned;
+    unsigned nahead;     /* places of each process that reads; 0: nothing is asked for ahead */
+    size_t batch_nbytes; /* of a whole batch, as delivered */
+    uint64_t batch;      /* samples of the largest one: no more than an epoch has */
+    unsigned nslots;     /* of one rank */
+    size_t slot_nbytes;
+    uint64_t nstash, max_stash;    /* samples, of one rank */
+    uint64_t window, max_meetings; /* of the planned loader */
+    size_t max_pieces;             /* of a task */
+    size_t rank_nbytes;            /* of the arena */
+    uint64_t fixed_nbytes;         /* all but arena and plans */
+    uint64_t plan_nbytes;          /* of one rank, while it is made */
+    cm_arena arena;
+
+    /* workers.c */
+    cm_buf setup;
+    cm_load_origin origin;
+    cm_load_source source;
+    cm_pool **pool; /* one, or one a rank */
+    unsigned npools;
+
+    cm_load_rank *rank;
+    /* That the planned loader's memory is for: an epoch, and where it is gone on with. */
+    uint64_t first_epoch, first_batch;
+    /* Of the planned loader, as they were chosen before; 0: they are yet to be. */
+    uint64_t kept_window, kept_stash;
+};
+
+/* A sentence for the user. */
+int cm_load_note(cm_load_run *l, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/*
+ * The setting, the arrays, and what each rank takes.  L has its options, store, monitor, owner
+ * and callbacks, and zeroes otherwise; it is to be closed whatever is returned.
+ */
+int cm_load_open(cm_load_run *l, cm_readbench_advice *advice, cm_error *err);
+/* Stops workers, closes devices, gives everything back. */
+void cm_load_close(cm_load_run *l);
+
+/* needs.c: bytes besides the batches; UINT64_MAX: too many to count. */
+enum {
+    CM_LOAD_MEETING_NBYTES = 16 /* of a sample and a chunk, while a plan is made */
+};
+uint64_t cm_load_workers_nbytes(const cm_load_run *l); /* this process, and all that read */
+uint64_t cm_load_here_nbytes(const cm_load_run *l);    /* this process now, others' arenas not */
+uint64_t cm_load_open_nbytes(const cm_load_run *l);    /* of what is open */
+/* CM_EBUDGET where a process that reads needs more than the options allow it. */
+int cm_load_check_worker_memory(const cm_load_run *l, cm_error *err);
+uint64_t cm_load_room(const cm_load_run *l); /* that this process may take yet, its workers gone */
+uint64_t cm_load_plan_nbytes(const cm_epoch_plan *plan);
+
+/* lookahead.c: places within a share of the memory; and what they take in all processes. */
+unsigned cm_load_lookahead_places(const cm_load_run *l);
+uint64_t cm_load_lookahead_nbytes(const cm_load_run *l);
+/*
+ * With places: where threads find all they want asked for, and no number of them was set, those
+ * that the CPUs need.
+ */
+void cm_load_lookahead_threads(cm_load_run *l);
+
+/* memory.c: slots and stash within the limit; makes the arena. */
+int cm_load_memory(cm_load_run *l, cm_error *err);
+int cm_load_plan_epoch(const cm_load_run *l, const cm_load_rank *rank, uint64_t epoch,
+                       cm_epoch_plan *plan, cm_error *err);
+
+/* workers.c: pools and batchers. */
+int cm_load_start_workers(cm_load_run *l, cm_error *err);
+void cm_load_stop_workers(cm_load_run *l);
+/* After the workers are stopped. */
+void cm_load_free_source(cm_load_run *l);
+
+/*
+ * prove.c: where the device decodes, each chunk that will be met is decoded here once: all of them
+ * now, or each when it is first met.
+ */
+int cm_load_prove(cm_load_run *l, cm_error *err);
+int cm_load_prove_as_met(cm_load_run *l, cm_error *err);
+uint64_t cm_load_proof_nbytes(const cm_load_run *l);
+
+/* carried.c: what travels to a device that decodes. */
+/* How large parcels of the map loader can be. */
+int cm_load_pack_bounds(cm_load_run *l, cm_error *err);
+/* The same of the planned loader's window, and the frames of its chunks. */
+int cm_load_carry_bounds(cm_load_run *l, cm_error *err);
+/*
+ * The loads of RANK's plan, which begins with batch FIRST.  CM_EBUDGET: they need more than there
+ * is memory for.
+ */
+int cm_load_carry_make(cm_load_rank *rank, uint64_t first, cm_error *err);
+/* BATCH, a load, did not reach the device: neither do those of its chunks that others need. */
+void cm_load_carry_lose(cm_load_rank *rank, const cm_load_batch *batch, const cm_error *why);
+
+/* stage.c: a device for each rank, to which its batches are copied; none without one. */
+int cm_load_stage_open(cm_load_run *l, cm_error *err);
+void cm_load_stage_close(cm_load_run *l);
+int cm_load_stage_submit(cm_load_rank *rank, const cm_load_batch *batch, uint64_t epoch);
+
+/*
+ * epoch.c: plans EPOCH where that is asked for, and sets the batcher to work, at batch FIRST;
+ * errors into rank->err.
+ */
+int cm_load_begin(cm_load_rank *rank, uint64_t epoch, uint64_t first);
+/*
+ * The next batch, as cm_batcher_next has it; errors into rank->err.  Where chunks were missing
+ * and the store has gone, the batch has failed.
+ */
+int cm_load_next(cm_load_rank *rank, bool (*stop)(void *context), void *context,
+                 cm_load_batch *batch, bool *more);
+void cm_load_release(cm_load_rank *rank, const cm_load_batch *batch);
+
+#endif

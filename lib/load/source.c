@@ -1,0 +1,214 @@
+/* What workers read with, opened in the process that reads. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/run.h"
+#include "watch/monitor.h"
+
+int cm_load_shared_open(const cm_readbench_options *options, const cm_load_setting *setting,
+                        const cm_load_opening *opening, cm_load_shared *s, cm_error *err)
+{
+    memset(s, 0, sizeof *s);
+    int rc = cm_load_data_open(options, setting, opening, &s->data, err);
+    if (rc == CM_OK)
+        rc = cm_load_space_make(options, setting, &s->data, &s->space, err);
+    if (rc != CM_OK)
+        cm_load_shared_release(s);
+    return rc;
+}
+
+void cm_load_shared_release(cm_load_shared *s)
+{
+    cm_load_space_release(&s->space);
+    cm_load_data_release(&s->data);
+    memset(s, 0, sizeof *s);
+}
+
+enum {
+    URING_GROUP = 8 << 20 /* stored bytes asked for at once: many requests keep a disk busy */
+};
+
+size_t cm_load_group_nbytes(const cm_load_setting *setting)
+{
+    return setting->io == CM_IO_URING ? URING_GROUP : 0;
+}
+
+/* ---- arrays of this project or of libnetcdf ------------------------------------------------ */
+
+typedef struct reading { /* of one process, shared by its workers */
+    cm_load_shared shared;
+    cm_chunk_cache *cache;
+    cm_lookahead *ahead;
+} reading;
+
+static void free_reading(reading *r)
+{
+    if (r == NULL)
+        return;
+    cm_lookahead_free(r->ahead);
+    cm_load_shared_release(&r->shared);
+    cm_chunk_cache_free(r->cache);
+    free(r);
+}
+
+static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
+{
+    const cm_load_origin *o = context;
+    reading *r = cm_calloc(1, sizeof *r, err);
+    if (r == NULL)
+        return CM_ENOMEM;
+    const cm_load_opening in = {o->store, o->delay, true, o->monitor};
+    int rc = cm_load_shared_open(o->options, o->setting, &in, &r->shared, err);
+    if (rc == CM_OK && o->options->cache_nbytes > 0)
+        rc = cm_chunk_cache_create(o->options->cache_nbytes, o->setting->policy, &r->cache, err);
+    if (rc == CM_OK && o->nahead > 0)
+        rc = cm_lookahead_create(o->nahead, cm_load_group_nbytes(o->setting), &r->ahead, err);
+    if (rc != CM_OK) {
+        free_reading(r);
+        return rc;
+    }
+    const cm_load_space *s = &r->shared.space;
+    *out =
+        (cm_load_arrays){.store = o->store,
+                         .array = r->shared.data.array,
+                         .narrays = r->shared.data.narrays,
+                         .space = &s->space,
+                         .part = s->part,
+                         .feed = s->feed,
+                         .part_nbytes = s->part_nbytes,
+                         .nparts = s->nparts,
+                         .fixed = s->fixed,
+                         .nfixed = s->nfixed,
+                         .cache = r->cache,
+                         .ahead = r->ahead,
+                         .delay = o->options->cache_dir != NULL ? NULL : o->delay,
+                         .disk_cache = o->options->cache_dir != NULL ? r->shared.data.store : NULL,
+                         .group_nbytes = cm_load_group_nbytes(o->setting),
+                         .library = o->setting->engine == CM_LOAD_NETCDF,
+                         .handle = r};
+    return CM_OK;
+}
+
+static void close_arrays(void *context, cm_load_arrays *arrays)
+{
+    (void)context;
+    free_reading(arrays->handle);
+}
+
+static bool is_stopping(void *origin)
+{
+    return atomic_load(&((cm_load_origin *)origin)->stopping);
+}
+
+static int make_native(cm_load_origin *o, cm_load_source *out, cm_error *err)
+{
+    const cm_load_source_options options = {.opener = {o, open_arrays, close_arrays},
+                                            .worker_threads = o->setting->worker_threads,
+                                            .proof = o->proof,
+                                            .slot_nbytes = o->slot_nbytes,
+                                            .stop = {is_stopping, o}};
+    return cm_load_source_create(&options, out, err);
+}
+
+/* ---- a program of the user ----------------------------------------------------------------- */
+
+static bool is_canceled(void *context)
+{
+    const cm_load_origin *o = context;
+    return o->monitor != NULL && cm_monitor_canceled(o->monitor);
+}
+
+static int make_exec(cm_load_origin *o, cm_load_source *out, cm_error *err)
+{
+    const cm_load_opening in = {o->store, NULL, true, o->monitor};
+    int rc = cm_load_shared_open(o->options, o->setting, &in, &o->described, err);
+    if (rc != CM_OK)
+        return rc;
+    const cm_load_space *s = &o->described.space;
+    for (size_t p = 0; p < s->nparts; p++)
+        o->variable[p] = o->described.data.array[s->part[p].array]->name;
+    const cm_load_exec_options options = {.command = o->setting->command,
+                                          .store = o->store,
+                                          .batch = o->options->batch,
+                                          .space = &s->space,
+                                          .part = s->part,
+                                          .variable = o->variable,
+                                          .nparts = s->nparts,
+                                          .canceled = is_canceled,
+                                          .canceled_context = o,
+                                          .processes = o->setting->mode == CM_POOL_PROCESSES};
+    return cm_load_exec_create(&options, out, err);
+}
+
+int cm_load_origin_source(cm_load_origin *o, cm_load_source *out, cm_error *err)
+{
+    return (o->setting->engine == CM_LOAD_COMMAND ? make_exec : make_native)(o, out, err);
+}
+
+void cm_load_origin_release(cm_load_origin *o, cm_load_source *source)
+{
+    if (o->setting == NULL)
+        return;
+    if (o->setting->engine == CM_LOAD_COMMAND)
+        cm_load_exec_release(source);
+    else
+        cm_load_source_release(source);
+    cm_load_shared_release(&o->described);
+}
+
+/* ---- a process that was begun anew ---------------------------------------------------------- */
+
+typedef struct begun {
+    cm_load_setup setup;
+    cm_load_setting setting;
+    cm_load_origin origin;
+    cm_load_source inner;
+} begun;
+
+static int open_inner(void *context, unsigned worker, void **state, cm_error *err)
+{
+    begun *b = context;
+    return b->inner.open(b->inner.context, worker, state, err);
+}
+
+static void release_begun(cm_load_source *source)
+{
+    begun *b = source->context;
+    if (b == NULL)
+        return;
+    cm_load_origin_release(&b->origin, &b->inner);
+    cm_load_setup_release(&b->setup);
+    free(b);
+    source->context = NULL;
+}
+
+static int make_begun(const void *setup, size_t nbytes, cm_load_source *out, cm_error *err)
+{
+    cm_readbench_advice advice = {0};
+    begun *b = cm_calloc(1, sizeof *b, err);
+    *out = (cm_load_source){.context = b};
+    if (b == NULL)
+        return CM_ENOMEM;
+    int rc = cm_load_setup_read(setup, nbytes, &b->setup, err);
+    if (rc == CM_OK)
+        rc = cm_load_setting_parse(&b->setup.options, &b->setting, &advice, err);
+    cm_readbench_advice_release(&advice);
+    b->origin = (cm_load_origin){
+        .options = &b->setup.options, .setting = &b->setting, .store = b->setup.store};
+    if (rc == CM_OK)
+        rc = cm_load_origin_source(&b->origin, &b->inner, err);
+    if (rc != CM_OK) {
+        release_begun(out);
+        return rc;
+    }
+    out->open = open_inner;
+    out->load = b->inner.load;
+    out->close = b->inner.close;
+    out->sees_its_end = b->inner.sees_its_end;
+    return CM_OK;
+}
+
+int cm_readbench_serve(int fd, cm_error *err)
+{
+    return cm_pool_serve(fd, make_begun, release_begun, err);
+}

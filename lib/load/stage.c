@@ -1,0 +1,94 @@
+/*
+ * Batches on their way to a device: each rank has a device of its own and a
+ * stage, the arena's share of the rank is where its batches lie, page-locked where
+ * staging is pinned.  So workers decode straight into what the device fetches.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/run.h"
+
+static uint64_t tag_of(const cm_load_rank *r, uint64_t epoch, uint64_t number)
+{
+    return epoch * r->share.nbatches + number;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static int open_decoder(cm_load_run *l, cm_load_rank *r, cm_stage_options *options, cm_error *err)
+{
+    const char *name[CM_LOAD_MAX_PARTS];
+    for (size_t i = 0; i < l->shared.data.narrays; i++)
+        name[i] = cm_load_array_name(l->shared.data.array[i]);
+    const cm_decoder_options o = {.device = r->device,
+                                  .library = l->options->nvcomp,
+                                  .limits = l->bounds.limits,
+                                  .nbuffers = cm_stage_nbuffers(options),
+                                  .array = name,
+                                  .narrays = l->shared.data.narrays};
+    int rc = cm_decoder_open(&o, &r->decoder, err);
+    options->decoder = r->decoder;
+    options->batch_nbytes = l->batch_nbytes;
+    options->parcel_nbytes = l->bounds.limits.parcel_nbytes;
+    return rc;
+}
+
+static int open_rank(cm_load_run *l, cm_load_rank *r, cm_error *err)
+{
+    const struct cm_readbench_hook *hook = l->options->hook;
+    const cm_stage_options base = {
+        .staging = l->setting.pinned ? CM_STAGING_PINNED : CM_STAGING_PAGEABLE,
+        .synchronous = l->options->no_overlap,
+        .batch_nbytes = l->slot_nbytes,
+        .step = l->options->device_step ? CM_STEP_DEVICE : CM_STEP_TIME,
+        /* A rank sleeps by itself, as long as the batch asks for, and so that a signal wakes it. */
+        .step_ns =
+            l->options->device_step
+                ? (uint64_t)(l->setting.step_ns + l->setting.step_per_sample_ns * (double)l->batch)
+                : 0};
+    cm_stage_options options = base;
+    int rc =
+        cm_device_open(l->options->device, hook != NULL ? hook->device : NULL, &r->device, err);
+    options.device = r->device;
+    if (rc == CM_OK && l->setting.device_decode)
+        rc = open_decoder(l, r, &options, err);
+    if (rc == CM_OK)
+        rc = cm_stage_open(&options, &r->stage, err);
+    if (rc == CM_OK)
+        rc =
+            cm_stage_lock(r->stage, l->arena.data + r->index * l->rank_nbytes, l->rank_nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_stage_begin(r->stage, CM_VALIDATE_NONE, err);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "`device` %s", l->options->device);
+    return rc;
+}
+
+int cm_load_stage_open(cm_load_run *l, cm_error *err)
+{
+    int rc = CM_OK;
+    for (unsigned i = 0; l->setting.uses_device && i < l->setting.ranks && rc == CM_OK; i++)
+        rc = open_rank(l, &l->rank[i], err);
+    return rc;
+}
+
+void cm_load_stage_close(cm_load_run *l)
+{
+    for (unsigned i = 0; l->rank != NULL && i < l->setting.ranks; i++) {
+        cm_load_rank *r = &l->rank[i];
+        cm_stage_free(r->stage);
+        cm_decoder_free(r->decoder);
+        cm_device_close(r->device);
+        r->stage = NULL;
+        r->decoder = NULL;
+        r->device = NULL;
+    }
+}
+
+/* ---- one batch ----------------------------------------------------------------------------- */
+
+int cm_load_stage_submit(cm_load_rank *r, const cm_load_batch *batch, uint64_t epoch)
+{
+    return cm_stage_submit(r->stage, tag_of(r, epoch, batch->number), batch->data, batch->nbytes,
+                           &r->err);
+}

@@ -1,0 +1,229 @@
+/*
+ * Workers that make batches: threads, or processes that share memory.
+ *
+ * A *task* says what to make and in which slot of the arena to put it; workers
+ * answer with a *result*.  The pool knows neither arrays nor files: a cm_load_source
+ * does the work, and is opened by each worker for itself.  Several clients (the
+ * ranks of a training) may share a pool; each gets the results of its own tasks.
+ *
+ * A process that dies is reported, started again, and its tasks are done again;
+ * the result says how often.  A task that kills its worker CM_POOL_MAX_DEATHS
+ * times fails with a sentence.
+ */
+#ifndef CM_LOAD_WORKERS_POOL_H
+#define CM_LOAD_WORKERS_POOL_H
+
+#include "base/mem.h"
+#include "base/stop.h"
+
+enum {
+    CM_POOL_MAX_DEATHS = 3,
+    CM_LOAD_ERROR_SIZE = 512
+};
+
+/* Longer than a program of the user is given to begin (load/workers/load_exec.h). */
+#define CM_POOL_READY_NS (UINT64_C(180) * 1000000000)
+#define CM_POOL_GRACE_NS UINT64_C(1000000000)
+
+typedef enum cm_pool_mode {
+    CM_POOL_SYNC, /* in the caller's thread, when the result is asked for */
+    CM_POOL_THREADS,
+    CM_POOL_PROCESSES
+} cm_pool_mode;
+
+typedef enum cm_pool_start { /* how processes begin, by the names of Python's multiprocessing */
+    CM_START_FORK,           /* a copy of this process */
+    CM_START_SPAWN,          /* this program begun anew, for each worker */
+    CM_START_FORKSERVER      /* a copy of one process that was begun anew */
+} cm_pool_start;
+
+/* One piece of a task; its meaning is the source's. */
+typedef struct cm_load_piece {
+    uint64_t sample; /* number in the epoch */
+    uint64_t offset; /* in the arena, bytes, of what goes there; CM_LOAD_BATCH: of part 0 */
+    uint32_t part;   /* of the sample; CM_LOAD_BATCH: 0, all parts are read */
+    uint32_t place;  /* in its batch */
+} cm_load_piece;
+
+struct cm_carry; /* carry.h */
+
+typedef enum cm_load_kind {
+    CM_LOAD_BATCH, /* the pieces are the samples of batch `number`, each read for itself */
+    CM_LOAD_CHUNK  /* chunk `number` of array `array` goes to all the pieces */
+} cm_load_kind;
+
+typedef struct cm_load_task {
+    uint64_t id; /* the client's */
+    uint64_t epoch;
+    uint64_t number;
+    uint64_t offset; /* in the arena, of the batch (CM_LOAD_BATCH) */
+    uint32_t kind;
+    uint32_t array;
+    uint32_t nbatch; /* samples in the batch (CM_LOAD_BATCH) */
+    uint32_t npieces;
+    /* Of the planned loader where a device decodes, threads alone; else NULL. */
+    struct cm_carry *carry;
+    uint32_t load; /* of it */
+    cm_load_piece piece[];
+} cm_load_task;
+
+enum {
+    CM_LOAD_STORAGE, /* waiting for storage */
+    CM_LOAD_DECODE,
+    CM_LOAD_ASSEMBLE, /* copying elements into the sample */
+    CM_LOAD_CONVERT,  /* casting and unpacking */
+    CM_LOAD_NSTAGES
+};
+
+/* What happened, in all of a task's reads. */
+typedef struct cm_load_counts {
+    uint64_t stage_ns[CM_LOAD_NSTAGES];
+    uint64_t stage_calls[CM_LOAD_NSTAGES];
+    uint64_t cpu_ns;         /* of the threads that did it; left 0 by a source: the worker's own */
+    uint64_t chunks;         /* met by reads: what chunkcalc predicts */
+    uint64_t decoded;        /* chunks that were decoded */
+    uint64_t requests;       /* to storage */
+    uint64_t stored_nbytes;  /* that storage gave */
+    uint64_t decoded_nbytes; /* of whole chunks */
+    uint64_t logical_nbytes; /* of samples delivered */
+    uint64_t cache_hits, cache_misses, cache_evictions; /* chunks, decoded */
+    uint64_t disk_hits, disk_misses, disk_evictions;    /* objects, stored, on the faster disk */
+    uint64_t missing_chunks; /* not stored: fill values, without any reading */
+    uint64_t missing_nbytes; /* of logical_nbytes, those that came from them */
+    uint64_t failed_chunks;  /* that could not be read or decoded */
+} cm_load_counts;
+
+void cm_load_counts_add(cm_load_counts *to, const cm_load_counts *more);
+
+typedef struct cm_load_result {
+    uint64_t id;
+    uint32_t worker;
+    uint32_t deaths;           /* workers that died on the way */
+    int status;                /* cm_status; then `error` is a sentence */
+    uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC, when the worker took and finished it */
+    uint64_t nbytes; /* delivered at the task's offset, after conversion (CM_LOAD_BATCH) */
+    bool has_crc32c; /* of those bytes: from a source whose bytes do not come here */
+    uint32_t crc32c;
+    uint64_t rss_nbytes; /* of the worker's process */
+    cm_load_counts counts;
+    char error[CM_LOAD_ERROR_SIZE];
+} cm_load_result;
+
+/*
+ * What does the work.  open, load and close are called in the worker, one after the other for
+ * each state.
+ */
+typedef struct cm_load_source {
+    void *context;
+    int (*open)(void *context, unsigned worker, void **state, cm_error *err);
+    /*
+     * TASK was queued for a thread, and stays where it is until it is loaded or forgotten; called
+     * by the clients.  Both NULL, or none.
+     */
+    void (*expect)(void *context, const cm_load_task *task);
+    void (*forget)(void *context, const cm_load_task *task);
+    /* Fills in result's nbytes, crc32c and counts.  ARENA is where offsets count from. */
+    int (*load)(void *state, const cm_load_task *task, uint8_t *arena, cm_load_result *result,
+                cm_error *err);
+    void (*close)(void *state); /* NULL accepted */
+    bool sees_its_end; /* a worker whose parent has gone ends by itself, and is not killed */
+} cm_load_source;
+
+/*
+ * Memory that workers fill.  Shared with child processes; a file without a name
+ * (memfd) where processes are begun anew, plain pages otherwise.
+ */
+typedef struct cm_arena {
+    uint8_t *data; /* page-aligned, zero at first */
+    size_t nbytes;
+    int fd;      /* -1: none */
+    bool shared; /* a process that is forked writes to the same pages */
+} cm_arena;
+
+int cm_arena_create(size_t nbytes, bool shared, cm_arena *out, cm_error *err);
+void cm_arena_release(cm_arena *arena);
+
+typedef struct cm_pool_options {
+    cm_pool_mode mode;
+    cm_pool_start start;
+    unsigned nworkers; /* >= 1; 1 with CM_POOL_SYNC */
+    unsigned nclients; /* >= 1 */
+    size_t max_pieces; /* of a task */
+    /*
+     * Bytes that a process may allocate above what it begins with; 0: no limit.  Not for
+     * threads.
+     */
+    uint64_t worker_memory;
+    /* Ends the wait for workers that begin, and processes with all their tasks, which fail. */
+    cm_stop stop;
+    uint64_t ready_timeout_ns; /* of a process that begins; 0: CM_POOL_READY_NS */
+    uint64_t
+        grace_ns; /* for a process to end by itself, before it is killed; 0: CM_POOL_GRACE_NS */
+    const char *const
+        *argv; /* SPAWN and FORKSERVER: the program that calls cm_pool_serve; NULL-terminated */
+    const void
+        *setup; /* handed to cm_pool_serve's opener there: what it needs to make the same source */
+    size_t setup_nbytes;
+} cm_pool_options;
+
+typedef struct cm_pool cm_pool;
+
+/*
+ * Starts all workers and waits until each has opened its source; the first error
+ * stops all, and so does a process that takes too long (CM_EIO) or options' STOP
+ * (CM_ECANCELED).  SOURCE (NULL with SPAWN and FORKSERVER) and ARENA are borrowed,
+ * OPTIONS are copied.
+ *
+ * A forked worker has the caller's memory as it was, and one thread: what
+ * source->open needs must not be locked by another thread of the caller.
+ */
+int cm_pool_create(const cm_pool_options *options, const cm_load_source *source, cm_arena *arena,
+                   cm_pool **out, cm_error *err);
+/*
+ * Stops the workers; tasks that are not done are forgotten.  A thread ends after
+ * the task that it is at, a process that has not ended within a second is killed.
+ * NULL accepted.
+ */
+void cm_pool_free(cm_pool *pool);
+
+/* Queues a copy of TASK for WORKER (below nworkers).  Never waits for a worker. */
+int cm_pool_submit(cm_pool *pool, unsigned client, unsigned worker, const cm_load_task *task,
+                   cm_error *err);
+/*
+ * The next result of one of CLIENT's tasks, waiting at most TIMEOUT_NS (UINT64_MAX:
+ * for ever): false when none came, at once when CLIENT has no task in the pool.
+ */
+bool cm_pool_receive(cm_pool *pool, unsigned client, uint64_t timeout_ns, cm_load_result *out);
+
+/* Forgets CLIENT's tasks that no worker has begun; no result comes for them.  Returns how many. */
+size_t cm_pool_drop(cm_pool *pool, unsigned client);
+/* CLIENT's tasks that are queued or under way, and results that wait to be received. */
+void cm_pool_pending(const cm_pool *pool, unsigned client, unsigned *underway, unsigned *ready);
+/* As they were given; the pool's own copy. */
+const cm_pool_options *cm_pool_get_options(const cm_pool *pool);
+
+typedef struct cm_pool_worker_info {
+    int64_t pid;       /* of a process; 0 for threads */
+    uint64_t start_ns; /* when it was begun, and when it was ready */
+    uint64_t ready_ns;
+    uint32_t deaths;
+} cm_pool_worker_info;
+void cm_pool_worker(const cm_pool *pool, unsigned worker, cm_pool_worker_info *out);
+
+/*
+ * The life of a process that SPAWN or FORKSERVER began: FD is the number in its
+ * last argument.  MAKE makes the source from the pool's setup.  Returns when the
+ * pool closes the connection.
+ */
+typedef int cm_pool_make_source(const void *setup, size_t nbytes, cm_load_source *out,
+                                cm_error *err);
+int cm_pool_serve(int fd, cm_pool_make_source *make, void (*release)(cm_load_source *source),
+                  cm_error *err);
+
+/*
+ * In a worker that is a process: true once its pool has closed its end, so that nobody waits for
+ * what it does.  It has a second then to end what it began.  Elsewhere false.
+ */
+bool cm_pool_worker_is_unwanted(void);
+
+#endif
