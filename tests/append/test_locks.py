@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from support import failio, tool
+from support import failio, preload, tool
 from support.locks import lock_text
 
 from . import files as F
@@ -71,6 +71,17 @@ def test_locks(store, new, name):
         assert "took over the lock" in done.ok().err
         assert not lock.exists() and length(store) == 7
         return
+
+
+@pytest.mark.parametrize("name", ["another host", "another host, five minutes silent"])
+def test_a_clock_that_jumps(store, new, name):
+    """Whose clock is an hour ahead, or behind, at some of its readings: how long a holder is silent the file system tells."""
+    text, age, refused, _ = LOCKS[name]
+    lock, env = Path(f"{store}.chunkmill/lock"), {"LD_PRELOAD": str(preload.library("jumpclock"))}
+    lock.write_text(text())
+    os.utime(lock, (time.time() - age,) * 2)
+    done = tool.nc2zarr("-q", "--append", "time", new, store, env=env)
+    (done.fails(1, refused) if refused else done.ok())
 
 
 def test_two_writers(store, new, tmp_path):

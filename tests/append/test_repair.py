@@ -1,14 +1,17 @@
 """Coordinates that have one value a chunk get one chunk when a store grows; nothing that readers may want goes."""
 
-import json
+import os
 import shutil
+import signal
+import subprocess
+import time
 
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
 
-from support import failio, objects, tool
+from support import failio, objects, preload, tool
 
 from . import files as F
 from .test_kills import seen
@@ -45,10 +48,7 @@ def note(store):
 
 
 def let_an_hour_pass(store):
-    document = json.loads(note(store).read_text())
-    for entry in document["arrays"]:
-        entry["since"] -= 3601
-    note(store).write_text(json.dumps(document))
+    os.utime(note(store), (time.time() - 3601,) * 2)
 
 
 @pytest.mark.parametrize("consolidated", [True, False])
@@ -78,6 +78,21 @@ def test_of_xarray(consolidated, tmp_path):
     append(*more[10:], store).ok()
     assert names(store) == ["c.0"] and not note(store).exists()
     F.same(store, days + more, consolidated=consolidated)
+
+
+def test_an_hour_of_which_clock(tmp_path):
+    """Not of one that jumps by an hour from call to call; and it begins when readers see the new document, however long the writing took."""
+    days, store = grown_by_xarray(tmp_path, 3)
+    more, env = F.days(tmp_path, 3, 3), failio.environment(store, tmp_path / "state", "rename", 1, "stop")
+    first = subprocess.Popen([tool.program("nc2zarr"), "-q", "-j1", "--append", "time", more[0], store], env=tool.environment() | env)
+    assert os.WIFSTOPPED(os.waitpid(first.pid, os.WUNTRACED)[1])
+    let_an_hour_pass(store)
+    first.send_signal(signal.SIGCONT)
+    assert first.wait(300) == 0 and "c/0" in names(store)
+    for new in more[1:]:
+        append(new, store, env={"LD_PRELOAD": str(preload.library("jumpclock"))}).ok()
+        assert "c/0" in names(store)
+    F.same(store, days + more)
 
 
 @pytest.mark.parametrize("encoding", [{"name": "v2", "separator": "."}, {"name": "v2", "separator": "/"}, {"name": "default", "separator": "."}], ids=str)
@@ -228,10 +243,7 @@ def test_in_a_bucket(tmp_path):
         append("--verify", "full", more[0], store).ok()
         assert set(server.keys("s.zarr/")) == {f"s.zarr/{k}" for k in objects_of(store)}
         key = "s.zarr.chunkmill/append-left"
-        document = json.loads(server.objects[key][0])
-        document["arrays"][0]["since"] = 0
-        text = json.dumps(document).encode()
-        server.objects[key] = (text, objects.etag_of(text))
+        server.times[key] -= 3601
         append(more[1], "s3://bucket/s.zarr", env=env).ok()
         assert server.keys("s.zarr/time/") == ["s.zarr/time/c.0", "s.zarr/time/zarr.json"] and key not in server.objects
         server.get_folder("s.zarr", tmp_path / "got")

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "store/open.h"
@@ -12,7 +14,8 @@
 #define ENDING ".chunkmill"
 
 enum {
-    MAX_TRIES = 100 /* others come and go meanwhile */
+    MAX_TRIES = 100, /* others come and go meanwhile */
+    MAX_AGED = 64 << 20
 };
 
 /* The real path of PATH, of which the end need not be there yet. */
@@ -141,6 +144,48 @@ void cm_beside_release(cm_beside *b)
     free(b->path);
     free(b->stays);
     *b = (cm_beside){.fd = -1};
+}
+
+void cm_beside_temporary(char *name, size_t size)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(name, size, ".chunkmill-%ld-%lld%09ld.tmp", (long)getpid(), (long long)now.tv_sec,
+             now.tv_nsec);
+}
+
+int64_t cm_beside_now(const cm_beside *b)
+{
+    char name[64] = "";
+    struct stat st;
+    /* NFS and others have no files without names. */
+    int fd = openat(b->fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0 && errno != EACCES && errno != EROFS) {
+        cm_beside_temporary(name, sizeof(name));
+        fd = openat(b->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    }
+    /* Who may not write there only tells what is there. */
+    if (fd < 0)
+        return errno == EACCES || errno == EROFS ? (int64_t)time(NULL) : 0;
+    const bool known = fstat(fd, &st) == 0;
+    close(fd);
+    if (*name != '\0')
+        unlinkat(b->fd, name, 0);
+    return known ? (int64_t)st.st_mtim.tv_sec : 0;
+}
+
+int64_t cm_beside_age(const cm_beside *b, const char *name)
+{
+    cm_object_tag tag = {.age_s = -1};
+    cm_buf text = {0};
+    struct stat st;
+    if (b->remote && cm_store_get_tagged(b->in, name, MAX_AGED, &text, &tag, NULL) != CM_OK)
+        tag.age_s = -1;
+    cm_buf_release(&text);
+    if (b->remote || fstatat(b->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return tag.age_s;
+    const int64_t age = cm_beside_now(b) - (int64_t)st.st_mtim.tv_sec;
+    return age >= 0 ? age : -1;
 }
 
 void cm_beside_tell(cm_beside *b, const char *name, const cm_error *why)

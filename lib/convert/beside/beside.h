@@ -36,6 +36,16 @@ void cm_beside_close(cm_beside *b);
 void cm_beside_leave(cm_beside *b);
 void cm_beside_release(cm_beside *b);
 /*
+ * The time, in seconds, by the clock that files in B, which is open and no bucket's, have theirs
+ * of: that of its server, if there is one.  Only such times tell how old a file is, for the clock
+ * of this machine may be another, and jump.  0: it cannot be asked.
+ */
+int64_t cm_beside_now(const cm_beside *b);
+/* Seconds since NAME in B was written, by the clock of the place itself; -1: that is not known. */
+int64_t cm_beside_age(const cm_beside *b, const char *name);
+/* A name in B that no other process gives to what it is about to write. */
+void cm_beside_temporary(char *name, size_t size);
+/*
  * Removes the file NAME of a run that has ended well enough to be left so: where that fails,
  * B->stays tells of it.
  */

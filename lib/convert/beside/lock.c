@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -102,7 +101,7 @@ int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err)
     if (rc == CM_OK && b->in != NULL)
         rc = open_lock(b, r.name, &fd, err);
     if (rc == CM_OK && fd >= 0)
-        rc = check_takable(b, &r, fd, (int64_t)time(NULL), &h, err);
+        rc = check_takable(b, &r, fd, cm_beside_now(b), &h, err);
     if (fd >= 0)
         close(fd);
     return rc;
@@ -137,7 +136,7 @@ int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_e
         return rc;
     cm_holder_state s = read_holder(fd, &h);
     close(fd);
-    const int64_t now = (int64_t)time(NULL);
+    const int64_t now = cm_beside_now(b);
     if (s != CM_HOLDER_UNCLEAR)
         s = cm_holder_judge(&h, now);
     cm_lock_describe(s, &h, now - h.beat, out);
@@ -165,10 +164,7 @@ static int write_temporary(const cm_beside *b, bool of_part, char *name, size_t 
                            cm_error *err)
 {
     cm_buf text = {0};
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(name, size, ".chunkmill-%ld-%lld%09ld.tmp", (long)getpid(), (long long)now.tv_sec,
-             now.tv_nsec);
+    cm_beside_temporary(name, size);
     int rc = cm_holder_write(of_part, true, &text, err);
     if (rc == CM_OK) {
         *out = openat(b->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

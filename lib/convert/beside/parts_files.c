@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -235,11 +234,8 @@ int cm_parts_plan_publish(const cm_beside *b, const cm_json *json, bool *publish
 {
     char name[64];
     cm_buf line = {0};
-    struct timespec now;
     *published = false;
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(name, sizeof(name), ".chunkmill-%ld-%lld%09ld.tmp", (long)getpid(),
-             (long long)now.tv_sec, now.tv_nsec);
+    cm_beside_temporary(name, sizeof(name));
     int rc = line_of(json, &line, err);
     if (rc == CM_OK && b->remote) {
         rc = put_plan(b, &line, published, err);

@@ -192,7 +192,7 @@ int cm_append_write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
     if (cm_lock_check(s->append->lock, &s->append->beside, NULL) == CM_EEXIST)
         return rc;
     remove_beyond(job);
-    (void)cm_repair_remove_left(s->append, NULL);
+    (void)cm_repair_remove_left(s, NULL);
     if (cm_append_remove_reach(s, NULL) == CM_OK)
         cm_append_unmark(s->append);
     return rc;
@@ -221,7 +221,7 @@ int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err)
     job->report->written = rc == CM_OK;
     /* What is in nobody's way may stay until the next time. */
     if (rc == CM_OK)
-        (void)cm_repair_remove_left(s->append, NULL);
+        (void)cm_repair_remove_left(s, NULL);
     return rc;
 }
 

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/number.h"
 #include "format/zarr/erase.h"
@@ -11,7 +10,7 @@
 
 enum {
     MANY_CHUNKS = 64, /* of a coordinate: so many requests before a reader can begin */
-    KEPT_S = 3600,    /* that chunks stay for who read the old document */
+    KEPT_S = 3600,    /* that chunks stay for who has read the old document */
     MAX_NOTE = 64 << 20,
     MAX_NUMBER = 1 << 20 /* of a chunk that a run which was killed can have written */
 };
@@ -82,8 +81,6 @@ static int add_entry(cm_json *list, const cm_append_state *s, const cm_growth *g
         return cm_fail(err, CM_EINTERNAL, "%s: has no document", g->path);
     cm_json *j = cm_json_object();
     int rc = cm_json_set(j, "path", cm_json_string(g->path), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "since", cm_json_i64((int64_t)time(NULL)), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "chunk", cm_json_u64(g->chunk), err);
     if (rc == CM_OK)
@@ -231,10 +228,10 @@ static int read_array(cm_store *store, const char *path, cm_zarr_meta *out, cm_e
     return rc;
 }
 
-/* *STAYS: chunks of ENTRY are still there for readers. */
-static int remove_entry(cm_append *a, const cm_json *entry, bool *stays, cm_error *err)
+/* OLD: nobody reads the old document any more.  *STAYS: chunks of ENTRY are still there. */
+static int remove_entry(const cm_append *a, const cm_json *entry, bool old, bool *stays,
+                        cm_error *err)
 {
-    int64_t since = 0, now = (int64_t)time(NULL);
     cm_zarr_meta was = {0}, new = {0}, is = {0};
     int rc = parse_entry(entry, &was, &new, err);
     if (rc == CM_OK)
@@ -243,9 +240,8 @@ static int remove_entry(cm_append *a, const cm_json *entry, bool *stays, cm_erro
     if (rc == CM_OK && same_names(&is, &was)) {
         rc = cm_zarr_erase_chunks(a->store, path_of(entry), &new, err);
     } else if (rc == CM_OK) {
-        (void)cm_json_get_i64(cm_json_member(entry, "since"), &since);
-        *stays = now - since < KEPT_S;
-        if (!*stays)
+        *stays = !old;
+        if (old)
             rc = cm_zarr_erase_chunks(a->store, path_of(entry), &was, err);
     }
     cm_zarr_meta_release(&was);
@@ -254,17 +250,24 @@ static int remove_entry(cm_append *a, const cm_json *entry, bool *stays, cm_erro
     return rc == CM_ENOTFOUND ? CM_OK : rc;
 }
 
-int cm_repair_remove_left(cm_append *a, cm_error *err)
+int cm_repair_remove_left(const cm_append_state *s, cm_error *err)
 {
+    const cm_append *a = s->append;
     const cm_json *list = arrays_of(a->left);
     cm_json *note = cm_json_object(), *kept = cm_json_array();
     const size_t n = cm_json_length(list);
+    const bool old = n > 0 && cm_beside_age(&a->beside, CM_REPAIR_NOTE) >= KEPT_S;
+    bool renews = false;
     int rc = note == NULL || kept == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        const cm_json *entry = cm_json_at(list, i);
+        /* However long the writing took, its hour begins now. */
+        const bool own = repairs(s, path_of(entry));
         bool stays;
-        rc = remove_entry(a, cm_json_at(list, i), &stays, err);
+        rc = remove_entry(a, entry, old && !own, &stays, err);
         if (rc == CM_OK && stays)
-            rc = cm_json_append(kept, cm_json_copy(cm_json_at(list, i)), err);
+            rc = cm_json_append(kept, cm_json_copy(entry), err);
+        renews |= own;
     }
     const size_t nkept = cm_json_length(kept);
     if (rc == CM_OK) {
@@ -273,7 +276,7 @@ int cm_repair_remove_left(cm_append *a, cm_error *err)
     }
     if (rc == CM_OK && n > 0 && nkept == 0)
         rc = cm_store_delete(a->beside.in, CM_REPAIR_NOTE, err);
-    else if (rc == CM_OK && nkept < n)
+    else if (rc == CM_OK && (nkept < n || renews))
         rc = put_note(a, note, err);
     cm_json_free(kept);
     cm_json_free(note);

@@ -5,8 +5,9 @@
  * changed in one rename, shows the old values or the new ones.
  *
  * The old chunks stay for readers of the old document.  The file `append-left` beside the store, a
- * JSON object, notes before anything is written which names the array has had and will have; the
- * first append an hour later removes those that the document does not use.
+ * JSON object, notes before anything is written which names the array has had and will have.  It is
+ * written again when the document has changed, and its age is that of the change: the first append
+ * an hour later removes chunks that the document does not use.
  */
 #ifndef CM_CONVERT_SINK_GROWTH_APPEND_REPAIR_H
 #define CM_CONVERT_SINK_GROWTH_APPEND_REPAIR_H
@@ -31,7 +32,7 @@ int cm_repair_write_note(const cm_append_state *s, cm_error *err);
  * Removes chunks that no document uses: at once where none ever did, else after an hour.  The note
  * goes with the last of them.
  */
-int cm_repair_remove_left(cm_append *a, cm_error *err);
+int cm_repair_remove_left(const cm_append_state *s, cm_error *err);
 /* Of a store that has been erased: chunks of all names in the note, which may be damaged. */
 int cm_repair_remove_all(cm_store *store, const cm_beside *beside, cm_error *err);
 
