@@ -188,6 +188,15 @@ int64_t cm_beside_age(const cm_beside *b, const char *name)
     return age >= 0 ? age : -1;
 }
 
+int cm_beside_refuse(const cm_beside *b, const char *name, cm_error *err)
+{
+    int rc = cm_fail(err, CM_EEXIST,
+                     "%s/%s: is no regular file, and no run's; remove it, or choose another output",
+                     b->path, name);
+    cm_error_place(err, b->shown);
+    return rc;
+}
+
 void cm_beside_tell(cm_beside *b, const char *name, const cm_error *why)
 {
     char *before = b->stays;

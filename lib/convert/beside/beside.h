@@ -45,6 +45,8 @@ int64_t cm_beside_now(const cm_beside *b);
 int64_t cm_beside_age(const cm_beside *b, const char *name);
 /* A name in B that no other process gives to what it is about to write. */
 void cm_beside_temporary(char *name, size_t size);
+/* CM_EEXIST: NAME in B, of which a run wants to make a file, is there and no regular one. */
+int cm_beside_refuse(const cm_beside *b, const char *name, cm_error *err);
 /*
  * Removes the file NAME of a run that has ended well enough to be left so: where that fails,
  * B->stays tells of it.

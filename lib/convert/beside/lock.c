@@ -42,15 +42,17 @@ static int open_lock(const cm_beside *b, const char *name, int *out, cm_error *e
     *out = openat(b->fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (*out < 0 && errno == ENOENT)
         return CM_OK;
-    if (*out < 0)
-        return errno == ELOOP ? cm_fail(err, CM_EEXIST, "%s/%s: is a symbolic link", b->path, name)
-                              : cm_fail_errno(err, errno, "%s/%s", b->path, name);
-    if (fstat(*out, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(*out);
-        *out = -1;
-        return cm_fail(err, CM_EEXIST, "%s/%s: is not a regular file", b->path, name);
+    if (*out < 0 && errno != ELOOP && errno != EISDIR && errno != ENXIO) {
+        int rc = cm_fail_errno(err, errno, "%s/%s", b->path, name);
+        cm_error_place(err, b->shown);
+        return rc;
     }
-    return CM_OK;
+    if (*out >= 0 && fstat(*out, &st) == 0 && S_ISREG(st.st_mode))
+        return CM_OK;
+    if (*out >= 0)
+        close(*out);
+    *out = -1;
+    return cm_beside_refuse(b, name, err);
 }
 
 static bool is_still_there(const cm_beside *b, const char *name, int fd)

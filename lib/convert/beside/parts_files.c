@@ -160,6 +160,8 @@ int cm_parts_plan_read(const cm_beside *b, cm_parts_plan *out, cm_error *err)
             hash_of(payload, out->hash);
     }
     cm_buf_release(&text);
+    if (rc == CM_EFORMAT) /* not what is wrong with a source */
+        cm_error_place(err, b->shown);
     if (rc == CM_OK && out->json != NULL)
         rc = cm_part_noted(b, CM_PARTS_COMPLETE, out->hash, &complete, err);
     out->complete = complete != NULL;
@@ -245,9 +247,13 @@ int cm_parts_plan_publish(const cm_beside *b, const cm_json *json, bool *publish
     if (rc == CM_OK)
         rc = write_file(b, name, &line, err);
     if (rc == CM_OK) {
+        struct stat st;
         int errnum = give_name(b, name);
         *published = errnum == 0;
-        if (errnum != 0 && errnum != EEXIST)
+        if (errnum == EEXIST && fstatat(b->fd, PLAN_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            !S_ISREG(st.st_mode))
+            rc = cm_beside_refuse(b, PLAN_NAME, err);
+        else if (errnum != 0 && errnum != EEXIST)
             rc = cm_fail_errno(err, errnum, "%s/" PLAN_NAME, b->path);
     }
     unlinkat(b->fd, name, 0);

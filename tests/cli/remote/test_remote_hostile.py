@@ -304,3 +304,18 @@ def test_no_output_holds_a_secret(keeper, tmp_path):
     kept = [data for key, (data, _) in keeper.objects.items()] + [p.read_bytes() for p in (tmp_path / "made").rglob("*") if p.is_file()]
     assert len(kept) > 30 and any(b"sha256" in data for data in kept)
     assert secrets_in(*said, *kept) == []
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_a_certificate_of_another_name(tmp_path):
+    """Whoever signed it is trusted; but it is not of the host that was asked."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=elsewhere.example", "-addext",
+                    "subjectAltName=DNS:elsewhere.example", "-keyout", tmp_path / "key", "-out", tmp_path / "cert"], check=True, capture_output=True)  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+    server = objects.Server(bucket=None, signed=False)
+    server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
+    env = {"LD_PRELOAD": str(preload.library("trustca")), "TRUSTCA": str(tmp_path / "cert")}
+    tool.run("rechunk", "--digest", f"{server.url.replace('http', 'https')}/a.zarr", env=env).fails(1, "a.zarr", "certificate")
+    assert server.asked == []
+    server.close()

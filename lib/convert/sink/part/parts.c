@@ -82,8 +82,11 @@ int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
         if (rc == CM_EEXIST && cm_lock_look(&out->beside, name, &who, &looking) != CM_OK)
             who.state = CM_LOCK_OF_RUN;
         nfree = rc == CM_EEXIST && who.state == CM_LOCK_FREE ? nfree + 1 : 0;
-        if (rc != CM_EEXIST || who.state == CM_LOCK_OF_RUN || nfree > MAX_FREE)
-            return cm_fail(err, (cm_status)rc, "%s", why.text);
+        if (rc != CM_EEXIST || who.state == CM_LOCK_OF_RUN || nfree > MAX_FREE) {
+            (void)cm_fail(err, (cm_status)rc, "%s", why.text);
+            cm_error_place(err, out->path); /* no fault of the source */
+            return rc;
+        }
         if ((rc = pause_for(job, out->beside.remote, &who, err)) != CM_OK)
             return rc;
     }
