@@ -168,7 +168,7 @@ class Handler(BaseHTTPRequestHandler):
         start = int(self.query.get("continuation-token", "0").removesuffix(MARK))
         page = names[start : start + s.page]
         more = start + s.page < len(names)
-        quote = urllib.parse.quote
+        quote = s.quote
         body = "".join(
             f"<Contents><Key>{quote(k)}</Key><LastModified>{stamp(s.times.get(k, 1672531200))}</LastModified><ETag>{escape(s.objects[k][1])}</ETag><Size>{n}</Size></Contents>"
             if n is not None else f"<CommonPrefixes><Prefix>{quote(k)}</Prefix></CommonPrefixes>"
@@ -306,6 +306,7 @@ class Server:
         self.bucket, self.signed = bucket, signed
         self.key, self.secret, self.token, self.region = KEY, SECRET, None, "us-east-1"
         self.ranges, self.page, self.hides_absent, self.conditional = True, 1000, False, True
+        self.quote = urllib.parse.quote  # or quote_plus: how listings encode names
         self.fault = None  # called with the handler; "done": it has answered, or will not
         self.folders = set()  # that the server keeps, and lists, without objects: "out.zarr/g/"
         self.sums, self.summed = {}, []  # what the server keeps of objects; (kind, key) of what came with a checksum

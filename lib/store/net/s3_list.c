@@ -51,6 +51,14 @@ static int below(const listing *l, const char *key, const char **name, cm_error 
     return CM_OK;
 }
 
+/* As encoding-type=url has it, where a blank may be a plus: that of a key is "%2B". */
+static void decode(char *key)
+{
+    for (char *p = key; (p = strchr(p, '+')) != NULL;)
+        *p = ' ';
+    cm_url_decode(key);
+}
+
 static int take_object(listing *l, cm_error *err)
 {
     const char *name;
@@ -59,7 +67,7 @@ static int take_object(listing *l, cm_error *err)
     if (key == NULL)
         return CM_OK;
     l->nfound++;
-    cm_url_decode(key);
+    decode(key);
     int rc = below(l, key, &name, err);
     if (rc == CM_OK && name != NULL)
         rc = l->see != NULL ? l->see(l->context, name, &l->told, err)
@@ -100,7 +108,7 @@ static int take_folder(listing *l, const char *text, cm_error *err)
     if (key == NULL)
         return CM_ENOMEM;
     l->nfound++;
-    cm_url_decode(key);
+    decode(key);
     size_t n = strlen(key);
     if (n > 0 && key[n - 1] == '/')
         key[n - 1] = '\0';

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,7 @@ def test_they_are_what_a_folder_has(bucket, archive, tmp_path):
         F.day(tmp_path / "in" / name, i)
         data = (tmp_path / "in" / name).read_bytes()
         bucket.objects["in/" + name] = (data, objects.etag_of(data))
+    bucket.quote = urllib.parse.quote_plus  # as some servers encode blanks
     env = bucket.environment()
     for pattern in ("", "**/*.nc", "*/*.nc", "a/*", "a/b*", "**", "b/f[1].nc", "b/f[12].nc", "b/*%41*", "a/**/[!z]*.nc", "*.h*5"):
         found = []
