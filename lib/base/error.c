@@ -22,7 +22,7 @@ int cm_fail(cm_error *err, cm_status status, const char *format, ...)
         va_end(args);
         set_text(err, text);
         err->status = status;
-        err->placed = 0;
+        err->placed = err->passes = 0;
     }
     return status;
 }
@@ -59,7 +59,7 @@ int cm_fail_errno(cm_error *err, int errnum, const char *format, ...)
         const size_t room = sizeof err->text - strlen(why) - 3;
         snprintf(err->text, sizeof err->text, "%.*s: %s", (int)room, text, why);
         err->status = status;
-        err->placed = 0;
+        err->placed = err->passes = 0;
     }
     return status;
 }

@@ -230,13 +230,14 @@ int cm_lock_remote_take(cm_beside *b, const cm_lock_request *r, cm_lock **out, c
 
 /*
  * A run that is stopped asks a server once, and goes; but a lock that stays stops others.  Of one
- * that does not answer, a single request takes longer than this.
+ * that does not answer, a single request takes longer than this; a refusal is not asked for twice.
  */
 int cm_lock_remote_release(cm_lock *lock, cm_error *why)
 {
     const uint64_t end = cm_now_ns() + RELEASE_NS;
     int rc = try_to_remove(lock, why);
-    while (rc != CM_OK && rc != CM_EEXIST && cm_now_ns() < end) {
+    while ((rc == CM_ECANCELED || (rc != CM_OK && rc != CM_EEXIST && why->passes)) &&
+           cm_now_ns() < end) {
         usleep(RELEASE_US);
         rc = try_to_remove(lock, why);
     }

@@ -183,8 +183,9 @@ static void delay(cm_net *net, cm_transfer_state *t)
     TAILQ_INSERT_TAIL(&net->delayed, t, next);
 }
 
-static void say_tries(const cm_transfer_state *t, cm_error *why)
+static void tell_failure(const cm_transfer_state *t, cm_error *why)
 {
+    why->passes = !t->doubtful;
     if (t->ntries > 1)
         cm_error_suffix(why, "; tried %u times in %.0f s", t->ntries,
                         (double)(cm_now_ns() - t->failing_ns) * 1e-9);
@@ -212,7 +213,7 @@ static void finish(cm_net *net, cm_transfer_state *t, CURLcode result)
     if (again && verdict == CM_HTTP_SLOWER)
         net->counts.throttled_ns += t->due_ns - cm_now_ns();
     if (!again && verdict != CM_HTTP_DONE)
-        say_tries(t, &why);
+        tell_failure(t, &why);
     if (again)
         delay(net, t);
     else
