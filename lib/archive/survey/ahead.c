@@ -42,9 +42,17 @@ static bool is_of_file(const cm_error *err)
            err->status == CM_EUNSUPPORTED;
 }
 
-static void fail(cm_ahead *a, size_t at, const cm_error *why)
+bool cm_ahead_is_of_network(cm_error *err)
 {
-    cm_ahead_failure *f = is_of_file(why) ? calloc(1, sizeof(*f)) : NULL;
+    if (err->passes)
+        cm_error_suffix(err, "; that is no fault of the file: run the same command again");
+    return err->passes;
+}
+
+static void fail(cm_ahead *a, size_t at, cm_error *why)
+{
+    const bool of_file = !cm_ahead_is_of_network(why) && is_of_file(why);
+    cm_ahead_failure *f = of_file ? calloc(1, sizeof(*f)) : NULL;
     pthread_mutex_lock(&a->lock);
     if (f != NULL) {
         *f = (cm_ahead_failure){.next = a->failed, .at = at, .why = *why};

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/survey/ahead.h"
 #include "archive/survey/inputs_impl.h"
 #include "base/path.h"
 #include "base/threads.h"
@@ -321,7 +322,7 @@ static int find_as_folder(cm_inputs *in, size_t i, const cm_error *why, bool *fo
     return rc;
 }
 
-static int take_answer(cm_inputs *in, const struct answer *r, bool all_failed, bool *is_folder,
+static int take_answer(cm_inputs *in, struct answer *r, bool all_failed, bool *is_folder,
                        cm_error *err)
 {
     cm_input *item = &in->item[r->item];
@@ -332,7 +333,7 @@ static int take_answer(cm_inputs *in, const struct answer *r, bool all_failed, b
     if (r->err.status == CM_ENOTFOUND && !item->from_list)
         return find_as_folder(in, r->item, &r->err, is_folder, err);
     if (r->err.status == CM_ECANCELED || r->err.status == CM_ENOMEM ||
-        (all_failed && r->err.status != CM_ENOTFOUND)) {
+        cm_ahead_is_of_network(&r->err) || (all_failed && r->err.status != CM_ENOTFOUND)) {
         if (err != NULL)
             *err = r->err;
         return r->err.status;

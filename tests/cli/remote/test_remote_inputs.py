@@ -248,6 +248,18 @@ def test_some_cannot_be_read(bucket, archive, out, scratch, tmp_path):
     assert digest(out) == digest(tmp_path / "less.zarr") and list(scratch.iterdir()) == []
 
 
+@pytest.mark.parametrize("way", ["HEAD", "GET"])
+def test_a_network_that_fails_is_no_bad_file(bucket, archive, out, scratch, tmp_path, way):
+    """One of them is not answered about, or not sent: nothing proposes to leave it out, and nothing does."""
+    web = objects.Server(bucket=None, signed=False, objects={p.name: (p.read_bytes(), objects.etag_of(p.read_bytes())) for p in archive[0][:3]})
+    web.fault = lambda h: h.reply(503, b"", {}) or "done" if (h.command, h.key) == (way, archive[0][1].name) else None
+    for options in ([], ["--bad-file", "skip"]):
+        done = tool.nc2zarr("-q", *options, "--timeout", "100ms", *(f"{web.url}/{p.name}" for p in archive[0][:3]), out)
+        done.fails(1, archive[0][1].name, "503", "run the same command again")
+        assert "bad-file" not in done.err and not out.exists()
+    web.close()
+
+
 def test_survey_cache(bucket, archive, out, tmp_path):
     """What the ETag says is known is not fetched."""
     env, cache = bucket.environment(), ("--survey-cache", tmp_path / "cache")
