@@ -51,6 +51,7 @@ typedef struct cm_transfer_state {
     uint64_t progress_ns; /* its last bytes */
     /* Of this try: */
     size_t nsent;
+    size_t header_nbytes;
     uint64_t ngot; /* of the body, wherever it goes */
     bool has_length, has_range, is_xml;
     bool to_text;  /* the body is an error, or no object */

@@ -11,7 +11,8 @@
 
 enum {
     MAX_ERROR_TEXT = 64 << 10,
-    PEEK = 512 /* of a body that may be an error */
+    MAX_HEADERS = 64 << 10, /* libcurl's own limits are above, and end as a lost connection does */
+    PEEK = 512              /* of a body that may be an error */
 };
 
 /* ---- the answer ---- */
@@ -59,6 +60,12 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
     size_t nbytes = size * n;
     char text[256];
     const char *value;
+    if ((t->header_nbytes += nbytes) > MAX_HEADERS) {
+        t->broken = cm_fail(&t->broken_why, CM_EIO,
+                            "%s: the server's answer begins with more than %d KiB of headers",
+                            t->request->shown, MAX_HEADERS >> 10);
+        return 0;
+    }
     if (nbytes > 5 && strncmp(line, "HTTP/", 5) == 0) {
         /* Another answer begins: after 100 Continue. */
         t->has_length = t->has_range = t->is_xml = false;
@@ -365,6 +372,7 @@ static void forget_try(cm_transfer_state *t)
 {
     cm_http *r = t->request;
     t->nsent = 0;
+    t->header_nbytes = 0;
     t->ngot = 0;
     t->has_length = t->has_range = t->is_xml = t->to_text = t->too_much = t->enough = false;
     t->retry_after_ns = 0;

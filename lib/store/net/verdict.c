@@ -435,6 +435,10 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
     if (result == CURLE_PEER_FAILED_VERIFICATION)
         r->rc =
             cm_fail(err, CM_EIO, "%s: the server's certificate is not trusted (%s)", r->shown, why);
+    else if (result == CURLE_OUT_OF_MEMORY && t->header_nbytes > 0 && t->ngot == 0)
+        r->rc = cm_fail(err, CM_EIO,
+                        "%s: the server's answer begins with more headers than there is memory for",
+                        r->shown); /* so libcurl says of a line that is too long */
     else if (result == CURLE_OUT_OF_MEMORY)
         r->rc = cm_fail(err, CM_ENOMEM, "%s: no memory for a request", r->shown);
     else if (is_babble(r, result))
