@@ -10,9 +10,8 @@
 #include "format/zarr/erase.h"
 #include "store/open.h"
 
-#define MARK     "chunkmill"
-#define MARKED   "statistics"
-#define MAX_ROOT ((uint64_t)256 << 20)
+#define MARK   "chunkmill"
+#define MARKED "statistics"
 /* Lies there while they are written: arrays without documents are ours, too. */
 #define BEGUN ".chunkmill-statistics"
 
@@ -52,7 +51,7 @@ static int look(cm_store *store, there *out, cm_error *err)
     for (unsigned i = 0; i < 2 && *out == NOTHING; i++) {
         cm_buf text = {0};
         cm_json *j = NULL;
-        rc = cm_store_get(store, DOCUMENT[i], MAX_ROOT, &text, &why);
+        rc = cm_store_get(store, DOCUMENT[i], CM_ZARR_MAX_META_NBYTES, &text, &why);
         if (rc == CM_OK && cm_json_parse((const char *)text.data, text.nbytes, &j, &why) == CM_OK) {
             const cm_json *attrs = i == 0 ? cm_json_member(j, "attributes") : j;
             const char *mark = cm_json_text(cm_json_member(attrs, MARK), NULL);

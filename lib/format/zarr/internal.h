@@ -7,9 +7,7 @@
 
 enum {
     /* One element; numpy's and HDF5's fixed-length types stay far below. */
-    CM_ZARR_MAX_ITEM_NBYTES = 1 << 20,
-    /* Metadata larger than this is hostile: a million nodes of 256 bytes fit. */
-    CM_ZARR_MAX_META_NBYTES = 256 << 20
+    CM_ZARR_MAX_ITEM_NBYTES = 1 << 20
 };
 
 /* ---- data types ---- */

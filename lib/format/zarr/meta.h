@@ -14,6 +14,11 @@
 #include "codec/codec.h"
 #include "model/box.h"
 
+enum {
+    /* A document of metadata that is larger is hostile: a quarter of a million nodes fit. */
+    CM_ZARR_MAX_META_NBYTES = 64 << 20
+};
+
 typedef struct cm_zarr_meta {
     int zarr_format; /* 2 or 3 */
     bool is_group;

@@ -115,6 +115,17 @@ def test_why_metadata_are_of_no_use(web, answer, words):
     tool.run("rechunk", "--digest", "--timeout", "1s", f"{web.url}/a.zarr", timeout=LIMIT).fails(1, ".zmetadata", words)
 
 
+@pytest.mark.parametrize("key, node", [(".zmetadata", ""), ("zarr.json", ""), (".zarray", "/t")])
+def test_metadata_without_end(web, key, node):
+    """Stopped at one limit, which is named, before they fill the memory."""
+    if key != ".zmetadata":
+        del web.objects["a.zarr/.zmetadata"]
+    on(web, key, endless(200))
+    target = f"{web.url}/a.zarr{node}"
+    done = tool.run("rechunk", "--digest", target, timeout=LIMIT, peak=True).fails(1, key, "more than the 67108864 bytes")
+    assert done.peak < 256 << 20
+
+
 def test_a_gzip_bomb(web):
     """Nobody asked for a coding: bytes are taken as they come, and are too many."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)

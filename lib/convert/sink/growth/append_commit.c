@@ -7,10 +7,11 @@
 
 #include "base/json_place.h"
 #include "convert/beside/ledger.h"
+#include "format/zarr/meta.h"
 #include "model/digest.h"
 
 enum {
-    MAX_METADATA = 1 << 30,
+    MAX_RECORD = 1 << 30, /* documents as they were, and as they are to be */
     MAX_DEPTH = 64
 };
 
@@ -197,7 +198,7 @@ static char *digest_of(const void *text, size_t nbytes, char out[33])
 
 static int get(cm_store *store, document *d, cm_error *err)
 {
-    int rc = cm_store_get(store, d->key, MAX_METADATA, &d->text, err);
+    int rc = cm_store_get(store, d->key, CM_ZARR_MAX_META_NBYTES, &d->text, err);
     cm_json *j = NULL;
     /* What is looked for in it presumes that it is well-formed. */
     if (rc == CM_OK && (rc = cm_json_parse(d->text.data, d->text.nbytes, &j, err)) != CM_OK)
@@ -357,8 +358,9 @@ static int get_now(cm_store *store, const char *key, cm_buf *text, cm_object_tag
                    cm_error *err)
 {
     *tag = (cm_object_tag){.age_s = -1};
-    return cm_store_is_remote(store) ? cm_store_get_tagged(store, key, MAX_METADATA, text, tag, err)
-                                     : cm_store_get(store, key, MAX_METADATA, text, err);
+    return cm_store_is_remote(store)
+               ? cm_store_get_tagged(store, key, CM_ZARR_MAX_META_NBYTES, text, tag, err)
+               : cm_store_get(store, key, CM_ZARR_MAX_META_NBYTES, text, err);
 }
 
 /* *DONE: the document is already what it is to become.  Else it is what has TAG. */
@@ -476,7 +478,7 @@ int cm_commit_finish(cm_store *store, const cm_beside *beside, cm_error *err)
 {
     cm_buf text = {0};
     cm_json *record = NULL;
-    int rc = cm_store_get(beside->in, CM_COMMIT_NAME, MAX_METADATA, &text, err);
+    int rc = cm_store_get(beside->in, CM_COMMIT_NAME, MAX_RECORD, &text, err);
     if (rc == CM_OK &&
         (cm_json_parse(text.data, text.nbytes, &record, NULL) != CM_OK || !is_record(record)))
         rc = cm_fail(err, CM_EFORMAT,

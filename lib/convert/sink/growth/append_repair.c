@@ -217,7 +217,8 @@ static int read_array(cm_store *store, const char *path, cm_zarr_meta *out, cm_e
     cm_buf text = {0};
     cm_json *j = NULL;
     char *key = cm_asprintf(err, "%s/zarr.json", path);
-    int rc = key == NULL ? CM_ENOMEM : cm_store_get(store, key, MAX_NOTE, &text, err);
+    int rc =
+        key == NULL ? CM_ENOMEM : cm_store_get(store, key, CM_ZARR_MAX_META_NBYTES, &text, err);
     if (rc == CM_OK)
         rc = cm_json_parse(text.data, text.nbytes, &j, err);
     if (rc == CM_OK)

@@ -13,10 +13,6 @@
 #include "options/store_path.h"
 #include "store/open.h"
 
-enum {
-    MAX_METADATA = 1 << 30
-};
-
 typedef struct consolidation {
     const cm_consolidate_options *options;
     cm_store_path at;
@@ -93,7 +89,7 @@ static int compare_now(cm_store *store, const char *key, const cm_buf *text, cm_
 {
     cm_buf now = {0};
     *tag = (cm_object_tag){.age_s = -1};
-    int rc = cm_store_get_tagged(store, key, MAX_METADATA, &now, tag, err);
+    int rc = cm_store_get_tagged(store, key, CM_ZARR_MAX_META_NBYTES, &now, tag, err);
     if (rc == CM_ENOTFOUND)
         rc = CM_OK;
     *same = rc == CM_OK && cm_buf_equal(&now, text);

@@ -17,10 +17,6 @@
 #include "options/store_path.h"
 #include "store/open.h"
 
-enum {
-    MAX_METADATA = 1 << 30
-};
-
 /* ---- objects of metadata ---- */
 
 /* NODE's object NAME; *out is NULL when it is not there. */
@@ -32,7 +28,7 @@ static int get_json(cm_store *store, const char *node, const char *name, cm_json
     char *key = cm_asprintf(err, "%s%s%s", node, *node != '\0' ? "/" : "", name);
     int rc = key == NULL ? CM_ENOMEM : cm_store_size(store, key, NULL, NULL);
     if (rc == CM_OK)
-        rc = cm_store_get(store, key, MAX_METADATA, &text, err);
+        rc = cm_store_get(store, key, CM_ZARR_MAX_META_NBYTES, &text, err);
     if (rc == CM_OK && (rc = cm_json_parse(text.data, text.nbytes, out, err)) != CM_OK)
         cm_error_prefix(err, "%s", key);
     cm_buf_release(&text);
