@@ -16,6 +16,12 @@
 
 #include <chunkmill/error.h>
 
+/* The words of a sentence that go with N: "file is", or "files are". */
+static inline const char *cm_of_count(uint64_t n, const char *one, const char *more)
+{
+    return n == 1 ? one : more;
+}
+
 int cm_parse_u64(const char *text, uint64_t *out, cm_error *err);
 int cm_parse_i64(const char *text, int64_t *out, cm_error *err);
 int cm_parse_double(const char *text, double *out, cm_error *err); /* finite, C locale */

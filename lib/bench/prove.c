@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "bench/readbench.h"
 
 /* ---- the proof ----------------------------------------------------------------------------- */
@@ -21,9 +22,9 @@ int cm_bench_tell_proof(cm_bench *b, cm_error *err)
     if (b->options->cold)
         return CM_OK; /* what was read for it is evicted again */
     return cm_bench_note(b, err,
-                         "%" PRIu64 " chunks were read and decoded here once before the first "
-                         "epoch: the page cache is as that left it",
-                         p->nwhole);
+                         "%" PRIu64 " %s read and decoded here once before the first epoch: the "
+                         "page cache is as that left it",
+                         p->nwhole, cm_of_count(p->nwhole, "chunk was", "chunks were"));
 }
 
 /* ---- whether it pays ----------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/number.h"
 #include "base/sentences.h"
 
 void cm_chunkcalc_options_init(cm_chunkcalc_options *o)
@@ -90,8 +91,8 @@ static int set_cost(cm_calc *c, cm_error *err)
     char measured[128] = "";
     if (!c->costs.decode && r->measured_chunks > 0)
         snprintf(measured, sizeof(measured),
-                 "; bytes are divided by the ratio of %" PRIu64 " chunks of the store",
-                 r->measured_chunks);
+                 "; bytes are divided by the ratio of %" PRIu64 " %s of the store",
+                 r->measured_chunks, cm_of_count(r->measured_chunks, "chunk", "chunks"));
     r->storage = cm_strdup(storage, err);
     r->storage_source = cm_asprintf(err, "%s%s%s%s", c->costs.text, measured,
                                     given[0] != '\0' ? "; given instead: " : "", given);

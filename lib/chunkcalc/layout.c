@@ -331,10 +331,10 @@ static int warn_small(cm_calc *c, cm_error *err)
     if (text == NULL)
         return CM_ENOMEM;
     int rc = cm_calc_warn(c, err,
-                          "%zu of the layouts make a million or more objects with chunks under 1 "
+                          "%zu of the layouts %s a million or more objects with chunks under 1 "
                           "MiB (%s makes %" PRIu64
                           "): larger chunks or shards are easier on every file system",
-                          n, text, worst->nobjects);
+                          n, cm_of_count(n, "makes", "make"), text, worst->nobjects);
     free(text);
     return rc;
 }

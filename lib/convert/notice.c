@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "convert/job.h"
 #include "format/packing.h"
 #include "format/zarr/conflict_text.h"
@@ -55,11 +56,12 @@ static int notice_attributes(cm_job *job, cm_error *err)
             find(&f, job->var[i].name);
     if (f.n == 0)
         return CM_OK;
-    return cm_job_warn(
-        job, err,
-        "%llu arrays and groups (%s%s) have attributes that are NaN or infinite, for "
-        "which JSON has no numbers: they become text",
-        (unsigned long long)f.n, f.first, f.n > 1 ? ", ..." : "");
+    return cm_job_warn(job, err,
+                       "%llu %s attributes that are NaN or infinite (%s%s), for "
+                       "which JSON has no numbers: they become text",
+                       (unsigned long long)f.n,
+                       cm_of_count(f.n, "array or group has", "arrays and groups have"), f.first,
+                       f.n > 1 ? ", ..." : "");
 }
 
 /* ---- fill values ---- */
@@ -82,9 +84,9 @@ static int notice_fill_values(cm_job *job, cm_error *err)
         return CM_OK;
     return cm_job_warn(job, err,
                        "xarray takes the fill value of Zarr format 2 for missing data, and that of "
-                       "format 3 for a number: it will show that of %llu arrays (%s%s) as %s",
-                       (unsigned long long)f.n, f.first, f.n > 1 ? ", ..." : "",
-                       job->zarr_format == 2 ? "missing" : "a number");
+                       "format 3 for a number: it will show that of %llu %s (%s%s) as %s",
+                       (unsigned long long)f.n, cm_of_count(f.n, "array", "arrays"), f.first,
+                       f.n > 1 ? ", ..." : "", job->zarr_format == 2 ? "missing" : "a number");
 }
 
 /* ---- packed numbers ---- */
@@ -169,15 +171,18 @@ int cm_job_notice_conflicts(cm_job *job, cm_error *err)
     }
     if (rc == CM_OK && told > MAX_TOLD)
         rc = cm_job_warn(job, err,
-                         "%llu more documents of the source do not agree with its consolidated "
-                         "metadata, by which it is read",
-                         (unsigned long long)(told - MAX_TOLD));
+                         "%llu more %s not agree with its consolidated metadata, by which it "
+                         "is read",
+                         (unsigned long long)(told - MAX_TOLD),
+                         cm_of_count(told - MAX_TOLD, "document of the source does",
+                                     "documents of the source do"));
     if (rc == CM_OK && unlisted.n > 0)
         rc = cm_job_warn(job, err,
-                         "%llu arrays and groups (%s%s) are not in the source's consolidated "
-                         "metadata, by which xarray reads it: they are carried over all the same",
-                         (unsigned long long)unlisted.n, unlisted.first,
-                         unlisted.n > 1 ? ", ..." : "");
+                         "%llu %s missing from the source's consolidated metadata, by which "
+                         "xarray reads it, and carried over all the same: %s%s",
+                         (unsigned long long)unlisted.n,
+                         cm_of_count(unlisted.n, "array or group is", "arrays and groups are"),
+                         unlisted.first, unlisted.n > 1 ? ", ..." : "");
     return rc;
 }
 
@@ -186,11 +191,11 @@ static int notice_foreign(cm_job *job, cm_error *err)
     const cm_zarr_tree *tree = cm_zarr_dataset_tree(job->source);
     if (tree->nforeign == 0 || job->options->variable.n > 0)
         return CM_OK;
-    return cm_job_warn(job, err,
-                       "%llu files of the source (%s%s) belong to no array or group and are left "
-                       "behind",
-                       (unsigned long long)tree->nforeign, tree->foreign,
-                       tree->nforeign > 1 ? ", ..." : "");
+    return cm_job_warn(
+        job, err, "%llu %s of no array or group, and left behind: %s%s",
+        (unsigned long long)tree->nforeign,
+        cm_of_count(tree->nforeign, "file of the source is", "files of the source are"),
+        tree->foreign, tree->nforeign > 1 ? ", ..." : "");
 }
 
 int cm_job_notice(cm_job *job, cm_error *err)

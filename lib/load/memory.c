@@ -86,9 +86,9 @@ static int map_slots(cm_load_run *l, cm_error *err)
     l->nslots = n;
     if (n < wanted)
         return cm_load_note(l, err,
-                            "%u batches are held at most, not the %u that workers and prefetch "
-                            "would: %s",
-                            n, wanted, n == l->options->slots ? "`slots`" : "`memory`");
+                            "%u %s held at most, not the %u that workers and prefetch would: %s", n,
+                            cm_of_count(n, "batch is", "batches are"), wanted,
+                            n == l->options->slots ? "`slots`" : "`memory`");
     return CM_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "load/run.h"
 
 int cm_load_note(cm_load_run *l, cm_error *err, const char *format, ...)
@@ -37,9 +38,9 @@ static int make_ranks(cm_load_run *l, cm_error *err)
                                     .drop_last = o->drop_last};
         rc = cm_epoch_share_init(&r->share, err);
         if (rc == CM_OK && r->share.nbatches == 0)
-            rc = cm_fail(err, CM_EINVAL,
-                         "%" PRIu64 " samples make no batch of %" PRIu64 " with `drop_last`",
-                         r->share.per_rank, o->batch);
+            rc = cm_fail(err, CM_EINVAL, "%" PRIu64 " %s no batch of %" PRIu64 " with `drop_last`",
+                         r->share.per_rank,
+                         cm_of_count(r->share.per_rank, "sample makes", "samples make"), o->batch);
     }
     return rc;
 }

@@ -173,7 +173,7 @@ def test_what_is_left_is_counted_and_named(sources, out):
     run(sources["good"], out).ok()
     (out / "t" / "mine.txt").write_text("mine")
     said = run("--overwrite", sources["good"], out).ok().err
-    assert "1 files are not the old store's and were left: t/mine.txt" in said
+    assert "1 file is not the old store's, and stayed: t/mine.txt" in said
 
 
 # ---- links and special files in the way ---------------------------------------------------------------

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 typedef struct order {
     const cm_join *join;
     const cm_join_dim *dim;
@@ -106,9 +108,9 @@ static int tell_absent(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, u
     const cm_finding *f =
         v->key == NULL
             ? cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
-                           "its %" PRIu64 " steps have no coordinate, which other files have, and "
+                           "its %" PRIu64 " %s no coordinate, which other files have, and "
                            "so no place",
-                           v->n)
+                           v->n, cm_of_count(v->n, "step has", "steps have"))
             : cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
                            "element %" PRIu64 " %s, so that its step has no place", v->bad - 1,
                            v->why);

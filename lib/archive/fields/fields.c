@@ -9,6 +9,7 @@
 #include "archive/fields/statics.h"
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"
+#include "base/number.h"
 
 /* ---- which joined dimensions a variable has ---- */
 
@@ -167,9 +168,10 @@ static int find_holes(cm_join *j, const cm_field_sources *f, cm_error *err)
     char a[48], b[48];
     const cm_join_dim *d = &j->dim[j->axis[p->axis[0]]], *e = &j->dim[j->axis[p->axis[1]]];
     return cm_join_find(j, CM_FINDING_HOLES, CM_WEIGHT_DECISION, false, name, CM_JOIN_NONE, err,
-                        "%s and %s make a rectangle of which %" PRIu64 " places are in no file, "
+                        "%s and %s make a rectangle of which %" PRIu64 " %s in no file, "
                         "the first %s %s, %s %s",
-                        d->name, e->name, p->nholes, d->name,
+                        d->name, e->name, p->nholes,
+                        cm_of_count(p->nholes, "place is", "places are"), d->name,
                         cm_key_text(j, d, d->key[p->hole[0]], a, sizeof(a)), e->name,
                         cm_key_text(j, e, e->key[p->hole[1]], b, sizeof(b))) == NULL
                ? CM_ENOMEM

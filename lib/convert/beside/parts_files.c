@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/number.h"
 #include "convert/beside/journal_line.h"
 #include "model/digest.h"
 
@@ -300,22 +301,20 @@ int cm_parts_check_none(cm_beside *b, bool overwrite, cm_error *err)
     if (rc == CM_OK)
         rc = cm_parts_running(b, &n, &who, err);
     if (rc == CM_OK && n > 0)
-        rc = cm_fail(err, CM_EEXIST,
-                     "%s: %" PRIu64 " parts of it are being written (%s); wait "
-                     "for their end",
-                     b->shown, n, who.who);
+        rc = cm_fail(err, CM_EEXIST, "%s: %" PRIu64 " %s being written (%s); wait for the end",
+                     b->shown, n, cm_of_count(n, "part of it is", "parts of it are"), who.who);
     if (rc == CM_OK && !overwrite)
         rc = cm_parts_plan_read(b, &plan, err);
     if (rc == CM_OK && !plan.complete && cm_json_has(plan.json, CM_PARTS_ADD))
         rc = cm_fail(err, CM_EEXIST,
-                     "%s: %" PRIu64 " parts add to it, and are not all done; run those that are "
-                     "missing; an append by one process with `break_lock` gives them up",
-                     b->shown, plan.nparts);
+                     "%s: %" PRIu64 " %s to it, and not all is done; run what is missing; an "
+                     "append by one process with `break_lock` gives it up",
+                     b->shown, plan.nparts, cm_of_count(plan.nparts, "part adds", "parts add"));
     else if (rc == CM_OK && plan.json != NULL && !plan.complete)
         rc = cm_fail(err, CM_EEXIST,
-                     "%s: was begun in %" PRIu64 " parts, and is not complete; run those that are "
+                     "%s: was begun in %" PRIu64 " %s, and is not complete; run what is "
                      "missing; to begin again remove it and use `overwrite`",
-                     b->shown, plan.nparts);
+                     b->shown, plan.nparts, cm_of_count(plan.nparts, "part", "parts"));
     cm_parts_plan_release(&plan);
     return rc;
 }

@@ -3,6 +3,7 @@
  * what stays after a failure.
  */
 #include "convert/sink/write.h"
+#include "base/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +82,8 @@ static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_jou
                                     journal, &done, err);
     cm_json_free(fingerprint);
     if (rc == CM_OK && out->resumes)
-        rc = cm_job_note(job, err, "resumed: %llu chunks and shards were done already",
-                         (unsigned long long)done);
+        rc = cm_job_note(job, err, "resumed: %llu %s done already", (unsigned long long)done,
+                         cm_of_count(done, "chunk or shard was", "chunks and shards were"));
     if (rc == CM_OK)
         cm_job_use_journal(job, out, *journal);
     return rc;
@@ -118,9 +119,9 @@ static int begin(cm_job *job, cm_output *out, const cm_made *made, cm_error *err
     if (rc == CM_OK && out->note != NULL)
         rc = cm_job_warn(job, err, "%s", out->note);
     if (rc == CM_OK && left.n > 0)
-        rc = cm_job_warn(job, err, "%s: %llu files are not the old store's and were left: %s%s",
-                         out->path, (unsigned long long)left.n, left.names,
-                         left.n > left.nnamed ? ", ..." : "");
+        rc = cm_job_warn(job, err, "%s: %llu %s not the old store's, and stayed: %s%s", out->path,
+                         (unsigned long long)left.n, cm_of_count(left.n, "file is", "files are"),
+                         left.names, left.n > left.nnamed ? ", ..." : "");
     return rc;
 }
 

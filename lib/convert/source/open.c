@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "convert/job.h"
 
 const char *cm_job_name(const cm_job_var *v)
@@ -35,10 +36,12 @@ static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
         v->source->array->max_stored_nbytes = p->max_nbytes > 0 ? p->max_nbytes : 1;
     if (p->bit == NULL || missing == 0 || v->source->words->has_fill)
         return CM_OK;
-    return cm_job_warn(job, err,
-                       "array %s: %llu of %llu chunks are missing and it has no fill value; they "
-                       "are read as zeros",
-                       cm_job_name(v), (unsigned long long)missing, (unsigned long long)p->nchunks);
+    return cm_job_warn(
+        job, err,
+        "array %s: %llu of %llu chunks %s missing and it has no fill value: zeros are "
+        "read there",
+        cm_job_name(v), (unsigned long long)missing, (unsigned long long)p->nchunks,
+        cm_of_count(missing, "is", "are"));
 }
 
 static int open_array(cm_job *job, cm_job_var *v, cm_error *err)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "convert/job.h"
 #include "digest/pairs.h"
 
@@ -41,8 +42,9 @@ static int check_complete(verification *v, cm_job_var *s, const cm_zarr_node *no
     uint64_t expected = there.nchunks - counts.nskipped;
     bool counted = there.bit != NULL && (counts.nkept == 0 || !s->sharded);
     if (counted && there.npresent != expected)
-        rc = cm_job_differ(v->job, err, "%s: %llu chunks are there where %llu are expected",
-                           cm_job_name(s), (unsigned long long)there.npresent,
+        rc = cm_job_differ(v->job, err, "%s: %llu %s there where %llu should be", cm_job_name(s),
+                           (unsigned long long)there.npresent,
+                           cm_of_count(there.npresent, "chunk is", "chunks are"),
                            (unsigned long long)expected);
     cm_presence_release(&there);
     return rc;

@@ -204,7 +204,7 @@ static const joined_row TWO[] = {
        .var = {T("1", "0"), {"x", "int32", "x=1", .values = "2"}, {"v", "float32", "t*=1 x=1"}}},
       {"c",
        .var = {T("1", "1"), {"x", "int32", "x=2", .values = "0 1"}, {"v", "float32", "t*=1 x=2"}}}},
-     .findings = "decision holes v: t and x make a rectangle of which 1 places are in no file, the "
+     .findings = "decision holes v: t and x make a rectangle of which 1 place is in no file, the "
                  "first t 1, x 2"},
     {"rows that go on in one file are one part",
      {{"a",

@@ -10,6 +10,7 @@
  * Every step may be repeated, by this process or another, after a crash at any point.
  */
 #include "convert/sink/part/parts.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -157,11 +158,11 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
     if (*replace)
         return CM_OK;
     if (gone)
-        return cm_fail(err, CM_EEXIST, "%s: was removed while %" PRIu64 " parts write it (%s)",
-                       out->path, running, who.who);
+        return cm_fail(err, CM_EEXIST, "%s: was removed while %" PRIu64 " %s it (%s)", out->path,
+                       running, cm_of_count(running, "part writes", "parts write"), who.who);
     if (running > 0)
-        return cm_fail(err, CM_EEXIST, "%s: %s; %" PRIu64 " parts of it run (%s)", out->path,
-                       why.text, running, who.who);
+        return cm_fail(err, CM_EEXIST, "%s: %s; %" PRIu64 " %s (%s)", out->path, why.text, running,
+                       cm_of_count(running, "part of it runs", "parts of it run"), who.who);
     return cm_fail(err, CM_EEXIST,
                    job->parts->hooks != NULL
                        ? "%s: %s, and is not complete; run its parts, or let one process add to it "
@@ -238,10 +239,9 @@ static int publish(cm_job *job, cm_output *out, cm_error *err)
     if (published || out->touched)
         cm_output_complete(out); /* the journal of the erasure */
     if (rc == CM_OK && left.n > 0)
-        rc = cm_job_warn(job, err,
-                         "%s: %" PRIu64 " files are not the old store's and were left: "
-                         "%s%s",
-                         out->path, left.n, left.names, left.n > left.nnamed ? ", ..." : "");
+        rc = cm_job_warn(job, err, "%s: %" PRIu64 " %s not the old store's, and stayed: %s%s",
+                         out->path, left.n, cm_of_count(left.n, "file is", "files are"), left.names,
+                         left.n > left.nnamed ? ", ..." : "");
     cm_json_free(plan);
     free(made.node);
     return rc;
@@ -378,8 +378,8 @@ static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_jou
     else if (rc == CM_OK)
         rc = cm_journal_begin(&out->beside, p->journal, is, made, journal, err);
     if (rc == CM_OK && phase == CM_JOURNAL_WRITING)
-        rc =
-            cm_job_note(job, err, "resumed: %" PRIu64 " chunks and shards were done already", done);
+        rc = cm_job_note(job, err, "resumed: %" PRIu64 " %s done already", done,
+                         cm_of_count(done, "chunk or shard was", "chunks and shards were"));
     cm_json_free(is);
     if (rc == CM_OK && p->hooks == NULL)
         cm_job_use_journal(job, out, *journal);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "convert/sink/part/parts.h"
 #include "convert/sink/store/fingerprint.h"
 #include "model/digest.h"
@@ -180,8 +181,8 @@ int cm_parts_compare(const cm_job *job, const cm_parts_plan *plan, cm_error *err
                         cm_json_length(cm_json_member(plan->json, "variables")) != job->nvars))
         rc = refuse("the layout", err);
     if (rc == CM_OK && !part->by_index && part->nparts != 0 && part->nparts != plan->nparts)
-        rc = cm_fail(err, CM_EEXIST, "is being made in %" PRIu64 " parts, not in %" PRIu64,
-                     plan->nparts, part->nparts);
+        rc = cm_fail(err, CM_EEXIST, "is being made in %" PRIu64 " %s, not in %" PRIu64,
+                     plan->nparts, cm_of_count(plan->nparts, "part", "parts"), part->nparts);
     return rc;
 }
 

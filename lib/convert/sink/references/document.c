@@ -323,19 +323,21 @@ static int settle_fill(cm_job *job, cm_job_var *v, cm_error *err)
         return CM_OK;
     if (m->has_fill)
         return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s %s: %llu of its chunks are not stored, and hold another value than the "
-                       "one that is missing: references cannot say that; convert it, or leave it "
+                       "%s %s: %llu of its chunks %s not stored, and what it holds is not the "
+                       "value that is missing: references cannot say that; convert it, or leave it "
                        "out with `exclude`",
-                       cm_job_noun(job), cm_job_name(v), (unsigned long long)v->refer->nmissing);
+                       cm_job_noun(job), cm_job_name(v), (unsigned long long)v->refer->nmissing,
+                       cm_of_count(v->refer->nmissing, "is", "are"));
     if (m->fill == NULL && (m->fill = cm_calloc(1, v->type.nbytes, err)) == NULL)
         return CM_ENOMEM;
     if (fill != NULL)
         memcpy(m->fill, fill, v->type.nbytes);
     m->has_fill = true;
     return cm_job_warn(job, err,
-                       "%s %s: %llu of its chunks are not stored; their value becomes the fill "
+                       "%s %s: %llu of its chunks %s not stored; the value there becomes the fill "
                        "value, which xarray shows as missing",
-                       cm_job_noun(job), cm_job_name(v), (unsigned long long)v->refer->nmissing);
+                       cm_job_noun(job), cm_job_name(v), (unsigned long long)v->refer->nmissing,
+                       cm_of_count(v->refer->nmissing, "is", "are"));
 }
 
 /* ---- all of it ---- */
