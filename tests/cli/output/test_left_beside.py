@@ -46,3 +46,19 @@ def test_what_cannot_be_removed_is_named(tmp_path):
     digests = {tool.run("rechunk", "--digest", f"s3://bucket/{n}.zarr", env=bucket.environment()).ok().out.splitlines()[-1] for n in ("made", "part")}
     assert len(digests) == 1
     bucket.close()
+
+
+def test_what_parts_leave_is_named(tmp_path):
+    """The store is complete; what one of them had noted stays, with a word, until who makes it anew removes it."""
+    bucket = objects.Server()
+    F.days(tmp_path, 0, 3)
+    days, store = [tmp_path / f"day{i:05}.nc" for i in range(3)], "s3://bucket/s.zarr"
+    tool.nc2zarr("-q", "--part", "1/2", *days, store, env=bucket.environment()).ok()
+    bucket.fault = lambda h: h.reply(403, DENIED, {"Content-Type": "application/xml"}) or "done" if (h.command, h.key[-5:]) == ("DELETE", ".done") else None
+    done = tool.nc2zarr("--part", "2/2", *days, store, env=bucket.environment()).ok()
+    assert done.err.count("could not") == 1 and f"{store}.chunkmill/part-1.done and 1 other file of parts could not be removed" in done.err, done
+    bucket.fault = None
+    assert "s.zarr/zarr.json" in bucket.objects and {"part-1.done", "part-2.done"} <= {k.split("/")[-1] for k in bucket.keys("s.zarr.chunkmill/")}
+    done = tool.nc2zarr("--part", "1/2", *days, store, env=bucket.environment()).ok()
+    assert "could not" not in done.err and [k for k in bucket.keys("s.zarr.chunkmill/") if "part-" in k] == []
+    bucket.close()

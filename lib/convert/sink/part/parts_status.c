@@ -1,9 +1,11 @@
 #include "convert/sink/part/parts_status.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "convert/sink/part/parts_counted.h"
 #include "options/store_path.h"
 
@@ -232,16 +234,20 @@ int cm_parts_abort_uploads(cm_store *store, cm_error *err)
 typedef struct looking {
     const cm_beside *beside;
     cm_left left;
+    uint64_t nfiles;
+    char first[64]; /* of the files */
 } looking;
 
 static cm_verdict judge_left(void *context, const char *below, cm_entry_kind kind)
 {
     looking *l = context;
     cm_left is = CM_LEFT_NOTHING;
-    if (judge_part((void *)(uintptr_t)l->beside, below, kind) == CM_REMOVE)
+    if (judge_part((void *)(uintptr_t)l->beside, below, kind) == CM_REMOVE) {
         is = CM_LEFT_FILES;
-    else if (kind == CM_ENTRY_TEMPORARY ||
-             (kind == CM_ENTRY_FILE && strcmp(below, CM_LOCK_OUTPUT) == 0))
+        if (l->nfiles++ == 0)
+            snprintf(l->first, sizeof(l->first), "%s", below);
+    } else if (kind == CM_ENTRY_TEMPORARY ||
+               (kind == CM_ENTRY_FILE && strcmp(below, CM_LOCK_OUTPUT) == 0))
         is = CM_LEFT_OTHER;
     l->left = is > l->left ? is : l->left;
     return CM_KEEP;
@@ -255,11 +261,27 @@ cm_left cm_parts_left(const cm_beside *b)
     return l.left;
 }
 
-void cm_parts_tidy(const cm_beside *b)
+/* Whoever else tidies may have been there first: what counts is what is there now. */
+static void tell_left(cm_beside *b, const cm_error *why)
 {
+    char text[128];
+    looking l = {.beside = b};
+    if (cm_store_sweep(b->in, "", judge_left, &l, NULL) != CM_OK || l.nfiles == 0)
+        return;
+    snprintf(text, sizeof(text), "%s", l.first);
+    if (l.nfiles > 1)
+        snprintf(text, sizeof(text), "%s and %" PRIu64 " %s of parts", l.first, l.nfiles - 1,
+                 cm_of_count(l.nfiles - 1, "other file", "other files"));
+    cm_beside_tell(b, text, why);
+}
+
+void cm_parts_tidy(cm_beside *b)
+{
+    cm_error why = {0};
     if (b->in == NULL)
         return;
     /* A part that ends while another tidies removes its own lock itself. */
-    cm_store_sweep(b->in, "", judge_part, (void *)(uintptr_t)b, NULL);
+    if (cm_store_sweep(b->in, "", judge_part, b, &why) != CM_OK)
+        tell_left(b, &why);
     cm_store_sweep_temporaries(b->in, "", false, NULL);
 }

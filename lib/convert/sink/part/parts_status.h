@@ -20,8 +20,8 @@ typedef enum cm_left {
     CM_LEFT_FILES  /* of parts */
 } cm_left;
 cm_left cm_parts_left(const cm_beside *b);
-/* Of a complete store, with its lock: removes what its parts left. */
-void cm_parts_tidy(const cm_beside *b);
+/* Of a complete store, with its lock: removes what its parts left; B->stays tells what stayed. */
+void cm_parts_tidy(cm_beside *b);
 
 /*
  * A bucket does not tell who began an upload that was never finished.  When all parts are done,
