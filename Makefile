@@ -171,17 +171,11 @@ $(BUILD)/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu/kinds.
 
 # Fakes of NVIDIA's driver, of four ages, which the tests name by their path.
 FAKE_CUDA := $(foreach v,9 10 11 12,$(BUILD)/tests/lib/fake_cuda_$(v).so)
-$(BUILD)/tests/lib/fake_cuda_%.so: tests/support/lib/fake_cuda.c tests/support/lib/fake_cuda.h lib/gpu/cuda_abi.h lib/gpu/parcel.h
+$(BUILD)/tests/lib/fake_cuda_%.so: tests/support/lib/fake_cuda.c tests/support/lib/fake_cuda.h lib/gpu/cuda_abi.h
 	@mkdir -p $(@D)
 	@$(call note,CC,$< ($*))
 	@$(CC) $(ALL_CFLAGS) -DFAKE_CUDA=$* -fPIC -shared -o $@ $< $(SAN_FLAGS)
-# And of nvCOMP, of both versions that are known, which decodes with the libraries of this machine.
-FAKE_NVCOMP := $(foreach v,5 6,$(BUILD)/tests/lib/fake_nvcomp_$(v).so)
-$(BUILD)/tests/lib/fake_nvcomp_%.so: tests/support/lib/fake_nvcomp.c tests/support/lib/fake_nvcomp.h lib/gpu/nvcomp.h
-	@mkdir -p $(@D)
-	@$(call note,CC,$< ($*))
-	@$(CC) $(ALL_CFLAGS) -DFAKE_NVCOMP=$* -fPIC -shared -o $@ $< $(SAN_FLAGS) -lzstd -llz4 -ldeflate
-$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/bench/test_de% $(BUILD)/tests/unit/load/test_loader_de%,$(UNIT_BIN)): | $(FAKE_CUDA) $(FAKE_NVCOMP)
+$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/bench/test_device $(BUILD)/tests/unit/load/test_loader_device,$(UNIT_BIN)): | $(FAKE_CUDA)
 
 # That of its management library has the real one's name inside, by which it is found once it is loaded.
 $(BUILD)/tests/lib/fake_nvml.so: tests/support/lib/fake_nvml.c
@@ -189,13 +183,6 @@ $(BUILD)/tests/lib/fake_nvml.so: tests/support/lib/fake_nvml.c
 	@$(call note,CC,$<)
 	@$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 -o $@ $< $(SAN_FLAGS)
 $(BUILD)/tests/unit/bench/test_device: | $(BUILD)/tests/lib/fake_nvml.so
-
-# And of cuFile.
-$(BUILD)/tests/lib/fake_cufile.so: tests/support/lib/fake_cufile.c tests/support/lib/fake_cufile.h lib/gpu/cufile.h
-	@mkdir -p $(@D)
-	@$(call note,CC,$<)
-	@$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ $< $(SAN_FLAGS)
-$(BUILD)/tests/unit/gpu/test_cufile $(BUILD)/tests/unit/bench/test_decode: | $(BUILD)/tests/lib/fake_cufile.so
 
 # Libraries that make calls of a program fail; they bring no sanitizer of their own.
 FAULT_LIB := $(patsubst tests/fault/%.c,$(BUILD)/tests/lib/%.so,$(wildcard tests/fault/*.c))
@@ -325,8 +312,8 @@ $(BUILD)/bundle/scripts/bench/%: scripts/bench/%.c scripts/bench/roofline_plan.c
 	@$(CC) -std=c11 -D_GNU_SOURCE -O3 -march=x86-64-v3 -pthread -o $@ $< $(if $(filter roofline,$*),scripts/bench/roofline_plan.c) \
 		scripts/bench/loops.c $(shell pkg-config --libs libdeflate libzstd) $(call RPATH,../../)
 bundle: deps ## BUILD/bundle: programs and the libraries they need, for a machine without them
-	@$(MAKE) --no-print-directory -j$(JOBS) $(BUNDLED_BIN) $(BUNDLED_TEST) $(BUNDLED_LOOP) $(FAKE_CUDA) $(FAKE_NVCOMP)
-	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(FAKE_CUDA) $(FAKE_NVCOMP) $(BUILD)/bundle/tests/lib
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUNDLED_BIN) $(BUNDLED_TEST) $(BUNDLED_LOOP) $(FAKE_CUDA)
+	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(FAKE_CUDA) $(BUILD)/bundle/tests/lib
 	@cp tests/gpu/measure.py $(BUILD)/bundle/tests/gpu
 	@scripts/bundle.sh $(BUILD)
 

@@ -35,14 +35,6 @@
  * "host" copies to a second memory of this machine, which is memory of the CPU like any other.
  * No figures: this was not yet run on a GPU.
  *
- * With decode "device" chunks are copied as they are stored, and NVIDIA's nvCOMP, loaded at run
- * time, decodes them there: zstd, gzip, zlib, lz4, blosc of these, or none, shuffled or not.  It
- * promises nothing for damaged data, so each chunk is decoded by the host too when it is first met;
- * afterwards a checksum says that its bytes are the same, and what is damaged fails its batch and
- * no other.  Batches, their order and positions are those of decode "host"; elements come as they
- * are stored, so it does not go with cast, unpack and fill_to_nan.  What cannot be decoded there,
- * a missing library among it, is an error when the loader is opened: nothing else is done instead.
- *
  * Threads: calls that take a loader may come from any thread, one at a time; those that
  * come meanwhile wait.  cm_loader_close is the last.  Batches and tensors may be released
  * by any thread at any time.  Workers are threads that block all signals; the library sets
@@ -69,7 +61,7 @@ extern "C" {
 #endif
 
 enum {
-    CM_LOADER_VERSION = 4, /* of this interface; grows with its structs */
+    CM_LOADER_VERSION = 3, /* of this interface; grows with its structs */
     CM_LOADER_MAX_DIMS = 32,
     CM_LOADER_POSITION_NBYTES = 64
 };
@@ -130,14 +122,7 @@ typedef struct cm_loader_options {
     const char *staging;
 
     /*
-     * Since version 3: where chunks are decoded, "host" or "device"; NULL: host.  "device" is for
-     * device "cuda": see above.
-     */
-    const char *decode;
-    const char *nvcomp; /* path of NVIDIA's libnvcomp.so.5 or .6; NULL: the system's */
-
-    /*
-     * Since version 4: what a document of references may point to beside what lies where it lies,
+     * Since version 3: what a document of references may point to beside what lies where it lies,
      * as `allow` of cm_net_settings.
      */
     const char *const *allow;

@@ -71,8 +71,6 @@ typedef struct cm_readbench_options {
     const char *emulate;       /* "local", "nfs", "s3", "latency=T,bandwidth=R,concurrency=N" */
     const char *device;        /* "none", "host", "cuda[:N]"; NULL: none */
     const char *staging;       /* "pinned", "pageable"; NULL: pinned */
-    const char *decode;        /* where chunks are: "host", "device"; NULL: host */
-    const char *nvcomp;        /* path of NVIDIA's libnvcomp.so, for that; NULL: the system's */
     bool no_overlap;      /* copy, then step; otherwise the next batch is copied during the step */
     bool device_step;     /* the step is a kernel that keeps the device busy */
     unsigned slots;       /* 0: 4, or what the batches under way need */
@@ -247,21 +245,6 @@ typedef struct cm_readbench_rates { /* bytes a second, but for `samples` and `ef
     double samples; /* a second, over all epochs */
 } cm_readbench_rates;
 
-/* Chunks decoded on the device, beside what this machine's CPUs make of the same ones. */
-typedef struct cm_readbench_decode {
-    bool used;
-    char *library;   /* "nvCOMP 5.0.0" */
-    char *gpudirect; /* what cuFile says of GPUDirect Storage here, which is not used */
-    uint64_t proven; /* chunks that the host decoded before the first epoch, and their bytes */
-    double proven_nbytes;
-    double device; /* bytes of chunks a second, by the device's clock */
-    double path;   /* the same with the copying there, as they overlapped or not */
-    double host;   /* and of the host, `cpus` threads at once */
-    unsigned cpus;
-    double cpus_alike; /* so many CPUs like these would decode as fast as `path`; 0: not known */
-    double travelled;  /* bytes copied over bytes of the batches */
-} cm_readbench_decode;
-
 typedef struct cm_readbench_device {
     bool used;
     char *kind, *name, *driver, *link; /* link: "PCIe 5.0 x16", or NULL */
@@ -269,7 +252,6 @@ typedef struct cm_readbench_device {
     double link_pinned, link_pageable; /* bytes a second of plain copies in this run */
     double copied;                     /* bytes a second of batches, by the device's clock */
     double overlap;                    /* share of the copying during steps */
-    cm_readbench_decode decode;
     cm_readbench_times wait; /* for copies that were not there when the step wanted them */
     /* With validation, also where no device is used: then against what is read directly. */
     uint64_t validated_batches, validated_nbytes, mismatches;
@@ -302,7 +284,6 @@ typedef enum cm_readbench_cause {
     CM_CAUSE_NOTHING,    /* no chunk that was met is stored */
     CM_CAUSE_CONTENTION, /* other programs used the CPUs: the times are not this store's */
     CM_CAUSE_STEP,       /* none: the loader keeps up */
-    CM_CAUSE_DEVICE_DECODE,
     CM_CAUSE_DEVICE_COPY,
     CM_CAUSE_CHUNK_SHAPE,
     CM_CAUSE_USER_LOADER,  /* behind the exec engine */

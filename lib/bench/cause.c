@@ -22,7 +22,6 @@ const char *cm_readbench_cause_name(cm_readbench_cause cause)
         [CM_CAUSE_NOTHING] = "nothing-stored",
         [CM_CAUSE_CONTENTION] = "contention",
         [CM_CAUSE_STEP] = "step",
-        [CM_CAUSE_DEVICE_DECODE] = "device-decode",
         [CM_CAUSE_DEVICE_COPY] = "device-copy",
         [CM_CAUSE_CHUNK_SHAPE] = "chunk-shape",
         [CM_CAUSE_USER_LOADER] = "user-loader",
@@ -76,9 +75,7 @@ static cm_readbench_cause storage_cause(const cm_readbench_session *s)
 static cm_readbench_cause waiting_cause(const cm_readbench_session *s, const cm_readbench_facts *f)
 {
     if (waits_for_device(s))
-        return s->device.decode.used && s->device.decode.device <= s->device.decode.path
-                   ? CM_CAUSE_DEVICE_DECODE
-                   : CM_CAUSE_DEVICE_COPY;
+        return CM_CAUSE_DEVICE_COPY;
     if (cm_readbench_shape_saves(s, f) > CM_RULE_SHAPE_SAVES)
         return CM_CAUSE_CHUNK_SHAPE;
     if (f->stage_share[0] > CM_RULE_STORAGE)

@@ -109,7 +109,6 @@ static int add_texts(cm_bench *b, cm_error *err)
         {"device", device},
         {"staging",
          b->load.setting.uses_device ? (b->load.setting.pinned ? "pinned" : "pageable") : "none"},
-        {"decode", b->load.setting.device_decode ? "device" : "host"},
         {"cast", o->cast != NULL ? o->cast : "none"},
         {"temperature", s->temperature}};
     int rc = CM_OK;

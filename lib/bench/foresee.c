@@ -130,8 +130,7 @@ static int open_worker(foresight *f, cm_error *err)
     f->origin = (cm_load_origin){.options = &f->options,
                                  .setting = &f->setting,
                                  .store = b->load.store,
-                                 .monitor = b->monitor,
-                                 .slot_nbytes = b->load.slot_nbytes};
+                                 .monitor = b->monitor};
     int rc = CM_OK;
     if (f->setting.emulated)
         rc = cm_delay_create(&f->setting.delay, &f->origin.delay, err);
@@ -330,8 +329,7 @@ static bool is_native(const cm_bench *b)
 {
     const cm_load_setting *t = &b->load.setting;
     const cm_load_data *d = &b->load.shared.data;
-    if (t->engine != CM_LOAD_NATIVE || t->device_decode ||
-        (b->options->hook != NULL && b->options->hook->no_probe))
+    if (t->engine != CM_LOAD_NATIVE || (b->options->hook != NULL && b->options->hook->no_probe))
         return false;
     for (size_t i = 0; i < d->narrays; i++)
         if (!d->array[i]->chunked || d->array[i]->grid.nchunks == 0 || cm_array_is_cut(d->array[i]))

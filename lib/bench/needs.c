@@ -26,10 +26,9 @@ static uint64_t device_nbytes(const cm_bench *b)
     const bool is_host = strcmp(b->options->device, "host") == 0;
     const uint64_t buffers = b->options->no_overlap ? 1 : 2;
     const uint64_t probing = is_host ? 3 : 2, checking = 1;
-    const uint64_t direct = b->load.setting.device_decode ? b->session->batch_nbytes : 0;
     return cm_add_sat(
         cm_mul_sat(cm_mul_sat(b->load.setting.ranks, batch), checking + (is_host ? buffers : 0)),
-        cm_add_sat(cm_mul_sat(probing, batch), direct));
+        cm_mul_sat(probing, batch));
 }
 
 /* Validation without a device reads one sample at a time, as it is stored and as it is fed. */
@@ -52,7 +51,7 @@ static uint64_t checking_nbytes(const cm_bench *b)
 
 uint64_t cm_bench_other_nbytes(const cm_bench *b)
 {
-    uint64_t total = cm_add_sat(records_nbytes(b), cm_load_proof_nbytes(&b->load));
+    uint64_t total = records_nbytes(b);
     if (b->load.setting.uses_device)
         total = cm_add_sat(total, device_nbytes(b));
     else if (b->load.setting.validate != CM_READBENCH_VALIDATE_NONE)

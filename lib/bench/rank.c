@@ -22,7 +22,6 @@
 typedef struct taken { /* a batch on its way to its step */
     cm_load_batch batch;
     bool have, failed;
-    bool sent; /* to the device: one that failed may have what others need */
     uint64_t want_ns, got_ns, ready_ns, copy_start_ns, copy_ns;
 } taken;
 
@@ -40,57 +39,29 @@ static int keep_failure(cm_bench_rank *r, const char *text)
     return CM_OK;
 }
 
-/*
- * The next batch that has samples.  Loads that come before the first one go to the device at once,
- * where nothing else is on its way.
- */
-static int next_batch(cm_bench_rank *r, uint64_t epoch, taken *t)
-{
-    for (;;) {
-        int rc = cm_load_next(r->load, is_canceled, r, &t->batch, &t->have);
-        if (rc != CM_OK || !t->have || t->batch.nsamples > 0)
-            return rc;
-        cm_load_counts_add(&r->before, &t->batch.counts);
-        rc = t->batch.carries ? cm_bench_stage_carry(r, &t->batch, epoch) : CM_OK;
-        cm_load_release(r->load, &t->batch);
-        if (rc != CM_OK)
-            return rc;
-    }
-}
-
 static int take(cm_bench_rank *r, uint64_t epoch, taken *t)
 {
     cm_bench *b = r->bench;
     memset(t, 0, sizeof *t);
-    int rc = next_batch(r, epoch, t);
+    int rc = cm_load_next(r->load, is_canceled, r, &t->batch, &t->have);
     t->got_ns = cm_bench_now(b);
     t->ready_ns = t->got_ns;
     if (rc != CM_OK || !t->have)
         return rc;
-    cm_load_counts_add(&t->batch.counts, &r->before);
-    r->before = (cm_load_counts){0};
     t->failed = t->batch.status != CM_OK;
-    if (t->failed && (rc = keep_failure(r, t->batch.error)) != CM_OK)
-        return rc;
-    t->sent = r->load->stage != NULL && (!t->failed || t->batch.carries);
-    return t->sent ? cm_load_stage_submit(r->load, &t->batch, epoch) : CM_OK;
+    if (t->failed)
+        return keep_failure(r, t->batch.error);
+    return r->load->stage != NULL ? cm_load_stage_submit(r->load, &t->batch, epoch) : CM_OK;
 }
 
 /* Until the batch is where the step wants it. */
 static int arrive(cm_bench_rank *r, taken *t)
 {
-    if (!t->sent)
+    if (t->failed || r->load->stage == NULL)
         return CM_OK;
     cm_staged staged;
     int rc = cm_bench_stage_wait(r, &staged);
     t->ready_ns = cm_bench_now(r->bench);
-    if (rc == CM_EFORMAT) {
-        t->failed = true;
-        cm_load_carry_lose(r->load, &t->batch, &r->load->err);
-        rc = keep_failure(r, r->load->err.text);
-    }
-    if (rc == CM_OK && t->failed)
-        return cm_bench_stage_stepped(r, NULL);
     if (rc != CM_OK)
         return rc;
     t->copy_start_ns = cm_bench_since(r->bench, staged.copy_start_ns);
@@ -264,13 +235,6 @@ static int step(cm_bench_rank *r, const taken *cur, uint64_t epoch, taken *next,
 
 /* ---- an epoch ------------------------------------------------------------------------------ */
 
-/* As delivered, also where something else travels. */
-static uint64_t delivered_nbytes(const cm_bench *b, const cm_load_batch *batch)
-{
-    return b->load.setting.device_decode ? batch->nsamples * b->load.shared.space.sample_nbytes
-                                         : batch->nbytes;
-}
-
 static int run(cm_bench_rank *r, uint64_t epoch)
 {
     cm_bench *b = r->bench;
@@ -293,7 +257,7 @@ static int run(cm_bench_rank *r, uint64_t epoch)
             rc = step(r, &cur, epoch, overlaps ? &next : NULL, &done);
         if (rc == CM_OK)
             rc = record(r, &cur, epoch, done);
-        cm_monitor_add(b->monitor, delivered_nbytes(b, &cur.batch));
+        cm_monitor_add(b->monitor, cur.batch.nbytes);
         cm_load_release(r->load, &cur.batch);
         want = done;
         if (rc == CM_OK && !overlaps)
@@ -322,13 +286,11 @@ int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context
         rc = cm_load_next(r->load, is_canceled, r, &batch, &more);
         if (rc != CM_OK || !more)
             break;
-        if (batch.nsamples == 0 || (batch.status != CM_OK && batch.carries)) {
-            rc = batch.carries ? cm_bench_stage_carry(r, &batch, 0) : CM_OK;
-        } else if (batch.status == CM_OK) { /* one that failed was counted in the timed pass */
+        if (batch.status == CM_OK) { /* one that failed was counted in the timed pass */
             rc = each(context, &batch);
             r->nvalidated_batches++;
         }
-        cm_monitor_add(r->bench->monitor, delivered_nbytes(r->bench, &batch));
+        cm_monitor_add(r->bench->monitor, batch.nbytes);
         cm_load_release(r->load, &batch);
     }
     r->validated_ns += cm_now_ns() - start;

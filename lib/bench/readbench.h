@@ -27,7 +27,6 @@ typedef struct cm_bench_rank {
     size_t nlogged;
     uint64_t nvalidated_batches, nvalidated, nmismatches;
     uint64_t validated_ns;
-    cm_load_counts before; /* of loads before the first batch, told with it */
     char *first_failure;
     int status;
 } cm_bench_rank;
@@ -102,19 +101,13 @@ int cm_bench_rank_again(cm_bench_rank *rank, cm_bench_batch_fn *each, void *cont
 /* One rank's epoch; sets rank->status. */
 void cm_bench_rank_epoch(cm_bench_rank *rank, uint64_t epoch);
 
-/* prove.c: chunks that were decoded here, so that the device may. */
-int cm_bench_tell_proof(cm_bench *b, cm_error *err);
-void cm_bench_decode_summarise(cm_bench *b);
-
 /* stage.c: batches on their way to the device. */
 int cm_bench_stage_describe(cm_bench *b, cm_error *err);
 /* Keeps the reports of the timed pass. */
 void cm_bench_stage_keep(cm_bench *b);
-/* Until the oldest one is there.  CM_EFORMAT: it was not decoded; the next one may be. */
+/* Until the oldest one is there. */
 int cm_bench_stage_wait(cm_bench_rank *rank, cm_staged *staged);
 int cm_bench_stage_step(cm_bench_rank *rank);
-/* A load without samples that count, while nothing else is on its way. */
-int cm_bench_stage_carry(cm_bench_rank *rank, const cm_load_batch *batch, uint64_t epoch);
 int cm_bench_stage_stepped(cm_bench_rank *rank, cm_stage_step_times *times);
 int cm_bench_stage_validate(cm_bench_rank *rank);
 int cm_bench_stage_summarise(cm_bench *b, cm_error *err);
@@ -126,17 +119,6 @@ void cm_bench_session_release(cm_readbench_session *session);
  * validate.c: the batches of the first epoch once more, against what is read
  * directly: box by box, by another way through the code.
  */
-typedef struct cm_bench_direct {
-    cm_bench_rank *rank;
-    cm_codec_ctx *ctx;
-    cm_buf raw, fed, batch;
-    uint64_t nbytes; /* read so far, as delivered */
-} cm_bench_direct;
-
-int cm_bench_direct_open(cm_bench_rank *rank, cm_bench_direct *out);
-void cm_bench_direct_release(cm_bench_direct *d);
-/* What the slot of BATCH, of the first epoch, would hold, into d->batch. */
-int cm_bench_direct_read(cm_bench_direct *d, const cm_load_batch *batch);
 int cm_bench_validate(cm_bench *b, cm_error *err);
 /* temperature.c: cold or warm as asked for; what came of it goes into the session. */
 int cm_bench_temperature(cm_bench *b, cm_error *err);

@@ -190,32 +190,6 @@ static bool validation(const cm_readbench_session *s, const cm_readbench_facts *
     return s->device.mismatches > 0;
 }
 
-/* Said whichever way it goes: it is what the option is tried for. */
-static bool device_decode(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
-                          size_t size)
-{
-    const cm_readbench_decode *d = &s->device.decode;
-    char there[32], here[32];
-    (void)f;
-    if (!d->used || !(d->path > 0) || !(d->host > 0))
-        return false;
-    cm_format_rate(d->path, there, sizeof there);
-    cm_format_rate(d->host, here, sizeof here);
-    if (d->path >= d->host)
-        snprintf(text, size,
-                 "decoding on the device, with the copying there, gives %s of chunks, %.1f times "
-                 "what the %u CPU%s here decode%s (%s): it pays up to %.0f CPUs like these",
-                 there, d->path / d->host, d->cpus, plural(d->cpus), d->cpus == 1 ? "s" : "", here,
-                 d->cpus_alike);
-    else
-        snprintf(text, size,
-                 "the %u CPU%s here decode%s %s of chunks, %.1f times what the device gives with "
-                 "the copying there (%s): decoding on it pays only below %.1f CPUs like these",
-                 d->cpus, plural(d->cpus), d->cpus == 1 ? "s" : "", here, d->host / d->path, there,
-                 d->cpus_alike);
-    return true;
-}
-
 static bool oversubscribed(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                            size_t size)
 {
@@ -276,7 +250,6 @@ static const rule rules[] = {
     {"memory-grows", memory_grows, GOOD_TO_KNOW, NULL},
     {"fits-in-memory", fits_in_memory, GOOD_TO_KNOW, NULL},
     {"missing-chunks", missing_chunks, GOOD_TO_KNOW, NULL},
-    {"device-decode", device_decode, GOOD_TO_KNOW, NULL},
 };
 
 enum {

@@ -99,11 +99,6 @@ static void cause_text(const cm_readbench_session *s, const cm_readbench_facts *
     case CM_CAUSE_CONTENTION:
         contention_text(f, s->ncpus, text, size);
         break;
-    case CM_CAUSE_DEVICE_DECODE:
-        snprintf(text, size,
-                 "decoding on the device is the bottleneck; try decoding on the host, or chunks "
-                 "nearer to the samples");
-        break;
     case CM_CAUSE_DEVICE_COPY:
         snprintf(text, size,
                  "the copy to the device is the bottleneck; try pinned staging, more slots, or a "

@@ -95,14 +95,9 @@ static int start(cm_bench *b, const char *store, const cm_bench_sharing *sharing
     int rc = open_load(b, store, sharing, err);
     const uint64_t opened_ns = cm_bench_now(b);
     if (rc == CM_OK)
-        rc = cm_load_prove(&b->load, err);
-    if (rc == CM_OK)
-        rc = cm_bench_tell_proof(b, err);
-    if (rc == CM_OK)
         rc = cm_bench_temperature(b, err);
     b->setup_start_ns +=
-        cm_bench_now(b) -
-        opened_ns; /* neither proving chunks nor looking at the page cache is setting up */
+        cm_bench_now(b) - opened_ns; /* looking at the page cache is not setting up */
     if (rc == CM_OK)
         rc = fit_memory(b, err);
     if (rc == CM_OK)
@@ -232,8 +227,6 @@ static int finish(cm_bench *b, cm_error *err)
         rc = cm_bench_summarise(b, err);
     if (rc == CM_OK && b->load.setting.uses_device)
         rc = cm_bench_stage_summarise(b, err);
-    if (rc == CM_OK && b->load.setting.device_decode)
-        cm_bench_decode_summarise(b);
     keep_peak(b);
     s->cpu_seconds = b->cpu_seconds;
     const double gb = (double)cm_bench_read_nbytes(&s->counts) / 1e9;

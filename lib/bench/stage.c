@@ -4,24 +4,12 @@
 #include <string.h>
 
 #include "bench/readbench.h"
-#include "gpu/cufile.h"
 
 static char *link_text(const cm_device_link *link, cm_error *err)
 {
     static const char *const speed[] = {"?", "1.0", "2.0", "3.0", "4.0", "5.0", "6.0", "7.0"};
     const unsigned g = link->generation < sizeof speed / sizeof *speed ? link->generation : 0;
     return cm_asprintf(err, "PCIe %s x%u", speed[g], link->width);
-}
-
-/* Who decodes, and whether data could have gone there without passing the host. */
-static int describe_decoder(cm_bench *b, const cm_device_hooks *hooks, cm_error *err)
-{
-    cm_readbench_decode *out = &b->session->device.decode;
-    char text[256];
-    cm_cufile_describe(hooks != NULL ? hooks->cufile : NULL, text, sizeof text);
-    out->library = cm_strdup(cm_decoder_library(b->rank[0].load->decoder), err);
-    out->gpudirect = cm_strdup(text, err);
-    return out->library == NULL || out->gpudirect == NULL ? CM_ENOMEM : CM_OK;
 }
 
 int cm_bench_stage_describe(cm_bench *b, cm_error *err)
@@ -49,9 +37,6 @@ int cm_bench_stage_describe(cm_bench *b, cm_error *err)
         }
     }
     const struct cm_readbench_hook *hook = b->options->hook;
-    if (b->rank[0].load->decoder != NULL &&
-        describe_decoder(b, hook != NULL ? hook->device : NULL, err) != CM_OK)
-        return CM_ENOMEM;
     if (hook != NULL && hook->no_probe)
         return CM_OK;
     int rc = cm_probe_link(b->rank[0].load->device, b->session->batch_nbytes, &rates, err);
@@ -96,19 +81,6 @@ int cm_bench_stage_stepped(cm_bench_rank *r, cm_stage_step_times *times)
     return cm_stage_release(r->load->stage, times, &r->load->err);
 }
 
-int cm_bench_stage_carry(cm_bench_rank *r, const cm_load_batch *batch, uint64_t epoch)
-{
-    cm_staged staged;
-    int rc = cm_load_stage_submit(r->load, batch, epoch);
-    if (rc == CM_OK)
-        rc = cm_bench_stage_wait(r, &staged);
-    if (rc == CM_EFORMAT) { /* the batches that need it will say so */
-        cm_load_carry_lose(r->load, batch, &r->load->err);
-        rc = CM_OK;
-    }
-    return rc == CM_OK ? cm_bench_stage_stepped(r, NULL) : rc;
-}
-
 /* ---- validation ---------------------------------------------------------------------------- */
 
 static size_t make_spans(const cm_bench *b, const cm_load_batch *batch, cm_stage_span *span)
@@ -123,31 +95,20 @@ static size_t make_spans(const cm_bench *b, const cm_load_batch *batch, cm_stage
     return s->nparts;
 }
 
-/* A batch that differs, or was not decoded, is counted; the first one's sentence is kept. */
+/* A batch that differs is counted; the first one's sentence is kept. */
 static int validate_batch(void *context, const cm_load_batch *batch)
 {
-    cm_bench_direct *d = context;
-    cm_bench_rank *r = d->rank;
+    cm_bench_rank *r = context;
     cm_stage_span span[CM_LOAD_MAX_PARTS];
     cm_error differs = {0};
     cm_staged staged;
     int rc = cm_load_stage_submit(r->load, batch, 0);
-    if (rc == CM_OK && r->load->decoder != NULL)
-        rc = cm_bench_direct_read(d, batch);
+    if (rc == CM_OK)
+        rc = cm_bench_stage_wait(r, &staged);
     if (rc != CM_OK)
         return rc;
-    rc = cm_bench_stage_wait(r, &staged);
-    if (rc == CM_EFORMAT) {
-        differs = r->load->err;
-        cm_load_carry_lose(r->load, batch, &differs);
-        r->nmismatches++;
-        rc = CM_EDIFFER;
-    } else if (rc == CM_OK) {
-        const size_t n = make_spans(r->bench, batch, span);
-        rc = cm_stage_validate(r->load->stage, r->load->decoder != NULL ? d->batch.data : NULL,
-                               span, n, NULL, &differs);
-    } else
-        return rc;
+    const size_t n = make_spans(r->bench, batch, span);
+    rc = cm_stage_validate(r->load->stage, span, n, NULL, &differs);
     if (rc == CM_EDIFFER) {
         if (r->first_failure == NULL &&
             (r->first_failure = cm_strdup(differs.text, &r->load->err)) == NULL)
@@ -166,13 +127,9 @@ int cm_bench_stage_validate(cm_bench_rank *r)
                                 ? CM_VALIDATE_FULL
                                 : CM_VALIDATE_CHECKSUM;
     keep_timed(r);
-    cm_bench_direct direct;
-    int rc = cm_bench_direct_open(r, &direct);
+    int rc = cm_stage_begin(r->load->stage, how, &r->load->err);
     if (rc == CM_OK)
-        rc = cm_stage_begin(r->load->stage, how, &r->load->err);
-    if (rc == CM_OK)
-        rc = cm_bench_rank_again(r, validate_batch, &direct);
-    cm_bench_direct_release(&direct);
+        rc = cm_bench_rank_again(r, validate_batch, r);
     const cm_stage_report *report = cm_stage_get_report(r->load->stage);
     r->nvalidated += report->validated_nbytes;
     r->nmismatches += report->nmismatches;

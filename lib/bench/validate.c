@@ -12,8 +12,14 @@
 #include "bench/readbench.h"
 #include "codec/checksum.h"
 
-static int differ(cm_bench_direct *c, const cm_load_batch *batch, uint64_t place, size_t p,
-                  uint64_t offset)
+typedef struct checker {
+    cm_bench_rank *rank;
+    cm_codec_ctx *ctx;
+    cm_buf raw, fed, batch;
+    uint64_t nbytes; /* read so far, as delivered */
+} checker;
+
+static int differ(checker *c, const cm_load_batch *batch, uint64_t place, size_t p, uint64_t offset)
 {
     cm_bench_rank *r = c->rank;
     const cm_array *a = r->bench->load.shared.data.array[r->bench->load.shared.space.part[p].array];
@@ -28,8 +34,7 @@ static int differ(cm_bench_direct *c, const cm_load_batch *batch, uint64_t place
 }
 
 /* Part P of SAMPLE as it is fed, into OUT, which has room for a whole one. */
-static int read_part(cm_bench_direct *c, const cm_box *sample, size_t p, uint8_t *out,
-                     size_t *nbytes)
+static int read_part(checker *c, const cm_box *sample, size_t p, uint8_t *out, size_t *nbytes)
 {
     cm_bench_rank *r = c->rank;
     const cm_bench *b = r->bench;
@@ -49,8 +54,8 @@ static int read_part(cm_bench_direct *c, const cm_box *sample, size_t p, uint8_t
     return CM_OK;
 }
 
-static int check_part(cm_bench_direct *c, const cm_load_batch *batch, const cm_box *sample,
-                      uint64_t place, size_t p, const uint8_t *got)
+static int check_part(checker *c, const cm_load_batch *batch, const cm_box *sample, uint64_t place,
+                      size_t p, const uint8_t *got)
 {
     const cm_bench *b = c->rank->bench;
     size_t nbytes;
@@ -73,7 +78,7 @@ static int check_part(cm_bench_direct *c, const cm_load_batch *batch, const cm_b
 
 static int check_batch(void *context, const cm_load_batch *batch)
 {
-    cm_bench_direct *c = context;
+    checker *c = context;
     const cm_load_space *s = &c->rank->bench->load.shared.space;
     int rc = CM_OK;
     for (uint64_t k = 0; k < batch->nsamples && rc == CM_OK; k++) {
@@ -88,22 +93,8 @@ static int check_batch(void *context, const cm_load_batch *batch)
     return rc;
 }
 
-int cm_bench_direct_open(cm_bench_rank *rank, cm_bench_direct *d)
-{
-    *d = (cm_bench_direct){.rank = rank, .ctx = cm_codec_ctx_create(&rank->load->err)};
-    return d->ctx != NULL ? CM_OK : CM_ENOMEM;
-}
-
-void cm_bench_direct_release(cm_bench_direct *d)
-{
-    cm_codec_ctx_free(d->ctx);
-    cm_buf_release(&d->raw);
-    cm_buf_release(&d->fed);
-    cm_buf_release(&d->batch);
-}
-
-/* Samples that an edge clips are followed by zeros. */
-int cm_bench_direct_read(cm_bench_direct *c, const cm_load_batch *batch)
+/* What the slot of BATCH would hold: samples that an edge clips are followed by zeros. */
+static int read_batch(checker *c, const cm_load_batch *batch)
 {
     const cm_load_space *s = &c->rank->bench->load.shared.space;
     size_t at = 0, got = 0, nbytes = 0;
@@ -125,7 +116,7 @@ int cm_bench_direct_read(cm_bench_direct *c, const cm_load_batch *batch)
 
 static int check_answer(void *context, const cm_load_batch *batch)
 {
-    cm_bench_direct *c = context;
+    checker *c = context;
     cm_bench_rank *r = c->rank;
     if (!batch->has_crc32c)
         return cm_fail(&r->load->err, CM_EINVAL,
@@ -133,7 +124,7 @@ static int check_answer(void *context, const cm_load_batch *batch)
                        ": the loader's answer has no \"crc32c\" (the option checksum of "
                        "scripts/engines adds it)",
                        batch->number);
-    int rc = cm_bench_direct_read(c, batch);
+    int rc = read_batch(c, batch);
     if (rc != CM_OK || cm_crc32c(cm_cpu_simd(), c->batch.data, c->batch.nbytes) == batch->crc32c)
         return rc;
     r->nmismatches++;
@@ -147,14 +138,15 @@ static int check_answer(void *context, const cm_load_batch *batch)
 
 static int check_rank(cm_bench_rank *r)
 {
-    cm_bench_direct c;
+    checker c = {.rank = r, .ctx = cm_codec_ctx_create(&r->load->err)};
     cm_bench_batch_fn *check =
         r->bench->load.setting.engine == CM_LOAD_COMMAND ? check_answer : check_batch;
-    int rc = cm_bench_direct_open(r, &c);
-    if (rc == CM_OK)
-        rc = cm_bench_rank_again(r, check, &c);
+    int rc = c.ctx != NULL ? cm_bench_rank_again(r, check, &c) : CM_ENOMEM;
     r->nvalidated += c.nbytes;
-    cm_bench_direct_release(&c);
+    cm_codec_ctx_free(c.ctx);
+    cm_buf_release(&c.raw);
+    cm_buf_release(&c.fed);
+    cm_buf_release(&c.batch);
     return rc;
 }
 

@@ -57,31 +57,38 @@ static int damaged(cm_error *err)
     return cm_fail(err, CM_EFORMAT, "the frame is damaged");
 }
 
-/* ---- walking ---- */
-
-bool cm_blosc_is_shuffled(const cm_blosc_header *h)
+/* Exactly NBYTES into DST from a stream. */
+static int decode_stream(cm_codec_ctx *ctx, unsigned format, cm_span src, uint8_t *dst,
+                         size_t nbytes, cm_error *err)
 {
-    return (h->flags & BYTE_SHUFFLE) && !(h->flags & STORED) && h->typesize > 1;
-}
-
-static cm_blosc_stream kind_of(const cm_blosc_header *h)
-{
-    switch (h->flags >> FORMAT_SHIFT) {
-    case FORMAT_LZ4:
-        return CM_BLOSC_LZ4;
-    case FORMAT_ZLIB:
-        return CM_BLOSC_ZLIB;
-    default:
-        return CM_BLOSC_ZSTD;
+    if (src.nbytes == nbytes) {
+        memcpy(dst, src.data, nbytes);
+        return CM_OK;
     }
+    if (format == FORMAT_LZ4) {
+        int made =
+            LZ4_decompress_safe((const char *)src.data, (char *)dst, (int)src.nbytes, (int)nbytes);
+        return made >= 0 && (size_t)made == nbytes ? CM_OK : damaged(err);
+    }
+    if (format == FORMAT_ZLIB) {
+        struct libdeflate_decompressor *d = cm_ctx_inflater(ctx, err);
+        if (!d)
+            return CM_ENOMEM;
+        return libdeflate_zlib_decompress(d, src.data, src.nbytes, dst, nbytes, NULL) ==
+                       LIBDEFLATE_SUCCESS
+                   ? CM_OK
+                   : damaged(err);
+    }
+    ZSTD_DCtx *d = cm_ctx_zstd_decoder(ctx, err);
+    if (!d)
+        return CM_ENOMEM;
+    return ZSTD_decompressDCtx(d, dst, nbytes, src.data, src.nbytes) == nbytes ? CM_OK
+                                                                               : damaged(err);
 }
 
-/*
- * The streams of one block of NBYTES, the frame's bytes from AT on, that starts at src.data +
- * FROM.
- */
-static int walk_block(const cm_blosc_header *h, cm_span src, size_t from, size_t at, size_t nbytes,
-                      const cm_blosc_visit *visit, void *context, cm_error *err)
+/* The streams of one block that starts at src.data + AT. */
+static int decode_block(cm_codec_ctx *ctx, const cm_blosc_header *h, cm_span src, size_t at,
+                        uint8_t *dst, size_t nbytes, cm_error *err)
 {
     bool is_whole = nbytes == h->blocksize;
     bool is_split = !(h->flags & NOT_SPLIT) && is_whole && h->typesize <= MAX_SPLITS &&
@@ -91,112 +98,49 @@ static int walk_block(const cm_blosc_header *h, cm_span src, size_t from, size_t
     if (stream_nbytes * nstreams != nbytes)
         return damaged(err);
     for (size_t j = 0; j < nstreams; j++) {
-        if (from > src.nbytes || src.nbytes - from < 4)
+        if (at > src.nbytes || src.nbytes - at < 4)
             return damaged(err);
-        uint32_t n = cm_load_le32(src.data + from);
-        from += 4;
-        if (n == 0 || n > src.nbytes - from || n > INT_MAX)
+        uint32_t n = cm_load_le32(src.data + at);
+        at += 4;
+        if (n == 0 || n > src.nbytes - at || n > INT_MAX)
             return damaged(err);
-        int rc = visit->stream(context, n == stream_nbytes ? CM_BLOSC_STORED : kind_of(h),
-                               (cm_span){src.data + from, n}, at + j * stream_nbytes, stream_nbytes,
-                               err);
+        int rc = decode_stream(ctx, h->flags >> FORMAT_SHIFT, (cm_span){src.data + at, n},
+                               dst + j * stream_nbytes, stream_nbytes, err);
         if (rc)
             return rc;
-        from += n;
+        at += n;
     }
-    return visit->block ? visit->block(context, at, nbytes, err) : CM_OK;
-}
-
-int cm_blosc_walk(const cm_blosc_header *h, cm_span src, const cm_blosc_visit *visit, void *context,
-                  cm_error *err)
-{
-    const cm_span body = {src.data + CM_BLOSC_HEADER_NBYTES, src.nbytes - CM_BLOSC_HEADER_NBYTES};
-    if (h->flags & STORED)
-        return body.nbytes != h->nbytes
-                   ? damaged(err)
-                   : visit->stream(context, CM_BLOSC_STORED, body, 0, h->nbytes, err);
-    if (h->typesize == 0 || h->blocksize == 0 || h->blocksize > h->nbytes || h->nbytes > INT_MAX)
-        return damaged(err);
-    size_t nblocks = (h->nbytes - 1) / h->blocksize + 1;
-    if (nblocks > body.nbytes / 4)
-        return damaged(err);
-    int rc = CM_OK;
-    for (size_t i = 0; i < nblocks && !rc; i++) {
-        size_t left = h->nbytes - i * h->blocksize;
-        rc = walk_block(h, src, cm_load_le32(body.data + 4 * i), i * h->blocksize,
-                        left < h->blocksize ? left : h->blocksize, visit, context, err);
-    }
-    return rc;
-}
-
-/* ---- decoding ---- */
-
-typedef struct decoding {
-    cm_codec_ctx *ctx;
-    uint8_t *dst;     /* the frame's bytes */
-    bool is_shuffled; /* a block is made in ctx->work first */
-    size_t blocksize;
-    size_t typesize;
-    cm_simd simd;
-    bool far; /* as in cm_room */
-} decoding;
-
-/* Exactly NBYTES from a stream. */
-static int decode_stream(void *context, cm_blosc_stream kind, cm_span src, size_t at, size_t nbytes,
-                         cm_error *err)
-{
-    const decoding *d = context;
-    uint8_t *dst = d->is_shuffled ? d->ctx->work.data + at % d->blocksize : d->dst + at;
-    if (kind == CM_BLOSC_STORED) {
-        memcpy(dst, src.data, nbytes);
-        return CM_OK;
-    }
-    if (kind == CM_BLOSC_LZ4) {
-        int made =
-            LZ4_decompress_safe((const char *)src.data, (char *)dst, (int)src.nbytes, (int)nbytes);
-        return made >= 0 && (size_t)made == nbytes ? CM_OK : damaged(err);
-    }
-    if (kind == CM_BLOSC_ZLIB) {
-        struct libdeflate_decompressor *inflater = cm_ctx_inflater(d->ctx, err);
-        if (!inflater)
-            return CM_ENOMEM;
-        return libdeflate_zlib_decompress(inflater, src.data, src.nbytes, dst, nbytes, NULL) ==
-                       LIBDEFLATE_SUCCESS
-                   ? CM_OK
-                   : damaged(err);
-    }
-    ZSTD_DCtx *decoder = cm_ctx_zstd_decoder(d->ctx, err);
-    if (!decoder)
-        return CM_ENOMEM;
-    return ZSTD_decompressDCtx(decoder, dst, nbytes, src.data, src.nbytes) == nbytes ? CM_OK
-                                                                                     : damaged(err);
-}
-
-static int finish_block(void *context, size_t at, size_t nbytes, cm_error *err)
-{
-    const decoding *d = context;
-    (void)err;
-    if (d->is_shuffled)
-        cm_unshuffle(d->simd, d->typesize, d->dst + at, d->ctx->work.data, nbytes, d->far);
     return CM_OK;
 }
 
 int cm_blosc_decode_frame(const cm_codec_step *step, cm_codec_ctx *ctx, const cm_blosc_header *h,
                           cm_span src, cm_room *dst, cm_error *err)
 {
-    static const cm_blosc_visit visit = {decode_stream, finish_block};
-    decoding d = {.ctx = ctx,
-                  .dst = dst->data,
-                  .is_shuffled = cm_blosc_is_shuffled(h),
-                  .blocksize = h->blocksize,
-                  .typesize = h->typesize,
-                  .simd = step->simd,
-                  .far = dst->far};
+    const cm_span body = {src.data + CM_BLOSC_HEADER_NBYTES, src.nbytes - CM_BLOSC_HEADER_NBYTES};
     dst->nbytes = h->nbytes;
-    /* Where the block is claimed to be larger than the frame, the walk says so. */
-    const size_t room = h->blocksize < h->nbytes ? h->blocksize : h->nbytes;
-    int rc = d.is_shuffled ? cm_buf_reserve(&ctx->work, room, err) : CM_OK;
-    return rc ? rc : cm_blosc_walk(h, src, &visit, &d, err);
+    if (h->flags & STORED) {
+        if (body.nbytes != h->nbytes)
+            return damaged(err);
+        memcpy(dst->data, body.data, h->nbytes);
+        return CM_OK;
+    }
+    if (h->typesize == 0 || h->blocksize == 0 || h->blocksize > h->nbytes || h->nbytes > INT_MAX)
+        return damaged(err);
+    size_t nblocks = (h->nbytes - 1) / h->blocksize + 1;
+    if (nblocks > body.nbytes / 4)
+        return damaged(err);
+    bool is_shuffled = (h->flags & BYTE_SHUFFLE) && h->typesize > 1;
+    int rc = is_shuffled ? cm_buf_reserve(&ctx->work, h->blocksize, err) : CM_OK;
+    for (size_t i = 0; i < nblocks && !rc; i++) {
+        uint8_t *out = dst->data + i * h->blocksize;
+        size_t left = h->nbytes - i * h->blocksize;
+        size_t n = left < h->blocksize ? left : h->blocksize;
+        rc = decode_block(ctx, h, src, cm_load_le32(body.data + 4 * i),
+                          is_shuffled ? ctx->work.data : out, n, err);
+        if (is_shuffled && !rc)
+            cm_unshuffle(step->simd, h->typesize, out, ctx->work.data, n, dst->far);
+    }
+    return rc;
 }
 
 /* ---- encoding ---- */

@@ -22,32 +22,6 @@ cm_blosc_header cm_blosc_read_header(const uint8_t *frame);
 /* True for frames that cm_blosc_decode_frame takes: zstd, LZ4 or zlib, and no bit shuffle. */
 bool cm_blosc_takes(const cm_blosc_header *h);
 
-typedef enum cm_blosc_stream { /* how the bytes of a stream are compressed */
-    CM_BLOSC_STORED,
-    CM_BLOSC_LZ4,
-    CM_BLOSC_ZLIB,
-    CM_BLOSC_ZSTD
-} cm_blosc_stream;
-
-/* What is done with the streams of a frame, in their order, and after the last one of a block. */
-typedef struct cm_blosc_visit {
-    /* SRC becomes NBYTES at AT of the frame's bytes, which are shuffled yet. */
-    int (*stream)(void *context, cm_blosc_stream kind, cm_span src, size_t at, size_t nbytes,
-                  cm_error *err);
-    /* NULL: nothing is done. */
-    int (*block)(void *context, size_t at, size_t nbytes, cm_error *err);
-} cm_blosc_visit;
-
-/*
- * Walks SRC, a frame of h->cbytes that cm_blosc_takes.  All lengths are checked: every
- * stream lies in the frame, and together they make h->nbytes.  CM_EFORMAT where they do not.
- */
-int cm_blosc_walk(const cm_blosc_header *h, cm_span src, const cm_blosc_visit *visit, void *context,
-                  cm_error *err);
-
-/* True where the blocks of a frame are to be unshuffled. */
-bool cm_blosc_is_shuffled(const cm_blosc_header *h);
-
 /* SRC is a frame of h->cbytes; DST has room for h->nbytes. */
 int cm_blosc_decode_frame(const cm_codec_step *step, cm_codec_ctx *ctx, const cm_blosc_header *h,
                           cm_span src, cm_room *dst, cm_error *err);

@@ -124,7 +124,6 @@ int cm_chain_create_filled(const cm_codec_spec *specs, size_t nspecs, const cm_d
  * what comes out at the end is copied.
  */
 size_t cm_chain_decode_target(const cm_chain *chain, uint32_t skip);
-bool cm_chain_skips(const cm_chain *chain, size_t i, uint32_t skip);
 
 /* Sets TYPE, SHAPE and what follows from them; CM_EBUDGET above CM_CODEC_MAX_NBYTES. */
 int cm_codec_array_init(cm_codec_array *a, const cm_dtype *type, unsigned rank,

@@ -9,7 +9,7 @@
 
 #include "codec/impl.h"
 
-bool cm_chain_skips(const cm_chain *chain, size_t i, uint32_t skip)
+static bool skips(const cm_chain *chain, size_t i, uint32_t skip)
 {
     size_t bit = i - chain->nfirst;
     return i >= chain->nfirst && bit < 32 && (skip >> bit & 1);
@@ -19,7 +19,7 @@ size_t cm_chain_decode_target(const cm_chain *chain, uint32_t skip)
 {
     for (size_t i = 0; i < chain->nsteps; i++) {
         const cm_codec_step *step = &chain->step[i];
-        if (cm_chain_skips(chain, i, skip))
+        if (skips(chain, i, skip))
             continue;
         if (!step->decode_is_view)
             return i;
@@ -68,7 +68,7 @@ static int decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, siz
     unsigned turn = 0;
     for (size_t i = chain->nsteps; i-- > 0;) {
         const cm_codec_step *step = &chain->step[i];
-        if (cm_chain_skips(chain, i, skip))
+        if (skips(chain, i, skip))
             continue;
         int rc;
         if (step->decode_is_view) {

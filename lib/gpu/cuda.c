@@ -253,10 +253,7 @@ static int load_kernels(cuda_device *c, cm_error *err)
     const struct {
         const char *name;
         cuda_function *function;
-    } rows[] = {{"cm_checksum", &c->checksum},
-                {"cm_busy", &c->busy},
-                {"cm_copy", &c->copy},
-                {"cm_unshuffle", &c->unshuffle}};
+    } rows[] = {{"cm_checksum", &c->checksum}, {"cm_busy", &c->busy}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows && rc == CUDA_OK; i++)
         rc = c->api.cuModuleGetFunction(rows[i].function, c->module, rows[i].name);
     return rc == CUDA_OK ? CM_OK : cm_cuda_fail(c, rc, "finding the kernels", err);

@@ -22,9 +22,8 @@ typedef struct cuda_device {
     cuda_module module;
     cuda_function checksum;
     cuda_function busy;
-    cuda_function copy, unshuffle; /* of parcels */
-    cuda_address result;           /* of a checksum, on the device ... */
-    cm_checksum *landed;           /* ... and page-locked, where it lands; a page */
+    cuda_address result; /* of a checksum, on the device ... */
+    cm_checksum *landed; /* ... and page-locked, where it lands; a page */
     /* Instant number n, of which the latest two are kept, is in instants[n % 2]. */
     cuda_stream_handle clock;
     cuda_instant instants[2];

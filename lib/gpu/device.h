@@ -68,7 +68,6 @@ typedef struct cm_device_hooks {
     uint64_t memory_nbytes;  /* host: so much memory the device has; 0: what is free */
     bool refuse_lock;        /* host: as if the system allowed no page-locking */
     const char *cuda_driver; /* instead of libcuda.so.1 */
-    const char *cufile;      /* instead of libcufile.so.0 */
     const char *sysfs;       /* instead of /sys */
 } cm_device_hooks;
 

@@ -20,13 +20,6 @@ static int open_buffer(cm_stage *s, stage_buffer *b, cm_error *err)
         rc = cm_event_open(d, true, &b->copy_start, err);
     if (rc == CM_OK)
         rc = cm_event_open(d, true, &b->copy_end, err);
-    if (rc != CM_OK || s->options.decoder == NULL)
-        return rc;
-    rc = cm_device_alloc(d, s->options.parcel_nbytes, &b->parcel, err);
-    if (rc == CM_OK)
-        rc = cm_event_open(d, true, &b->decode_start, err);
-    if (rc == CM_OK)
-        rc = cm_event_open(d, true, &b->decode_end, err);
     return rc;
 }
 
@@ -40,16 +33,9 @@ static int open_parts(cm_stage *s, cm_error *err)
         rc = cm_event_open(d, true, &s->step_start, err);
     if (rc == CM_OK)
         rc = cm_event_open(d, true, &s->step_end, err);
-    if (rc == CM_OK && s->options.decoder)
-        rc = cm_stream_open(d, &s->decoding, err);
     for (unsigned i = 0; rc == CM_OK && i < s->options.nbuffers; i++)
         rc = open_buffer(s, &s->buffers[i], err);
     return rc;
-}
-
-unsigned cm_stage_nbuffers(const cm_stage_options *options)
-{
-    return options->synchronous ? 1 : options->nbuffers == 0 ? 2 : options->nbuffers;
 }
 
 int cm_stage_open(const cm_stage_options *options, cm_stage **out, cm_error *err)
@@ -64,7 +50,7 @@ int cm_stage_open(const cm_stage_options *options, cm_stage **out, cm_error *err
     if (s == NULL)
         return CM_ENOMEM;
     s->options = *options;
-    s->options.nbuffers = cm_stage_nbuffers(options);
+    s->options.nbuffers = options->synchronous ? 1 : options->nbuffers == 0 ? 2 : options->nbuffers;
     s->lock_report.locked = options->staging == CM_STAGING_PINNED;
     const int rc = open_parts(s, err);
     if (rc != CM_OK) {
@@ -81,7 +67,6 @@ void cm_stage_free(cm_stage *s)
         return;
     /* Streams first: they wait for copies that read and write what goes next. */
     cm_stream_close(s->copying);
-    cm_stream_close(s->decoding);
     cm_stream_close(s->computing);
     cm_event_close(s->step_start);
     cm_event_close(s->step_end);
@@ -91,9 +76,6 @@ void cm_stage_free(cm_stage *s)
         cm_event_close(b->copied);
         cm_event_close(b->copy_start);
         cm_event_close(b->copy_end);
-        cm_device_free(b->parcel);
-        cm_event_close(b->decode_start);
-        cm_event_close(b->decode_end);
     }
     for (size_t i = 0; i < s->nlocked; i++)
         (void)cm_device_unlock(s->options.device, s->locked[i].memory, s->locked[i].nbytes, NULL);
@@ -177,7 +159,7 @@ static int check_submit(const cm_stage *s, uint64_t tag, const void *host, size_
     if (!cm_stage_room(s))
         return cm_fail(err, CM_EINVAL, "batch %llu: all %u buffers of the device are in use",
                        (unsigned long long)tag, s->options.nbuffers);
-    if (s->options.decoder == NULL && nbytes > s->options.batch_nbytes)
+    if (nbytes > s->options.batch_nbytes)
         return cm_fail(err, CM_EINVAL, "batch %llu: %zu bytes are more than the %zu of a buffer",
                        (unsigned long long)tag, nbytes, s->options.batch_nbytes);
     if (s->options.staging == CM_STAGING_PINNED && !is_locked(s, host, nbytes))
@@ -186,58 +168,19 @@ static int check_submit(const cm_stage *s, uint64_t tag, const void *host, size_
     return CM_OK;
 }
 
-static int copy(cm_stage *s, stage_buffer *b, cm_device_memory *to, cm_error *err)
+static int copy(cm_stage *s, stage_buffer *b, cm_error *err)
 {
-    int rc = cm_event_record(b->copy_start, s->copying, err);
+    const cm_staged *x = &b->batch;
+    int rc = CM_OK;
+    if (s->validate != CM_VALIDATE_NONE)
+        rc = cm_stream_poison(s->copying, b->memory, CM_STAGE_POISON, err);
     if (rc == CM_OK)
-        rc =
-            cm_stream_copy_in(s->copying, b->batch.tag, to, 0, b->batch.host, b->batch.nbytes, err);
+        rc = cm_event_record(b->copy_start, s->copying, err);
+    if (rc == CM_OK)
+        rc = cm_stream_copy_in(s->copying, x->tag, b->memory, 0, x->host, x->nbytes, err);
     if (rc == CM_OK)
         rc = cm_event_record(b->copy_end, s->copying, err);
     return rc == CM_OK ? cm_event_record(b->copied, s->copying, err) : rc;
-}
-
-/* The parcel of HOST_NBYTES that B's batch lies in, once it is copied. */
-static int decode(cm_stage *s, stage_buffer *b, size_t host_nbytes, cm_error *err)
-{
-    const unsigned number = (unsigned)(b - s->buffers);
-    int rc = cm_stream_after(s->decoding, b->copied, err);
-    if (rc == CM_OK)
-        rc = cm_event_record(b->decode_start, s->decoding, err);
-    if (rc == CM_OK)
-        rc = cm_decoder_submit(s->options.decoder, s->decoding, number, b->batch.host, host_nbytes,
-                               b->parcel, b->memory, err);
-    return rc == CM_OK ? cm_event_record(b->decode_end, s->decoding, err) : rc;
-}
-
-static int submit_parcel(cm_stage *s, stage_buffer *b, cm_error *err)
-{
-    const cm_parcel *h = b->batch.host;
-    const size_t nbytes = b->batch.nbytes;
-    int rc = cm_parcel_check(h, nbytes, err);
-    if (rc == CM_OK &&
-        (h->nbytes > s->options.parcel_nbytes || h->batch_nbytes > s->options.batch_nbytes))
-        rc = cm_fail(err, CM_EINVAL, "a parcel of %llu bytes is more than a buffer holds",
-                     (unsigned long long)h->nbytes);
-    if (rc != CM_OK)
-        return rc;
-    b->batch.nbytes = h->nbytes;
-    b->batch.batch_nbytes = h->batch_nbytes;
-    b->batch.decoded_nbytes = h->decoded_nbytes;
-    if (s->validate != CM_VALIDATE_NONE)
-        rc = cm_stream_poison(s->decoding, b->memory, CM_STAGE_POISON, err);
-    if (rc == CM_OK)
-        rc = copy(s, b, b->parcel, err);
-    return rc == CM_OK ? decode(s, b, nbytes, err) : rc;
-}
-
-static int submit_batch(cm_stage *s, stage_buffer *b, cm_error *err)
-{
-    int rc = CM_OK;
-    b->batch.batch_nbytes = b->batch.nbytes;
-    if (s->validate != CM_VALIDATE_NONE)
-        rc = cm_stream_poison(s->copying, b->memory, CM_STAGE_POISON, err);
-    return rc == CM_OK ? copy(s, b, b->memory, err) : rc;
 }
 
 int cm_stage_submit(cm_stage *s, uint64_t tag, const void *host, size_t nbytes, cm_error *err)
@@ -247,7 +190,7 @@ int cm_stage_submit(cm_stage *s, uint64_t tag, const void *host, size_t nbytes, 
         return rc;
     stage_buffer *b = stage_buffer_of(s, s->nsubmitted);
     b->batch = (cm_staged){.tag = tag, .host = host, .nbytes = nbytes, .queued_ns = cm_now_ns()};
-    rc = s->options.decoder ? submit_parcel(s, b, err) : submit_batch(s, b, err);
+    rc = copy(s, b, err);
     if (rc != CM_OK) {
         cm_error_prefix(err, "batch %llu", (unsigned long long)tag);
         return rc;
@@ -280,9 +223,6 @@ static void count(cm_stage *s, const cm_staged *b)
     r->queue_ns += b->copy_start_ns > b->queued_ns ? b->copy_start_ns - b->queued_ns : 0;
     r->copy_ns += b->copy_end_ns - b->copy_start_ns;
     r->hidden_ns += hidden_ns(s, b);
-    r->decode_ns += b->decode_ns;
-    r->decoded_nbytes += b->decoded_nbytes;
-    r->batch_nbytes += b->batch_nbytes;
     r->wait_ns += b->wait_ns;
 }
 
@@ -293,9 +233,8 @@ int cm_stage_wait(cm_stage *s, cm_staged *out, cm_error *err)
     if (nflying(s) == 0)
         return cm_fail(err, CM_EINVAL, "no batch is on its way");
     stage_buffer *b = stage_buffer_of(s, s->nreleased);
-    const cm_decoder *decoder = s->options.decoder;
     const uint64_t start = cm_now_ns();
-    int rc = cm_event_wait(decoder ? b->decode_end : b->copied, err);
+    int rc = cm_event_wait(b->copied, err);
     b->batch.ready_ns = cm_now_ns();
     b->batch.wait_ns = b->batch.ready_ns - start;
     uint64_t span = 0;
@@ -303,17 +242,12 @@ int cm_stage_wait(cm_stage *s, cm_staged *out, cm_error *err)
         rc = cm_event_time(b->copy_start, &b->batch.copy_start_ns, err);
     if (rc == CM_OK)
         rc = cm_event_span(b->copy_start, b->copy_end, &span, err);
-    if (rc == CM_OK && decoder)
-        rc = cm_event_span(b->decode_start, b->decode_end, &b->batch.decode_ns, err);
     if (rc == CM_OK) {
         b->batch.copy_end_ns = b->batch.copy_start_ns + span;
         count(s, &b->batch);
         s->waited = true;
         *out = b->batch;
-        if (decoder)
-            rc = cm_decoder_check(decoder, (unsigned)(b - s->buffers), err);
-    }
-    if (rc != CM_OK)
+    } else
         cm_error_prefix(err, "batch %llu", (unsigned long long)b->batch.tag);
     return rc;
 }

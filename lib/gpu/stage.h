@@ -13,9 +13,6 @@
  *     cm_stage_begin(FULL)           the same batches again, not timed:
  *         ... cm_stage_wait, cm_stage_validate, cm_stage_release ...
  *
- * With a decoder, what is submitted are parcels (parcel.h), which become batches on the
- * device: a stream of its own decodes one while the next is copied.
- *
  * Batches are waited for and released in the order in which they were submitted.
  * Calls out of order are CM_EINVAL and change nothing.  After any other failure
  * the stage can only be freed.
@@ -27,7 +24,6 @@
 #ifndef CM_GPU_STAGE_H
 #define CM_GPU_STAGE_H
 
-#include "gpu/decode.h"
 #include "gpu/device.h"
 
 typedef struct cm_stage cm_stage;
@@ -60,15 +56,9 @@ typedef struct cm_stage_options {
     bool synchronous;    /* one batch at a time: none is on its way during a step */
     unsigned nbuffers;   /* on the device, 1 ... CM_STAGE_MAX_BUFFERS; 0: 2.  Synchronous uses 1 */
     size_t batch_nbytes; /* the largest batch */
-    /* of the same device and as many buffers, not owned; NULL: batches come as they are */
-    cm_decoder *decoder;
-    size_t parcel_nbytes; /* the largest parcel, as it travels; 0 without a decoder */
     cm_step step;
     uint64_t step_ns;
 } cm_stage_options;
-
-/* Buffers that a stage of OPTIONS uses. */
-unsigned cm_stage_nbuffers(const cm_stage_options *options);
 
 /* CM_ENOMEM when the device has no room for the buffers. */
 int cm_stage_open(const cm_stage_options *options, cm_stage **out, cm_error *err);
@@ -90,9 +80,8 @@ int cm_stage_begin(cm_stage *s, cm_validate validate, cm_error *err);
 bool cm_stage_room(const cm_stage *s);
 
 /*
- * Starts copying the NBYTES at HOST, batch number TAG, or the parcel that they hold.
- * They must stay as they are until the batch is released.  With pinned staging they lie in locked
- * memory.
+ * Starts copying the NBYTES at HOST, batch number TAG.  They must stay as they are until the batch
+ * is released.  With pinned staging they lie in locked memory.
  */
 int cm_stage_submit(cm_stage *s, uint64_t tag, const void *host, size_t nbytes, cm_error *err);
 
@@ -100,21 +89,14 @@ int cm_stage_submit(cm_stage *s, uint64_t tag, const void *host, size_t nbytes, 
 typedef struct cm_staged {
     uint64_t tag;
     const void *host;
-    size_t nbytes;                       /* that were copied */
-    size_t batch_nbytes;                 /* on the device: the same, but for a parcel */
+    size_t nbytes;
     uint64_t queued_ns;                  /* submitted */
     uint64_t copy_start_ns, copy_end_ns; /* by the device's clock */
-    uint64_t decode_ns;                  /* by that too; 0 without a decoder */
-    uint64_t decoded_nbytes;             /* of all streams of a parcel */
     uint64_t ready_ns;                   /* the consumer knew */
     uint64_t wait_ns;                    /* for which it was blocked */
 } cm_staged;
 
-/*
- * Blocks until the oldest batch is on the device, and decoded.  CM_EFORMAT where a
- * stream of it was not: it is on the device in part, is to be released, and the stage
- * may be used further.
- */
+/* Blocks until the oldest batch is on the device. */
 int cm_stage_wait(cm_stage *s, cm_staged *out, cm_error *err);
 
 /* Begins the step on the batch that was waited for.  Returns at once. */
@@ -143,27 +125,22 @@ typedef struct cm_mismatch {
 } cm_mismatch;
 
 /*
- * Compares the batch that was waited for, as it is on the device, with EXPECTED, or
- * where that is NULL with what was submitted, in the way that cm_stage_begin was told. 
- * CM_EDIFFER names the
- * batch, variable and offset, and fills OUT, which may be NULL; the stage may be
- * used further.
+ * Compares the batch that was waited for, as it is on the device, with what was submitted, in the
+ * way that cm_stage_begin was told.  CM_EDIFFER names the batch, variable and offset, and fills
+ * OUT, which may be NULL; the stage may be used further.
  */
-int cm_stage_validate(cm_stage *s, const void *expected, const cm_stage_span *spans, size_t nspans,
-                      cm_mismatch *out, cm_error *err);
+int cm_stage_validate(cm_stage *s, const cm_stage_span *spans, size_t nspans, cm_mismatch *out,
+                      cm_error *err);
 
 /* Of the pass, so far.  Sums over batches that were waited for. */
 typedef struct cm_stage_report {
     uint64_t nbatches;
-    uint64_t nbytes;    /* that were copied */
+    uint64_t nbytes;
     uint64_t queue_ns;  /* between submitting and the start of the copy */
     uint64_t copy_ns;   /* from start to end of each copy */
     uint64_t hidden_ns; /* of that, while a step ran: overlap achieved is hidden_ns / copy_ns */
-    uint64_t decode_ns; /* of the device, for decoded_nbytes of all streams */
-    uint64_t decoded_nbytes;
-    uint64_t batch_nbytes; /* of the batches that came, decoded or as they were copied */
-    uint64_t wait_ns;      /* the consumer was blocked in cm_stage_wait */
-    uint64_t step_ns;      /* from start to end of each step */
+    uint64_t wait_ns;   /* the consumer was blocked in cm_stage_wait */
+    uint64_t step_ns;   /* from start to end of each step */
     uint64_t validated_nbytes;
     uint64_t nmismatches; /* batches that differed */
 } cm_stage_report;

@@ -6,10 +6,8 @@
 
 typedef struct stage_buffer {
     cm_device_memory *memory;
-    cm_event *copied; /* untimed: what is waited for, without a decoder */
+    cm_event *copied; /* untimed: what is waited for */
     cm_event *copy_start, *copy_end;
-    cm_device_memory *parcel; /* these with a decoder */
-    cm_event *decode_start, *decode_end;
     cm_staged batch;
 } stage_buffer;
 
@@ -22,7 +20,6 @@ struct cm_stage {
     cm_stage_options options; /* nbuffers as used */
     cm_validate validate;
     cm_stream *copying, *computing;
-    cm_stream *decoding; /* NULL without a decoder */
     cm_event *step_start, *step_end;
     stage_buffer buffers[CM_STAGE_MAX_BUFFERS];
     stage_region locked[CM_STAGE_MAX_LOCKED];

@@ -62,19 +62,18 @@ static int fail_differ(const cm_stage *s, const cm_mismatch *m, uint64_t nunwrit
 }
 
 /* *SAME is false when the device's checksum is another. */
-static int compare_checksums(cm_stage *s, const stage_buffer *b, const void *expected, bool *same,
-                             cm_error *err)
+static int compare_checksums(cm_stage *s, const stage_buffer *b, bool *same, cm_error *err)
 {
     cm_checksum found;
-    const size_t nbytes = b->batch.batch_nbytes;
+    const size_t nbytes = b->batch.nbytes;
     const int rc = cm_stream_checksum(s->copying, b->memory, 0, nbytes, &found, err);
     if (rc == CM_OK)
-        *same = cm_checksum_equal(found, cm_checksum_of(expected, nbytes));
+        *same = cm_checksum_equal(found, cm_checksum_of(b->batch.host, nbytes));
     return rc;
 }
 
-int cm_stage_validate(cm_stage *s, const void *expected, const cm_stage_span *spans, size_t nspans,
-                      cm_mismatch *out, cm_error *err)
+int cm_stage_validate(cm_stage *s, const cm_stage_span *spans, size_t nspans, cm_mismatch *out,
+                      cm_error *err)
 {
     cm_mismatch unused;
     if (out == NULL)
@@ -84,17 +83,13 @@ int cm_stage_validate(cm_stage *s, const void *expected, const cm_stage_span *sp
         return cm_fail(err, CM_EINVAL, "no batch was waited for");
     if (s->validate == CM_VALIDATE_NONE)
         return cm_fail(err, CM_EINVAL, "this pass validates nothing");
-    if (expected == NULL && s->options.decoder)
-        return cm_fail(err, CM_EINVAL, "a parcel can be validated only against the decoded batch");
     const stage_buffer *b = stage_buffer_of(s, s->nreleased);
-    const size_t nbytes = b->batch.batch_nbytes;
-    if (expected == NULL)
-        expected = b->batch.host;
+    const size_t nbytes = b->batch.nbytes;
     bool same = false;
     int rc = CM_OK;
     out->tag = b->batch.tag;
     if (s->validate == CM_VALIDATE_CHECKSUM)
-        rc = compare_checksums(s, b, expected, &same, err);
+        rc = compare_checksums(s, b, &same, err);
     if (rc == CM_OK && !same) {
         rc = cm_stream_copy_out(s->copying, s->back, b->memory, 0, nbytes, err);
         if (rc == CM_OK)
@@ -107,7 +102,7 @@ int cm_stage_validate(cm_stage *s, const void *expected, const cm_stage_span *sp
     s->report.validated_nbytes += nbytes;
     if (same)
         return CM_OK;
-    const uint64_t nunwritten = compare(expected, s->back, nbytes, out);
+    const uint64_t nunwritten = compare(b->batch.host, s->back, nbytes, out);
     if (out->nbytes == 0 && s->validate == CM_VALIDATE_FULL)
         return CM_OK;
     name_span(spans, nspans, out);

@@ -17,12 +17,6 @@ int cm_load_begin(cm_load_rank *r, uint64_t epoch, uint64_t first)
         return rc;
     if (planned && first > 0)
         cm_epoch_plan_skip(&r->plan, first * r->share.batch);
-    if (planned && r->run->setting.device_decode) {
-        rc = cm_load_carry_make(r, first, &r->err);
-        return rc == CM_OK
-                   ? cm_batcher_begin_carried(r->batcher, &r->share, epoch, &r->carry, &r->err)
-                   : rc;
-    }
     return cm_batcher_begin(r->batcher, &r->share, epoch, first, planned ? &r->plan : NULL,
                             &r->err);
 }

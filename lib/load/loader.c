@@ -26,8 +26,7 @@ static uint64_t other_nbytes(void *loader)
     const unsigned slots = run->setting.workers * run->setting.prefetch + run->held;
     const unsigned buffers = run->setting.uses_device ? l->held + 1 : 0;
     const uint64_t staged = is_host ? cm_mul_sat(run->batch_nbytes, buffers) : 0;
-    return cm_add_sat(cm_add_sat(cm_mul_sat(each, slots + buffers), staged),
-                      cm_add_sat(l->lingering_nbytes, cm_load_proof_nbytes(run)));
+    return cm_add_sat(cm_add_sat(cm_mul_sat(each, slots + buffers), staged), l->lingering_nbytes);
 }
 
 /* A variable that does not follow the sample is the same in each: no loader is needed for it. */
@@ -78,8 +77,6 @@ static int start(cm_loader *l, cm_error *err)
     cm_readbench_advice_release(&advice);
     if (rc == CM_OK)
         rc = check_parts(run, err);
-    if (rc == CM_OK)
-        rc = cm_load_prove_as_met(run, err);
     if (rc == CM_OK)
         rc = cm_load_memory(run, err);
     if (rc == CM_OK)
@@ -194,10 +191,10 @@ int cm_loader_describe(cm_loader *l, cm_loader_info *info, cm_error *err)
 }
 
 /*
- * Memory for EPOCH from BATCH on, whose plan does not fit what those before it needed; batches that
+ * Memory for EPOCH, whose plan does not fit what those before it needed; batches that
  * are held keep theirs.  The order stays, so that what comes does not depend on when this happened.
  */
-static int refit(cm_loader *l, uint64_t epoch, uint64_t batch, cm_error *err)
+static int refit(cm_loader *l, uint64_t epoch, cm_error *err)
 {
     cm_load_run *run = &l->run;
     const bool lingers = cm_loader_hold_count(l->hold) > 0;
@@ -207,7 +204,6 @@ static int refit(cm_loader *l, uint64_t epoch, uint64_t batch, cm_error *err)
     l->hold = NULL;
     l->options.epochs = 1;
     run->first_epoch = epoch;
-    run->first_batch = batch;
     run->kept_window = run->window;
     run->kept_stash = run->max_stash;
     int rc = cm_load_memory(run, err);
@@ -227,7 +223,7 @@ static int begin(cm_loader *l, uint64_t epoch, uint64_t batch, cm_error *err)
         return cm_fail(err, CM_EBUDGET, "%s: the loader has no memory: open it again", l->store);
     int rc = cm_load_begin(r, epoch, batch);
     if (rc == CM_EBUDGET && l->run.setting.planned) {
-        rc = refit(l, epoch, batch, err);
+        rc = refit(l, epoch, err);
         if (rc != CM_OK)
             return rc;
         rc = cm_load_begin(r, epoch, batch);
@@ -253,9 +249,8 @@ static void count(cm_loader *l, const cm_load_batch *made, bool failed, uint64_t
 {
     cm_loader_stats *s = &l->stats;
     const cm_load_counts *c = &made->counts;
-    const bool is_batch = made->nsamples > 0; /* else a load that comes before */
-    s->failed_batches += is_batch && failed;
-    s->batches += is_batch && !failed;
+    s->failed_batches += failed;
+    s->batches += !failed;
     s->samples += failed ? 0 : made->nsamples;
     s->nbytes += failed ? 0 : made->nsamples * l->run.shared.space.sample_nbytes;
     s->wait_ns += wait_ns;
@@ -282,23 +277,6 @@ static int refuse_more(const cm_loader *l, cm_error *err)
                    l->store, l->hold->nbatches);
 }
 
-/* What a carry has before its first batch goes to the device, and the batches need it there. */
-static int next_made(cm_loader *l, bool (*stop)(void *context), void *context, cm_batch *taken,
-                     cm_load_batch *made, bool *more)
-{
-    cm_load_rank *r = &l->run.rank[0];
-    for (;;) {
-        const int rc = cm_load_next(r, stop, context, made, more);
-        if (rc != CM_OK || !*more || made->nsamples > 0)
-            return rc;
-        count(l, made, false, 0);
-        if (made->carries)
-            (void)cm_loader_hold_carry(l->hold, taken, made); /* the batches that need it fail */
-        else
-            cm_load_release(r, made);
-    }
-}
-
 /* The next one, for cm_loader_hold_batch with TAKEN, which is NULL without a device. */
 static int next(cm_loader *l, uint32_t timeout_ms, cm_batch *taken, cm_batch **out, cm_error *err)
 {
@@ -307,8 +285,8 @@ static int next(cm_loader *l, uint32_t timeout_ms, cm_batch *taken, cm_batch **o
     bool more;
     const uint64_t start_ns = cm_now_ns();
     uint64_t deadline_ns = start_ns + timeout_ms * UINT64_C(1000000);
-    int rc = next_made(l, timeout_ms == CM_LOADER_FOR_EVER ? NULL : is_late, &deadline_ns, taken,
-                       &made, &more);
+    int rc = cm_load_next(r, timeout_ms == CM_LOADER_FOR_EVER ? NULL : is_late, &deadline_ns, &made,
+                          &more);
     if (rc != CM_OK || !more)
         l->stats.wait_ns += cm_now_ns() - start_ns;
     if (rc == CM_EINVAL)
@@ -321,7 +299,7 @@ static int next(cm_loader *l, uint32_t timeout_ms, cm_batch *taken, cm_batch **o
     if (!more)
         return CM_OK;
     l->next++;
-    if (made.status != CM_OK && !made.carries) {
+    if (made.status != CM_OK) {
         cm_load_release(r, &made);
         rc = cm_fail(err, (cm_status)made.status, "%s", made.error);
     } else

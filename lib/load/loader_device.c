@@ -12,31 +12,12 @@
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
-static int open_decoder(cm_loader_device *d, const cm_load_run *run, cm_error *err)
-{
-    const char *name[CM_LOAD_MAX_PARTS];
-    for (size_t i = 0; i < run->shared.data.narrays; i++)
-        name[i] = cm_load_array_name(run->shared.data.array[i]);
-    const cm_decoder_options o = {.device = d->device,
-                                  .library = run->options->nvcomp,
-                                  .limits = run->bounds.limits,
-                                  .nbuffers = 1,
-                                  .array = name,
-                                  .narrays = run->shared.data.narrays};
-    int rc = cm_decoder_open(&o, &d->decoder, err);
-    return rc == CM_OK
-               ? cm_device_alloc(d->device, run->bounds.limits.parcel_nbytes, &d->parcel, err)
-               : rc;
-}
-
 static int open_parts(cm_loader_hold *h, const cm_load_run *run, cm_error *err)
 {
     cm_loader_device *d = &h->device;
     int rc = cm_stream_open(d->device, &d->copying, err);
     if (rc == CM_OK)
         rc = cm_event_open(d->device, false, &d->copied, err);
-    if (rc == CM_OK && run->setting.device_decode)
-        rc = open_decoder(d, run, err);
     for (unsigned i = 0; i < h->nbatches && rc == CM_OK; i++)
         rc = cm_device_alloc(d->device, run->batch_nbytes, &h->batch[i].buffer.memory, err);
     if (rc == CM_OK && run->setting.pinned) {
@@ -95,8 +76,6 @@ void cm_loader_device_close(cm_loader_hold *h)
     (void)cm_device_sync(d->device, NULL);
     cm_stream_close(d->copying);
     cm_event_close(d->copied);
-    cm_decoder_free(d->decoder);
-    cm_device_free(d->parcel);
     for (unsigned i = 0; i < h->nbatches; i++)
         close_buffer(&h->batch[i].buffer);
     cm_device_leave(d->device, before);
@@ -163,37 +142,18 @@ void cm_loader_device_leave(cm_batch *batch)
 
 /* ---- copying ------------------------------------------------------------------------------- */
 
-/* A parcel that becomes a batch. */
-static int decode(cm_loader_device *d, cm_loader_buffer *b, const cm_load_batch *made,
-                  cm_error *err)
-{
-    const cm_parcel *h = (const cm_parcel *)(const void *)made->data;
-    int rc = cm_parcel_check(h, made->nbytes, err);
-    if (rc == CM_OK && h->nbytes > cm_device_memory_nbytes(d->parcel))
-        rc = cm_fail(err, CM_EINTERNAL, "a parcel is larger than was planned");
-    if (rc == CM_OK)
-        rc = cm_stream_copy_in(d->copying, made->number, d->parcel, 0, h, h->nbytes, err);
-    return rc == CM_OK ? cm_decoder_submit(d->decoder, d->copying, 0, h, made->nbytes, d->parcel,
-                                           b->memory, err)
-                       : rc;
-}
-
 static int copy(cm_loader_device *d, cm_loader_buffer *b, const cm_load_batch *made, size_t nbytes,
                 cm_error *err)
 {
     int rc = b->unknown_reader ? cm_device_sync(d->device, err) : CM_OK;
     for (unsigned k = 0; k < b->nreaders && !b->unknown_reader && rc == CM_OK; k++)
         rc = cm_stream_after(d->copying, b->reader[k].done, err);
-    if (rc == CM_OK && d->decoder != NULL)
-        rc = decode(d, b, made, err);
-    else if (rc == CM_OK)
+    if (rc == CM_OK)
         rc = cm_stream_copy_in(d->copying, made->number, b->memory, 0, made->data, nbytes, err);
     if (rc == CM_OK)
         rc = cm_event_record(d->copied, d->copying, err);
     if (rc == CM_OK)
         rc = cm_event_wait(d->copied, err);
-    if (rc == CM_OK && d->decoder != NULL)
-        rc = cm_decoder_check(d->decoder, 0, err);
     return rc;
 }
 

@@ -180,27 +180,12 @@ void cm_loader_hold_untake(cm_batch *b)
 
 static int copy(cm_loader_hold *h, cm_batch *b, const cm_load_batch *made, cm_error *err)
 {
-    cm_error why = {0};
     pthread_mutex_lock(&h->lock);
-    int rc = cm_loader_device_copy(b, made, &why);
-    if (rc != CM_OK) {
-        cm_error_place(&why, h->rank->run->store);
-        cm_load_carry_lose(h->rank, made, &why);
-        if (err != NULL)
-            *err = why;
-    } else if (made->status != CM_OK)
-        rc = cm_fail(err, (cm_status)made->status, "%s", made->error);
+    int rc = cm_loader_device_copy(b, made, err);
+    if (rc != CM_OK)
+        cm_error_place(err, h->rank->run->store);
     b->buffer.taken = rc == CM_OK;
     cm_load_release(h->rank, made);
-    pthread_mutex_unlock(&h->lock);
-    return rc;
-}
-
-int cm_loader_hold_carry(cm_loader_hold *h, cm_batch *taken, const cm_load_batch *made)
-{
-    const int rc = copy(h, taken, made, NULL);
-    pthread_mutex_lock(&h->lock);
-    taken->buffer.taken = true;
     pthread_mutex_unlock(&h->lock);
     return rc;
 }

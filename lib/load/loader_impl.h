@@ -35,9 +35,7 @@ typedef struct cm_loader_device {
     cm_device *device; /* NULL: there is none */
     cm_stream *copying;
     cm_event *copied;
-    cm_decoder *decoder;      /* NULL: batches are decoded here */
-    cm_device_memory *parcel; /* what becomes a batch there */
-    void *locked;             /* the slots, page-locked; or NULL */
+    void *locked; /* the slots, page-locked; or NULL */
     size_t locked_nbytes;
 } cm_loader_device;
 
@@ -121,8 +119,6 @@ cm_batch *cm_loader_hold_take(cm_loader_hold *hold);
  */
 int cm_loader_hold_batch(cm_loader_hold *hold, cm_batch *taken, const cm_load_batch *made,
                          uint64_t epoch, cm_batch **out, cm_error *err);
-/* A load without samples: by way of TAKEN, which stays taken. */
-int cm_loader_hold_carry(cm_loader_hold *hold, cm_batch *taken, const cm_load_batch *made);
 /* Gives back what cm_loader_hold_take gave, where it is not needed. */
 void cm_loader_hold_untake(cm_batch *taken);
 uint64_t cm_loader_hold_nbytes(const cm_loader_hold *hold); /* of this machine's memory */
@@ -140,10 +136,7 @@ int cm_loader_device_open(cm_loader_hold *hold, const cm_load_run *run, cm_error
 void cm_loader_device_unlock(cm_loader_device *device);
 /* After what reads the buffers; zeroed memory is fine. */
 void cm_loader_device_close(cm_loader_hold *hold);
-/*
- * Copies MADE to B's buffer, or decodes it there, after those that read what lay there.  Of a batch
- * that failed what others need is put on the device; it has failed all the same.
- */
+/* Copies MADE to B's buffer, after those that read what lay there. */
 int cm_loader_device_copy(cm_batch *b, const cm_load_batch *made, cm_error *err);
 int cm_loader_device_reads(cm_batch *b, int64_t stream, cm_error *err);
 /* B is given back, while its readers may be at work. */

@@ -81,9 +81,7 @@ static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
                 {o->cache_policy, &to->cache_policy},
                 {o->cache_dir, &to->cache_dir},
                 {o->device, &to->device},
-                {o->staging, &to->staging},
-                {o->decode, &to->decode},
-                {o->nvcomp, &to->nvcomp}};
+                {o->staging, &to->staging}};
     const size_t nrows = sizeof rows / sizeof *rows;
     l->text = cm_calloc(nrows + o->nvariables + o->nallow, sizeof *l->text, err);
     int rc = l->text != NULL ? CM_OK : CM_ENOMEM;
@@ -138,8 +136,6 @@ int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_load
     const bool uses_device = o.device != NULL && strcmp(o.device, "none") != 0;
     if (uses_device && o.held > MAX_HELD)
         return cm_fail(err, CM_EINVAL, "held: a device has %d batches at most", MAX_HELD);
-    if (o.nvcomp != NULL && (o.decode == NULL || strcmp(o.decode, "device") != 0))
-        return cm_fail(err, CM_EINVAL, "`nvcomp` is about decoding on a device: give `decode`");
     l->held = o.held;
     l->run.held = uses_device ? 1 : o.held;
     l->run.kept = uses_device ? 0 : o.held;

@@ -33,7 +33,7 @@ static bool reads_ahead(const cm_load_run *l)
     const cm_load_setting *t = &l->setting;
     const cm_store *store = l->shared.data.store;
     return store != NULL && cm_store_can_begin(store) && t->engine == CM_LOAD_NATIVE &&
-           !t->planned && !t->device_decode && !t->emulated && l->options->cache_nbytes == 0;
+           !t->planned && !t->emulated && l->options->cache_nbytes == 0;
 }
 
 /* Twice as many as may be under way: the others have come, and wait for a thread. */

@@ -290,33 +290,6 @@ static int check_slot_size(cm_load_run *l, cm_error *err)
     return CM_OK;
 }
 
-/*
- * Where the device decodes a slot has the streams of a batch.  What the planned loader's order
- * would have waiting here is on the device, so that its slots are few as the map loader's are.
- */
-static int packed_slot(cm_load_run *l, cm_error *err)
-{
-    int rc = CM_OK;
-    l->plan_nbytes = 0;
-    if (l->setting.planned) {
-        l->fixed_nbytes = cm_add_sat(cm_load_workers_nbytes(l), l->other_nbytes(l->owner));
-        l->window = l->kept_window != 0       ? l->kept_window
-                    : l->options->window != 0 ? l->options->window
-                                              : DEFAULT_WINDOW;
-        bound_order(l);
-        rc = cm_load_carry_bounds(l, err);
-        if (rc == CM_EBUDGET && l->kept_window == 0) { /* no stash is here */
-            l->max_stash = l->rank[0].share.per_rank;
-            rc = cm_load_carry_bounds(l, err);
-        }
-        if (rc == CM_EBUDGET)
-            cm_error_prefix(err, "`loader` planned");
-    } else
-        rc = cm_load_pack_bounds(l, err);
-    l->slot_nbytes = l->bounds.slot_nbytes;
-    return rc;
-}
-
 static uint64_t largest_batch(const cm_load_run *l)
 {
     const cm_epoch_share *share = &l->rank[0].share; /* all ranks deliver as many */
@@ -339,17 +312,13 @@ int cm_load_memory(cm_load_run *l, cm_error *err)
                        l->options->batch);
     l->batch_nbytes = nbytes;
     l->max_pieces = l->batch;
-    l->slot_nbytes = nbytes;
-    int rc = l->setting.device_decode ? packed_slot(l, err) : CM_OK;
-    l->slot_nbytes = round_up(l->slot_nbytes, SLOT_ALIGN);
-    if (rc == CM_OK)
-        rc = cm_load_check_worker_memory(l, err);
+    l->slot_nbytes = round_up(nbytes, SLOT_ALIGN);
+    int rc = cm_load_check_worker_memory(l, err);
     if (rc == CM_OK)
         rc = check_slot_size(l, err);
     l->fixed_nbytes = cm_add_sat(cm_load_workers_nbytes(l), l->other_nbytes(l->owner));
     if (rc == CM_OK)
-        rc = l->setting.planned && !l->setting.device_decode ? planned_slots(l, err)
-                                                             : map_slots(l, err);
+        rc = l->setting.planned ? planned_slots(l, err) : map_slots(l, err);
     if (rc != CM_OK)
         return rc;
     l->rank_nbytes = rank_nbytes(l, l->nslots, l->nstash);

@@ -62,12 +62,8 @@ void cm_load_close(cm_load_run *l)
     cm_load_stop_workers(l);
     cm_load_stage_close(l);
     cm_load_free_source(l);
-    cm_proof_free(l->proof);
-    l->proof = NULL;
-    for (unsigned i = 0; l->rank != NULL && i < l->setting.ranks; i++) {
-        cm_carry_release(&l->rank[i].carry);
+    for (unsigned i = 0; l->rank != NULL && i < l->setting.ranks; i++)
         cm_epoch_plan_release(&l->rank[i].plan);
-    }
     free(l->rank);
     l->rank = NULL;
     cm_arena_release(&l->arena);

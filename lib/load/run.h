@@ -2,7 +2,7 @@
  * One store opened under one setting, and the workers that make its batches: what
  * readbench measures and what a training takes its batches from (chunkmill/loader.h).
  *
- *     cm_load_open, _prove, _memory, _start_workers, _stage_open
+ *     cm_load_open, _memory, _start_workers, _stage_open
  *         for each epoch and rank: cm_load_begin, then cm_load_next and _release for each batch
  *     cm_load_close
  *
@@ -20,9 +20,7 @@
 #include "format/dataset.h"
 #include "gpu/stage.h"
 #include "load/batches/batcher.h"
-#include "load/batches/carry.h"
 #include "load/batches/load_source.h"
-#include "load/batches/pack.h"
 #include "load/reader/reader.h"
 #include "load/workers/load_exec.h"
 #include "model/feed.h"
@@ -70,7 +68,6 @@ typedef struct cm_load_setting {
     unsigned nlags;
     bool uses_device;
     bool pinned;
-    bool device_decode; /* batches are packed, and decoded on the device */
     cm_feed_to to;
     cm_readbench_validate validate; /* never CM_READBENCH_VALIDATE_DEFAULT */
 } cm_load_setting;
@@ -161,10 +158,8 @@ typedef struct cm_load_origin {
     const cm_readbench_options *options;
     const cm_load_setting *setting;
     const char *store;
-    cm_delay *delay;     /* in memory that forked processes share; or NULL */
-    cm_monitor *monitor; /* NULL in a process that was begun anew */
-    cm_proof *proof;     /* batches are packed, into slots of that size; or NULL */
-    size_t slot_nbytes;
+    cm_delay *delay;      /* in memory that forked processes share; or NULL */
+    cm_monitor *monitor;  /* NULL in a process that was begun anew */
     unsigned nahead;      /* places of a process that reads (load/reader/lookahead.h) */
     atomic_bool stopping; /* of this process's threads: what they make is not wanted any more */
 
@@ -200,10 +195,8 @@ typedef struct cm_load_rank {
     cm_epoch_share share;
     cm_batcher *batcher;
     cm_epoch_plan plan;
-    cm_carry carry; /* of the planned loader, where the device decodes */
     cm_device *device;
-    cm_decoder *decoder; /* NULL: batches are decoded here */
-    cm_stage *stage;     /* NULL: no device */
+    cm_stage *stage; /* NULL: no device */
     cm_error err;
 } cm_load_rank;
 
@@ -225,10 +218,6 @@ struct cm_load_run {
 
     cm_load_setting setting;
     cm_load_shared shared; /* this process's */
-
-    /* prove.c */
-    cm_proof *proof; /* NULL: batches are decoded here */
-    cm_pack_bounds bounds;
 
     /* memory.c */
     uint64_t memory_limit, memory_free, memory_planned;
@@ -253,8 +242,7 @@ struct cm_load_run {
     unsigned npools;
 
     cm_load_rank *rank;
-    /* That the planned loader's memory is for: an epoch, and where it is gone on with. */
-    uint64_t first_epoch, first_batch;
+    uint64_t first_epoch; /* that the planned loader's memory is for */
     /* Of the planned loader, as they were chosen before; 0: they are yet to be. */
     uint64_t kept_window, kept_stash;
 };
@@ -302,27 +290,6 @@ int cm_load_start_workers(cm_load_run *l, cm_error *err);
 void cm_load_stop_workers(cm_load_run *l);
 /* After the workers are stopped. */
 void cm_load_free_source(cm_load_run *l);
-
-/*
- * prove.c: where the device decodes, each chunk that will be met is decoded here once: all of them
- * now, or each when it is first met.
- */
-int cm_load_prove(cm_load_run *l, cm_error *err);
-int cm_load_prove_as_met(cm_load_run *l, cm_error *err);
-uint64_t cm_load_proof_nbytes(const cm_load_run *l);
-
-/* carried.c: what travels to a device that decodes. */
-/* How large parcels of the map loader can be. */
-int cm_load_pack_bounds(cm_load_run *l, cm_error *err);
-/* The same of the planned loader's window, and the frames of its chunks. */
-int cm_load_carry_bounds(cm_load_run *l, cm_error *err);
-/*
- * The loads of RANK's plan, which begins with batch FIRST.  CM_EBUDGET: they need more than there
- * is memory for.
- */
-int cm_load_carry_make(cm_load_rank *rank, uint64_t first, cm_error *err);
-/* BATCH, a load, did not reach the device: neither do those of its chunks that others need. */
-void cm_load_carry_lose(cm_load_rank *rank, const cm_load_batch *batch, const cm_error *why);
 
 /* stage.c: a device for each rank, to which its batches are copied; none without one. */
 int cm_load_stage_open(cm_load_run *l, cm_error *err);

@@ -40,7 +40,6 @@ static const char *const policies[] = {[CM_CACHE_LRU] = "lru", [CM_CACHE_FIFO] =
 static const char *const loaders[] = {"map", "planned"};
 static const char *const pools[] = {"rank", "shared"};
 static const char *const stagings[] = {"pinned", "pageable"};
-static const char *const decoders[] = {"host", "device"};
 
 enum {
     MIN_INDEX = 64 << 10, /* of shards, for each array and process */
@@ -228,7 +227,7 @@ static int parse_lags(const char *text, cm_load_setting *s, cm_error *err)
 /* Whether a thread has to wait for a chunk before it asks for the next one (lookahead.c). */
 static bool waits_for_chunks(const cm_readbench_options *o, const cm_load_setting *s)
 {
-    return s->planned || s->device_decode || o->cache_nbytes > 0;
+    return s->planned || o->cache_nbytes > 0;
 }
 
 /*
@@ -304,7 +303,7 @@ static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
                        "thread; give more `workers`",
                        o->worker_threads);
     /* Threads that were advised are workers then. */
-    if ((s->planned || s->device_decode) && o->worker_threads <= 1 && s->mode != CM_POOL_SYNC) {
+    if (s->planned && o->worker_threads <= 1 && s->mode != CM_POOL_SYNC) {
         s->workers *= s->worker_threads;
         s->worker_threads = 1;
     }
@@ -361,47 +360,11 @@ static int set_device(const cm_readbench_options *o, cm_load_setting *s, cm_erro
         return cm_fail(err, CM_EINVAL, "`no_overlap`: needs a device; give `device`");
     int rc = choose("`staging`", o->staging, stagings, COUNT(stagings), 0, &i, err);
     s->pinned = i == 0;
-    if (rc == CM_OK)
-        rc = choose("`decode`", o->decode, decoders, COUNT(decoders), 0, &i, err);
-    s->device_decode = i == 1;
     if (rc == CM_OK && o->cast != NULL)
         rc = cm_feed_parse(o->cast, &s->to, err);
     if (rc != CM_OK && o->cast != NULL)
         cm_error_prefix(err, "`cast`");
     return rc;
-}
-
-/*
- * A device gets chunks as they are stored, by one thread of a worker, and gives elements as
- * they are.
- */
-static int check_decode(const cm_readbench_options *o, const cm_load_setting *s, cm_error *err)
-{
-    const struct {
-        bool odd;
-        const char *why;
-    } rows[] = {
-        {!s->uses_device, "needs `device` cuda"},
-        {s->uses_device && strcmp(o->device, "host") == 0,
-         "the device host does not decode; use `device` cuda"},
-        {s->engine != CM_LOAD_NATIVE, "only the native engine knows stored chunks"},
-        {s->mode == CM_POOL_PROCESSES && s->start != CM_START_FORK,
-         "a worker process that is begun anew has no proof that chunks are whole: `mode` threads, "
-         "or "
-         "`context` fork"},
-        {s->mode == CM_POOL_PROCESSES && s->planned,
-         "the planned loader's workers share what became of each chunk: `mode` threads"},
-        {s->worker_threads > 1, "a worker packs batches with one thread"},
-        {o->cache_nbytes > 0, "a cache of decoded chunks has nothing to hold"},
-        {s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan,
-         "elements are not converted on the way"},
-        {o->log_samples, "samples are not here, so there is nothing to log"}};
-    if (!s->device_decode)
-        return CM_OK;
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (rows[i].odd)
-            return cm_fail(err, CM_EINVAL, "`decode` device: %s", rows[i].why);
-    return CM_OK;
 }
 
 /* What excludes each other is refused, never weakened. */
@@ -451,7 +414,7 @@ static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_err
     if (o->worker_memory != 0 && s->mode != CM_POOL_PROCESSES)
         return cm_fail(err, CM_EINVAL,
                        "`worker_memory` needs `mode` processes; `memory` limits threads");
-    return check_decode(o, s, err);
+    return CM_OK;
 }
 
 int cm_load_setting_parse(const cm_readbench_options *o, cm_load_setting *s,

@@ -104,8 +104,6 @@ static int make_native(cm_load_origin *o, cm_load_source *out, cm_error *err)
 {
     const cm_load_source_options options = {.opener = {o, open_arrays, close_arrays},
                                             .worker_threads = o->setting->worker_threads,
-                                            .proof = o->proof,
-                                            .slot_nbytes = o->slot_nbytes,
                                             .stop = {is_stopping, o}};
     return cm_load_source_create(&options, out, err);
 }

@@ -15,28 +15,10 @@ static uint64_t tag_of(const cm_load_rank *r, uint64_t epoch, uint64_t number)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static int open_decoder(cm_load_run *l, cm_load_rank *r, cm_stage_options *options, cm_error *err)
-{
-    const char *name[CM_LOAD_MAX_PARTS];
-    for (size_t i = 0; i < l->shared.data.narrays; i++)
-        name[i] = cm_load_array_name(l->shared.data.array[i]);
-    const cm_decoder_options o = {.device = r->device,
-                                  .library = l->options->nvcomp,
-                                  .limits = l->bounds.limits,
-                                  .nbuffers = cm_stage_nbuffers(options),
-                                  .array = name,
-                                  .narrays = l->shared.data.narrays};
-    int rc = cm_decoder_open(&o, &r->decoder, err);
-    options->decoder = r->decoder;
-    options->batch_nbytes = l->batch_nbytes;
-    options->parcel_nbytes = l->bounds.limits.parcel_nbytes;
-    return rc;
-}
-
 static int open_rank(cm_load_run *l, cm_load_rank *r, cm_error *err)
 {
     const struct cm_readbench_hook *hook = l->options->hook;
-    const cm_stage_options base = {
+    cm_stage_options options = {
         .staging = l->setting.pinned ? CM_STAGING_PINNED : CM_STAGING_PAGEABLE,
         .synchronous = l->options->no_overlap,
         .batch_nbytes = l->slot_nbytes,
@@ -46,12 +28,9 @@ static int open_rank(cm_load_run *l, cm_load_rank *r, cm_error *err)
             l->options->device_step
                 ? (uint64_t)(l->setting.step_ns + l->setting.step_per_sample_ns * (double)l->batch)
                 : 0};
-    cm_stage_options options = base;
     int rc =
         cm_device_open(l->options->device, hook != NULL ? hook->device : NULL, &r->device, err);
     options.device = r->device;
-    if (rc == CM_OK && l->setting.device_decode)
-        rc = open_decoder(l, r, &options, err);
     if (rc == CM_OK)
         rc = cm_stage_open(&options, &r->stage, err);
     if (rc == CM_OK)
@@ -77,10 +56,8 @@ void cm_load_stage_close(cm_load_run *l)
     for (unsigned i = 0; l->rank != NULL && i < l->setting.ranks; i++) {
         cm_load_rank *r = &l->rank[i];
         cm_stage_free(r->stage);
-        cm_decoder_free(r->decoder);
         cm_device_close(r->device);
         r->stage = NULL;
-        r->decoder = NULL;
         r->device = NULL;
     }
 }

@@ -39,7 +39,6 @@ static int start_batcher(cm_load_run *l, unsigned i, cm_error *err)
                                         .arena_offset = i * l->rank_nbytes,
                                         .nslots = l->nslots,
                                         .slot_nbytes = l->slot_nbytes,
-                                        .packed = l->setting.device_decode,
                                         .sample_nbytes = l->shared.space.sample_nbytes,
                                         .nstash = l->nstash,
                                         .nparts = l->shared.space.nparts,
@@ -56,8 +55,6 @@ static int make_source(cm_load_run *l, const char *store, cm_error *err)
                                  .setting = &l->setting,
                                  .store = store,
                                  .monitor = l->monitor,
-                                 .proof = l->proof,
-                                 .slot_nbytes = l->slot_nbytes,
                                  .nahead = l->nahead};
     if (l->setting.emulated)
         rc = cm_delay_create(&l->setting.delay, &l->origin.delay, err);

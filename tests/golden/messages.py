@@ -302,7 +302,6 @@ COMMANDS = {
         readbench --no-out --sample time=2 --cache-policy mru s.zarr
         readbench --no-out --sample time=2 --emulate tape s.zarr
         readbench --no-out --sample time=2 --device tpu s.zarr
-        readbench --no-out --sample time=2 --decode device s.zarr
         readbench --no-out --sample time=2 --cast int3 s.zarr
         readbench --no-out --sample time=2 --sweep nosuch=1,2 s.zarr
         readbench --no-out --sample time=2 --pool none s.zarr

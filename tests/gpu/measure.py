@@ -1,14 +1,13 @@
 """Everything that is to be known of one machine with a GPU, in one call for each part.
 
-    python3 measure.py BUNDLE LOGS [PART...] [--work FOLDER] [--nvcomp FILE] [--quick]
+    python3 measure.py BUNDLE LOGS [PART...] [--work FOLDER] [--quick]
 
 BUNDLE is what `make bundle` made, LOGS a folder for the logs.  Parts, each of which takes less than
 ten minutes on 16 CPUs; all of them where none is named:
 
     tests     the tests of the device: flips that are injected, a thousand opens, no room
     staging   pinned and pageable copies against a plain one, overlap, 10 GB compared
-    decoding  chunks decoded by the host and by the device, map and planned loader; break-even
-    limits    what is said with an old driver, a full device, without nvCOMP
+    limits    what is said with an old driver, a full device
     peers     PyTorch's pinned loader and kvikio, over the very bytes of the uncompressed store
     scaling   nc2zarr, rechunk and readbench from one thread to all, beside bare loops
 
@@ -41,14 +40,13 @@ NLAT, NLON = 721, 1440
 CHUNK = (1, 240, 360)
 LEAST_OF_PLAIN = 0.95  # of a plain page-locked copy, warm
 BATCH = 32
-CODECS = {"plain": "none", "blosc-zstd": "blosc:zstd:2:shuffle", "blosc-lz4": "blosc:lz4:5:shuffle",
-          "zstd": "zstd:1", "gzip": "gzip:1"}
+CODECS = {"plain": "none", "blosc-zstd": "blosc:zstd:2:shuffle"}
 
 
 class Run:
     def __init__(self, given, part):
         self.bundle, self.logs = given.bundle.resolve(), given.logs / part
-        self.nvcomp, self.quick, self.part = given.nvcomp, given.quick, part
+        self.quick, self.part = given.quick, part
         self.rows, self.failed = [], []
         self.count = 0
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -180,14 +178,12 @@ def make_stores(run, work, names):
 
 # ---- tests ---------------------------------------------------------------------------------------
 
-WANTED = ("every flip is caught", "a thousand opens", "out of memory", "buffers are poisoned", "a damaged stream",
-          "no room", "everything is given back")
+WANTED = ("every flip is caught", "a thousand opens", "out of memory", "buffers are poisoned")
 
 
 def part_tests(run, work):
-    for test in ("test_device", "test_stage", "test_decode"):
-        environment = {"CHUNKMILL_NVCOMP": run.nvcomp} if run.nvcomp else None
-        done = run.attempt(run.bundle / "tests/gpu" / test, environment=environment, timeout=600)
+    for test in ("test_device", "test_stage"):
+        done = run.attempt(run.bundle / "tests/gpu" / test, timeout=600)
         if done is None:
             continue
         text = done.stdout + done.stderr
@@ -209,9 +205,9 @@ def part_tests(run, work):
 # ---- staging -------------------------------------------------------------------------------------
 
 
-def common_words(run, loader="map"):
+def common_words(run):
     return ["--sample", run.sample, "--order", "all", "--batch", BATCH, "--batches", run.batches, "--warm", "--device",
-            "cuda", "--loader", loader]
+            "cuda"]
 
 
 def describe_machine(run, session):
@@ -264,39 +260,6 @@ def part_staging(run, work):
     run.tell("bytes compared", compared / 1e9, "GB, at least 10", ok=run.quick or compared >= 10e9)
 
 
-# ---- decoding ------------------------------------------------------------------------------------
-
-
-def part_decoding(run, work):
-    library = ["--nvcomp", run.nvcomp] if run.nvcomp else []
-    shown = False
-    for name, store in make_stores(run, work, CODECS).items():
-        for loader in ("map", "planned") if name == "blosc-zstd" else ("map",):
-            common = [*common_words(run, loader), "--step-time", "0ms", "--epochs", 2]
-            label = name if loader == "map" else f"{name}, planned"
-            for where in ("host", "device"):
-                words = [*common, "--decode", where, *(library if where == "device" else [])]
-                s = run.readbench(store, *words, timeout=600)
-                if s is None:
-                    continue
-                if not shown:
-                    describe_machine(run, s)
-                    shown = True
-                differences = s["validation"]["mismatches"]
-                run.tell(f"{label}, decoded by the {where}", s["rates"]["logical"] / 1e9, "GB/s delivered")
-                run.tell(f"{label}, {where}: differences", differences, ok=differences == 0)
-                if where == "host":
-                    continue
-                d = s["device"]["decode"]
-                run.tell(f"{label}: {d['library']}", d["device"] / 1e9, "GB/s of chunks decoded")
-                run.tell(f"{label}: with the copying", d["path"] / 1e9, "GB/s of chunks")
-                run.tell(f"{label}: {d['cpus']} CPUs", d["host"] / 1e9, "GB/s of chunks decoded")
-                run.tell(f"{label}: break-even, CPUs that do as much", d["cpus_alike"],
-                         f"of {d['cpus']}: {'pays' if d['cpus_alike'] > d['cpus'] else 'does not pay'} here")
-                if name == "plain":
-                    run.tell("GPUDirect Storage (cuFile)", d["gpudirect"])
-
-
 # ---- limits --------------------------------------------------------------------------------------
 
 
@@ -345,8 +308,6 @@ def part_limits(run, work):
     shutil.copy(lib / "fake_cuda_9.so", folder / "libcuda.so.1")
     sentence(run, "with an old driver", 1, ["too old"], *words, store, environment={"LD_LIBRARY_PATH": str(folder)})
     sentence(run, "with a device that is not there", 1, ["cuda:63", "device"], *words[:-1], "cuda:63", store)
-    sentence(run, "without nvCOMP", 1, ["nvCOMP"], *words, "--decode", "device", "--nvcomp", "/nonexistent/libnvcomp.so.5",
-             store)
     left = free_memory()
     if left is None:
         run.tell("with a full device", "not tried: the driver is a stand-in, or has no memory to be taken")
@@ -516,8 +477,8 @@ def part_scaling(run, work):
 
 # ---- all of them ---------------------------------------------------------------------------------
 
-PARTS = {"tests": part_tests, "staging": part_staging, "decoding": part_decoding, "limits": part_limits,
-         "peers": part_peers, "scaling": part_scaling}
+PARTS = {"tests": part_tests, "staging": part_staging, "limits": part_limits, "peers": part_peers,
+         "scaling": part_scaling}
 
 
 def main():
@@ -526,7 +487,6 @@ def main():
     parser.add_argument("logs", type=Path)
     parser.add_argument("part", nargs="*", metavar="PART", help=" ".join(PARTS))
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="where inputs are made, and kept")
-    parser.add_argument("--nvcomp", metavar="FILE", help="libnvcomp.so.5 or .6; default: that of the system")
     parser.add_argument("--quick", action="store_true", help="tiny inputs, to see that everything runs")
     given = parser.parse_args()
     unknown = [name for name in given.part if name not in PARTS]
@@ -534,8 +494,6 @@ def main():
         sys.exit("measure.py: numpy is not installed: python3 -m pip install numpy, or apt-get install python3-numpy")
     if unknown:
         parser.error(f"no part {unknown[0]}; there are {', '.join(PARTS)}")
-    if given.nvcomp:
-        given.nvcomp = os.path.abspath(given.nvcomp)
     given.logs.mkdir(parents=True, exist_ok=True)
     work = given.work.resolve() if given.work else Path(tempfile.mkdtemp(prefix="chunkmill-gpu-"))
     work.mkdir(parents=True, exist_ok=True)

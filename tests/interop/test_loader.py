@@ -1025,9 +1025,8 @@ class Managed(ctypes.Structure):
 get = ctypes.pythonapi.PyCapsule_GetPointer
 get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 options = dict(sample={"time": 2, "lat": 6, "lon": 9}, variables=["a", "b"], batch=4, batches=9)
-decoding = dict(decode="device", nvcomp=sys.argv[3]) if len(sys.argv) > 3 else {}
 with chunkmill.Loader(sys.argv[2], **options) as here, \\
-        chunkmill.Loader(sys.argv[2], device="cuda:1", staging="pageable", **options, **decoding) as there:
+        chunkmill.Loader(sys.argv[2], device="cuda:1", staging="pageable", **options) as there:
     assert (here.device, there.device) == ("none", "cuda:1")
     n = 0
     for near, far in zip(here, there):
@@ -1063,13 +1062,12 @@ print("seen")
 """
 
 
-@pytest.mark.parametrize("decoding", [[], [str(paths.BUILD / "tests" / "lib" / "fake_nvcomp_5.so")]], ids=["host", "device"])
-def test_batches_on_a_device(store, tmp_path, decoding):
-    """Copied there, or decoded there: what the host reads."""
+def test_batches_on_a_device(store, tmp_path):
+    """Copied there: what the host reads."""
     fake = tmp_path / "driver" / "libcuda.so.1"
     fake.parent.mkdir()
     shutil.copy(paths.BUILD / "tests" / "lib" / "fake_cuda_12.so", fake)
-    done = subprocess.run([sys.executable, "-c", ON_A_DEVICE, str(paths.ROOT / "tools" / "python"), str(store), *decoding],
+    done = subprocess.run([sys.executable, "-c", ON_A_DEVICE, str(paths.ROOT / "tools" / "python"), str(store)],
                           env={**environment(), "LD_LIBRARY_PATH": str(fake.parent)}, capture_output=True, text=True,
                           timeout=300, check=False)
     assert done.stdout == "seen\n", done.stderr

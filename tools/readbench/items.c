@@ -353,50 +353,6 @@ ITEM(overlap)
     return s->device.used && share(s->device.overlap, 1, buf, size);
 }
 
-ITEM(decoder)
-{
-    snprintf(buf, size, "%s", s->device.decode.library ? s->device.decode.library : "");
-    return s->device.decode.used && *buf != '\0';
-}
-
-ITEM(gpudirect)
-{
-    snprintf(buf, size, "%s", s->device.decode.gpudirect ? s->device.decode.gpudirect : "");
-    return s->device.decode.used && *buf != '\0';
-}
-
-ITEM(device_decoded)
-{
-    return s->device.decode.used && rate(s->device.decode.device, buf, size);
-}
-
-ITEM(device_path)
-{
-    return s->device.decode.used && rate(s->device.decode.path, buf, size);
-}
-
-ITEM(host_decoded)
-{
-    const cm_readbench_decode *d = &s->device.decode;
-    char n[32];
-    if (!d->used || !rate(d->host, n, sizeof(n)))
-        return false;
-    snprintf(buf, size, "%s by %u CPU%s", n, d->cpus, d->cpus == 1 ? "" : "s");
-    return true;
-}
-
-ITEM(cpus_alike)
-{
-    snprintf(buf, size, "%.1f", s->device.decode.cpus_alike);
-    return s->device.decode.used && s->device.decode.cpus_alike > 0;
-}
-
-ITEM(travelled)
-{
-    snprintf(buf, size, "%.2f", s->device.decode.travelled);
-    return s->device.decode.used && s->device.decode.travelled > 0;
-}
-
 ITEM(copy_wait)
 {
     return s->device.used && s->device.wait.n > 0 && seconds(s->device.wait.p95, buf, size);
@@ -493,13 +449,6 @@ const readbench_item READBENCH_ITEMS[] = {
     {NULL, "plain pageable copy here", link_pageable, false, NULL},
     {NULL, "copying during steps", overlap, false, NULL},
     {NULL, "waiting for copies p95", copy_wait, false, NULL},
-    {"Decoding on the device", "by", decoder, false, NULL},
-    {NULL, "GPUDirect Storage", gpudirect, false, NULL},
-    {NULL, "chunks decoded there", device_decoded, false, NULL},
-    {NULL, "with the copying there", device_path, false, NULL},
-    {NULL, "the same chunks decoded here", host_decoded, false, NULL},
-    {NULL, "CPUs that would do as much", cpus_alike, false, NULL},
-    {NULL, "bytes copied over those of batches", travelled, false, NULL},
     {"Validation", "compared", validated, false, NULL},
     {NULL, "reading again and comparing", validated_at, false, NULL},
     {NULL, NULL, NULL, false, NULL},

@@ -42,15 +42,6 @@ static int parse_step_time(const char *text, cm_readbench_options *o, cm_error *
     }
 }
 
-/* In this run, or at a point of its sweep. */
-static bool decodes_there(const readbench_values *v)
-{
-    for (size_t i = 0; i < v->sweep.n; i++)
-        if (strncmp(v->sweep.text[i], "decode=", 7) == 0)
-            return true;
-    return v->o.decode != NULL && strcmp(v->o.decode, "device") == 0;
-}
-
 static int check_values(const readbench_values *v, const cm_texts *paths, cm_error *err)
 {
     if (paths->n == 0)
@@ -69,8 +60,6 @@ static int check_values(const readbench_values *v, const cm_texts *paths, cm_err
         return cm_fail(err, CM_EINVAL, "--cpus needs --advise");
     if (v->o.cache_dir_nbytes > 0 && v->o.cache_dir == NULL)
         return cm_fail(err, CM_EINVAL, "--cache-dir-size needs --cache-dir");
-    if (v->o.nvcomp != NULL && !decodes_there(v))
-        return cm_fail(err, CM_EINVAL, "--nvcomp needs --decode device");
     if (v->o.cache_policy != NULL && v->o.cache_nbytes == 0)
         return cm_fail(err, CM_EINVAL, "--cache-policy needs --cache");
     if (v->o.rank > 0 && v->o.rank >= v->o.world_size)

@@ -173,13 +173,6 @@ static void with_staging(const readbench_run *run, const cm_readbench_session *s
         fputs(" --staging pinned --slots 8", to);
 }
 
-static void decoded_here(const readbench_run *run, const cm_readbench_session *s, FILE *to)
-{
-    (void)s;
-    if (put_again(run, to))
-        fputs(" --decode host", to);
-}
-
 static void for_the_sample(const readbench_run *run, const cm_readbench_session *s, FILE *to)
 {
     const cm_readbench_part *p = s->nparts > 0 ? &s->part[0] : NULL;
@@ -254,7 +247,6 @@ static const struct {
     {"library", for_the_sample},
     {"user-loader", with_the_native_engine},
     {"device-copy", with_staging},
-    {"device-decode", decoded_here},
     {"fits-in-memory", again_cold},
 };
 

@@ -238,22 +238,6 @@ static cm_json *resources(cm_document *d, const cm_readbench_session *s)
     return o;
 }
 
-static cm_json *decode(cm_document *d, const cm_readbench_decode *v)
-{
-    cm_json *o = cm_json_object();
-    cm_document_text(d, o, "library", v->library);
-    cm_document_text(d, o, "gpudirect", v->gpudirect);
-    cm_document_u64(d, o, "proven", v->proven);
-    number(d, o, "proven_nbytes", v->proven_nbytes);
-    known(d, o, "device", v->device);
-    known(d, o, "path", v->path);
-    known(d, o, "host", v->host);
-    cm_document_u64(d, o, "cpus", v->cpus);
-    known(d, o, "cpus_alike", v->cpus_alike);
-    known(d, o, "travelled", v->travelled);
-    return o;
-}
-
 static cm_json *device(cm_document *d, const cm_readbench_device *v)
 {
     cm_json *o = cm_json_object();
@@ -268,10 +252,6 @@ static cm_json *device(cm_document *d, const cm_readbench_device *v)
     known(d, o, "copied", v->copied);
     number(d, o, "overlap", v->overlap);
     cm_document_put(d, o, "wait", times(d, &v->wait));
-    if (v->decode.used)
-        cm_document_put(d, o, "decode", decode(d, &v->decode));
-    else
-        cm_document_null(d, o, "decode");
     return o;
 }
 

@@ -110,7 +110,6 @@ static void end_epoch(cm_batcher *l)
             cm_batcher_slot_put(l, i);
     memset(l->given, 0, l->options.nworkers * sizeof(l->given[0]));
     cm_planned_end(l);
-    l->carry = NULL;
     l->nbatches = l->next = l->taken = 0;
 }
 
@@ -140,8 +139,7 @@ static int check_batch(const cm_batcher *l, const cm_epoch_share *share, const c
     const size_t max_pieces = cm_pool_get_options(l->pool)->max_pieces;
     const uint64_t n = share->nbatches > 0 ? cm_epoch_share_batch(share, 0) : 0;
     size_t nbytes;
-    if (n > UINT32_MAX || !cm_mul_size(n, l->part_total, &nbytes) ||
-        (!o->packed && nbytes > o->slot_nbytes))
+    if (n > UINT32_MAX || !cm_mul_size(n, l->part_total, &nbytes) || nbytes > o->slot_nbytes)
         return cm_fail(err, CM_EBUDGET,
                        "a batch of %llu samples of %zu bytes does not fit a slot of %zu",
                        (unsigned long long)n, l->part_total, o->slot_nbytes);
@@ -194,31 +192,6 @@ void cm_batcher_end(cm_batcher *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-static int begin_carried(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch,
-                         cm_carry *carry, cm_error *err)
-{
-    end_epoch(l);
-    int rc = check_batch(l, share, NULL, err);
-    if (rc != CM_OK)
-        return rc;
-    l->share = share;
-    l->epoch = epoch;
-    l->carry = carry;
-    l->nbatches = carry->nloads;
-    if (!l->sync && (rc = dispatch(l, err)) != CM_OK)
-        end_epoch(l);
-    return rc;
-}
-
-int cm_batcher_begin_carried(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch,
-                             cm_carry *carry, cm_error *err)
-{
-    pthread_mutex_lock(&l->lock);
-    int rc = begin_carried(l, share, epoch, carry, err);
-    pthread_mutex_unlock(&l->lock);
-    return rc;
-}
-
 int cm_batcher_begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch, uint64_t first,
                      const cm_epoch_plan *plan, cm_error *err)
 {
@@ -257,16 +230,6 @@ static uint32_t next_ready(const cm_batcher *l)
     return l->planned != NULL ? cm_planned_ready(l) : cm_batcher_map_ready(l);
 }
 
-/* All loads up to this one have come: what of them failed, or is missing, is known. */
-static void check_carried(const cm_batcher *l, cm_load_batch *b)
-{
-    const cm_carry_chunk *failed = cm_carry_check(l->carry, b->load, &b->missing);
-    b->carries = b->status == CM_OK;
-    if (failed != NULL)
-        cm_load_batch_fail(b, failed->status,
-                           failed->why != NULL ? failed->why : "a chunk of it failed");
-}
-
 static void take(cm_batcher *l, uint32_t slot, cm_load_batch *batch)
 {
     cm_batcher_slot *s = &l->slot[slot];
@@ -274,8 +237,6 @@ static void take(cm_batcher *l, uint32_t slot, cm_load_batch *batch)
     l->taken++;
     if (l->planned == NULL)
         l->given[s->batch.worker - l->options.first_worker]--;
-    if (l->carry != NULL)
-        check_carried(l, &s->batch);
     *batch = s->batch;
 }
 

@@ -12,9 +12,6 @@
  * as the slots allow; a batch is ready when its samples are complete, and batches
  * come in order.
  *
- * Planned for a device that decodes (carry.h): a task is a load, handed out like a batch of the map
- * loader.
- *
  * Batches lie in slots of the arena.  With CM_POOL_SYNC they are made inside
  * cm_batcher_next.  One thread a batcher, but for cm_batcher_release, which any thread
  * may call, also while another one waits for a batch.
@@ -22,7 +19,6 @@
 #ifndef CM_LOAD_BATCHES_BATCHER_H
 #define CM_LOAD_BATCHES_BATCHER_H
 
-#include "load/batches/carry.h"
 #include "load/workers/pool.h"
 #include "plan/epoch.h"
 
@@ -38,7 +34,6 @@ typedef struct cm_batcher_options {
     size_t arena_offset; /* of this loader's share of the arena */
     unsigned nslots;     /* batches that can be held, >= 1; those handed out are among them */
     size_t slot_nbytes;  /* one batch, >= what a source delivers */
-    bool packed;         /* slots hold what becomes a batch elsewhere, which may be larger */
     /* one sample, as delivered: the planned loader's stash is counted in these */
     size_t sample_nbytes;
     size_t nstash; /* samples that fit behind the slots (planned loader) */
@@ -59,13 +54,7 @@ typedef struct cm_load_batch {
     unsigned slot;
     int status; /* a batch that failed has a sentence and no data that counts */
     char error[CM_LOAD_ERROR_SIZE];
-    bool missing; /* it has elements of chunks that were not stored */
-    /*
-     * Of a carry: what it holds is for later batches too, also where it failed itself; and a load
-     * that comes before them has no samples.
-     */
-    bool carries;
-    uint32_t load;
+    bool missing;    /* it has elements of chunks that were not stored */
     uint32_t worker; /* map loader: who made it */
     uint32_t deaths;
     bool has_crc32c; /* the source gave one (load_exec.h) */
@@ -107,10 +96,6 @@ int cm_batcher_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share
  */
 int cm_batcher_begin(cm_batcher *loader, const cm_epoch_share *share, uint64_t epoch,
                      uint64_t first, const cm_epoch_plan *plan, cm_error *err);
-
-/* The same with the loads of CARRY, which begin before batch CARRY->first_batch. */
-int cm_batcher_begin_carried(cm_batcher *loader, const cm_epoch_share *share, uint64_t epoch,
-                             cm_carry *carry, cm_error *err);
 
 /*
  * Ends the epoch, if there is one: SHARE and PLAN are not looked at any more, also when a batch

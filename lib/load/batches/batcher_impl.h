@@ -28,7 +28,6 @@ typedef struct cm_batcher_slot {
     cm_load_batch batch; /* as far as it is known */
     uint64_t *sample;    /* what batch.sample points to */
     size_t sample_capacity;
-    uint64_t turn; /* which of all it is: a batch's number, or a load */
     uint64_t came; /* unordered: which of the ready ones was first */
 } cm_batcher_slot;
 
@@ -50,8 +49,6 @@ struct cm_batcher {
     cm_load_task *task; /* where tasks are put together */
     const cm_epoch_share *share;
     uint64_t epoch;
-    cm_carry *carry; /* NULL: tasks are batches or chunks */
-    /* Batches, or loads of `carry`. */
     uint64_t nbatches;
     uint64_t next; /* map loader: the one to hand out next */
     uint64_t taken;

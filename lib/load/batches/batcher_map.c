@@ -1,4 +1,4 @@
-/* The map loader: a task is a whole batch, or a load. */
+/* The map loader: a task is a whole batch. */
 #include "base/clock.h"
 #include "load/batches/batcher_impl.h"
 
@@ -17,36 +17,13 @@ static int submit(cm_batcher *l, uint32_t slot, unsigned worker, cm_error *err)
                         .kind = CM_LOAD_BATCH,
                         .nbatch = (uint32_t)n,
                         .npieces = (uint32_t)n};
-    if (l->carry != NULL) {
-        t->carry = l->carry;
-        t->load = s->batch.load;
-    }
     for (uint64_t k = 0; k < n; k++) {
-        const uint64_t place = s->batch.number * l->share->batch + k;
-        s->sample[k] = l->carry != NULL ? l->carry->plan->sample[place]
-                                        : cm_epoch_share_sample(l->share, place);
+        s->sample[k] = cm_epoch_share_sample(l->share, s->batch.number * l->share->batch + k);
         t->piece[k] = (cm_load_piece){
             .sample = s->sample[k], .offset = offset + k * step, .place = (uint32_t)k};
     }
     s->batch.queued_ns = cm_now_ns();
     return cm_pool_submit(l->pool, l->options.client, l->options.first_worker + worker, t, err);
-}
-
-/* A slot for what comes next; CM_BATCHER_NONE: none is free. */
-static int get_slot(cm_batcher *l, uint32_t *slot, cm_error *err)
-{
-    const cm_carry *c = l->carry;
-    const bool has_batch = c == NULL || l->next >= c->nbefore;
-    const uint64_t number = c == NULL   ? l->next
-                            : has_batch ? c->first_batch + l->next - c->nbefore
-                                        : c->first_batch;
-    const uint64_t n = has_batch ? cm_epoch_share_batch(l->share, number) : 0;
-    int rc = cm_batcher_slot_get(l, number, n, slot, err);
-    if (rc != CM_OK || *slot == CM_BATCHER_NONE)
-        return rc;
-    l->slot[*slot].turn = l->next;
-    l->slot[*slot].batch.load = (uint32_t)(c != NULL ? l->next : 0);
-    return CM_OK;
 }
 
 int cm_batcher_map_dispatch(cm_batcher *l, cm_error *err)
@@ -56,7 +33,8 @@ int cm_batcher_map_dispatch(cm_batcher *l, cm_error *err)
         uint32_t slot;
         unsigned worker =
             l->options.unordered ? cm_batcher_idlest(l) : (unsigned)(l->next % l->options.nworkers);
-        int rc = get_slot(l, &slot, err);
+        int rc =
+            cm_batcher_slot_get(l, l->next, cm_epoch_share_batch(l->share, l->next), &slot, err);
         if (rc != CM_OK || slot == CM_BATCHER_NONE)
             return rc;
         rc = submit(l, slot, worker, err);
@@ -87,8 +65,6 @@ void cm_batcher_map_result(cm_batcher *l, const cm_load_result *r)
     b->rss_nbytes = r->rss_nbytes;
     b->counts = r->counts;
     b->missing = r->counts.missing_chunks > 0;
-    if (r->status != CM_OK && l->carry != NULL)
-        cm_carry_lose(l->carry, b->load, r->status, r->error);
     if (r->status != CM_OK)
         cm_load_batch_fail(b, r->status, r->error);
     else if (r->nbytes > l->options.slot_nbytes)
@@ -102,7 +78,7 @@ uint32_t cm_batcher_map_ready(const cm_batcher *l)
         const cm_batcher_slot *s = &l->slot[i];
         if (s->state != CM_SLOT_READY)
             continue;
-        if (!l->options.unordered && s->turn == l->taken)
+        if (!l->options.unordered && s->batch.number == l->taken)
             return i;
         if (l->options.unordered && (best == CM_BATCHER_NONE || s->came < l->slot[best].came))
             best = i;

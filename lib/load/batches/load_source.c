@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/team.h"
 #include "load/batches/expected.h"
-#include "load/batches/pack.h"
 #include "store/io.h"
 
 enum {
@@ -46,7 +45,6 @@ typedef struct worker {
     cm_load_arrays own; /* where each worker opens for itself */
     cm_disk_cache_counts own_disk;
     cm_load_arrays *arrays; /* what it reads; NULL: not open */
-    cm_packer *packer;      /* NULL: batches are decoded here */
     cm_team *team;
     hand *hand;
     unsigned nhands;
@@ -201,7 +199,6 @@ static void close_worker(void *state)
     worker *w = state;
     if (w == NULL)
         return;
-    cm_packer_free(w->packer);
     cm_team_free(w->team);
     for (unsigned i = 0; i < w->nhands; i++)
         cm_reader_free(w->hand[i].reader);
@@ -239,8 +236,6 @@ static int fill_worker(worker *w, cm_error *err)
         rc = cm_reader_create(&options, &w->hand[w->nhands].reader, err);
     if (rc == CM_OK)
         rc = cm_team_create(n, &w->team, err);
-    if (rc == CM_OK && s->options.proof != NULL)
-        rc = cm_packer_create(w->arrays, s->options.proof, &w->packer, err);
     return rc == CM_OK ? read_fixed(w, err) : rc;
 }
 
@@ -449,12 +444,7 @@ static int load(void *state, const cm_load_task *task, uint8_t *arena, cm_load_r
     worker *w = state;
     w->task = task;
     w->arena = arena;
-    int rc;
-    if (w->packer != NULL)
-        rc = cm_packer_run(w->packer, task, arena + task->offset, w->source->options.slot_nbytes,
-                           result, err);
-    else
-        rc = task->kind == CM_LOAD_CHUNK ? load_chunk(w, result, err) : load_batch(w, result, err);
+    int rc = task->kind == CM_LOAD_CHUNK ? load_chunk(w, result, err) : load_batch(w, result, err);
     count_disk(w, &result->counts);
     return rc;
 }
@@ -466,8 +456,6 @@ int cm_load_source_create(const cm_load_source_options *options, cm_load_source 
     if (options->worker_threads < 1 || options->worker_threads > CM_LOAD_MAX_THREADS)
         return cm_fail(err, CM_EINVAL, "a worker has between 1 and %d threads",
                        CM_LOAD_MAX_THREADS);
-    if (options->proof != NULL && options->worker_threads != 1)
-        return cm_fail(err, CM_EINVAL, "a worker that packs batches has one thread");
     source *s = cm_calloc(1, sizeof(*s), err);
     if (s == NULL)
         return CM_ENOMEM;

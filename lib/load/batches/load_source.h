@@ -18,7 +18,6 @@
 #define CM_LOAD_BATCHES_LOAD_SOURCE_H
 
 #include "base/stop.h"
-#include "load/batches/proof.h"
 #include "load/reader/reader.h"
 #include "plan/samples.h"
 #include "store/store.h"
@@ -61,13 +60,6 @@ typedef struct cm_load_source_options {
     /* opens for itself; false: the workers of a process share what the first one opened */
     bool each_worker;
     unsigned worker_threads; /* 1 .. CM_LOAD_MAX_THREADS, kept from task to task */
-    /*
-     * Batches are packed for a device that decodes them (pack.h), by one thread, into slots
-     * of SLOT_NBYTES; there is neither cache nor feed, and only CM_LOAD_BATCH.  NULL: they
-     * are decoded here.  Borrowed.
-     */
-    cm_proof *proof;
-    size_t slot_nbytes;
     /* Asked for each sample of a batch: nobody waits for it any more. */
     cm_stop stop;
 } cm_load_source_options;

@@ -45,8 +45,6 @@ typedef struct cm_load_piece {
     uint32_t place;  /* in its batch */
 } cm_load_piece;
 
-struct cm_carry; /* carry.h */
-
 typedef enum cm_load_kind {
     CM_LOAD_BATCH, /* the pieces are the samples of batch `number`, each read for itself */
     CM_LOAD_CHUNK  /* chunk `number` of array `array` goes to all the pieces */
@@ -61,9 +59,6 @@ typedef struct cm_load_task {
     uint32_t array;
     uint32_t nbatch; /* samples in the batch (CM_LOAD_BATCH) */
     uint32_t npieces;
-    /* Of the planned loader where a device decodes, threads alone; else NULL. */
-    struct cm_carry *carry;
-    uint32_t load; /* of it */
     cm_load_piece piece[];
 } cm_load_task;
 

@@ -18,7 +18,6 @@ import zarr
 from support import tool
 
 TOOLS = ("nc2zarr", "rechunk", "chunkcalc", "readbench")
-READ = {("readbench", "--nvcomp")}  # places that are read, not written
 
 
 def place_options():
@@ -28,7 +27,7 @@ def place_options():
         script = subprocess.run([tool.program(name), "--generate", "bash"], capture_output=True, text=True, check=True)
         for options, kind in re.findall(r"^\s*(--?[^)]*)\)[^;]*?compgen -([fd]) ", script.stdout, re.M):
             for option in options.split("|"):
-                if option.startswith("--") and (name, option) not in READ:
+                if option.startswith("--"):
                     found.append((name, option, "file" if kind == "f" else "folder"))
     return found
 

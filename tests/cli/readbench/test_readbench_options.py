@@ -339,23 +339,6 @@ def test_a_full_disk_leaves_nothing_that_is_cut(work, kilobytes):
             json.loads(path.read_text())
 
 
-# ---- decoding on the device ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "given, says",
-    [
-        (["--decode", "device"], "--decode device: needs --device cuda"),
-        (["--decode", "device", "--device", "host"], "--decode device: the device host does not decode"),
-        (["--nvcomp", "libnvcomp.so"], "--nvcomp needs --decode device"),
-        (["--nvcomp", "libnvcomp.so", "--decode", "host"], "--nvcomp needs --decode device"),
-        (["--decode", "gpu"], "host|device"),
-    ],
-)
-def test_decoding_on_a_device_is_refused_where_it_has_no_meaning(work, given, says):
-    run(*QUICK, "--no-out", *given, "a.zarr", cwd=work).fails(2, says)
-
-
 # ---- one table: help, man page, completion --------------------------------------------------------
 
 def test_the_examples_of_the_man_page_are_understood(work):

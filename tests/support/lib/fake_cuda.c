@@ -20,7 +20,6 @@
 #include <time.h>
 
 #include "gpu/cuda_abi.h"
-#include "gpu/parcel.h"
 
 #ifndef FAKE_CUDA
 #define FAKE_CUDA 12
@@ -588,8 +587,7 @@ cuda_result fake_cuModuleUnload(cuda_module module)
 
 cuda_result fake_cuModuleGetFunction(cuda_function *function, cuda_module module, const char *name)
 {
-    static struct cuda_function_s known[] = {
-        {"cm_checksum"}, {"cm_busy"}, {"cm_copy"}, {"cm_unshuffle"}};
+    static struct cuda_function_s known[] = {{"cm_checksum"}, {"cm_busy"}};
     char entry[64];
     ENTER_CONTEXT(cuModuleGetFunction);
     snprintf(entry, sizeof entry, ".visible .entry %s(", name);
@@ -614,73 +612,6 @@ static cuda_result checksum(const uint8_t *data, uint64_t nbytes, uint64_t *out)
     return CUDA_OK;
 }
 
-/* Where NBYTES at PLACE lie; NULL: not in memory of the device. */
-static const uint8_t *at_place(uint64_t place, const uint64_t *spaces, size_t nbytes)
-{
-    const uint8_t *p = (const uint8_t *)spaces[place >> 63] + (place & ~CM_PARCEL_IN_SCRATCH);
-    return lies_in(allocated, p, nbytes) ? p : NULL;
-}
-
-/* One run after the other, as parcel.h defines it. */
-static cuda_result copy_one(const cm_parcel_copy *c, const uint64_t *spaces, uint8_t *out)
-{
-    const size_t nbytes = (size_t)c->run * c->unit;
-    uint64_t n = 1;
-    for (int k = 0; k < CM_PARCEL_DIMS; k++)
-        n *= c->count[k];
-    if (n == 0 || n * c->run > CM_PARCEL_UNITS || (c->unit & (c->unit - 1)) || c->unit > 16)
-        return INVALID_VALUE;
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t src = c->src, dst = c->dst, rest = i;
-        for (int k = 0; k < CM_PARCEL_DIMS; k++) {
-            src += rest % c->count[k] * c->src_stride[k];
-            dst += rest % c->count[k] * c->dst_stride[k];
-            rest /= c->count[k];
-        }
-        const uint8_t *from = at_place(src, spaces, nbytes);
-        if (from == NULL || !lies_in(allocated, out + dst, nbytes) || (uintptr_t)from % c->unit ||
-            (uintptr_t)(out + dst) % c->unit)
-            return ILLEGAL_ADDRESS;
-        memcpy(out + dst, from, nbytes);
-    }
-    return CUDA_OK;
-}
-
-static cuda_result copies(void **parameters)
-{
-    const uint64_t spaces[2] = {*(uint64_t *)parameters[0], *(uint64_t *)parameters[1]};
-    uint8_t *out = (uint8_t *)*(uint64_t *)parameters[2];
-    const cm_parcel_copy *table = (const cm_parcel_copy *)*(uint64_t *)parameters[3];
-    const uint64_t n = *(uint64_t *)parameters[4];
-    if (!lies_in(allocated, table, n * sizeof *table))
-        return ILLEGAL_ADDRESS;
-    cuda_result rc = CUDA_OK;
-    for (uint64_t i = 0; i < n && rc == CUDA_OK; i++)
-        rc = copy_one(&table[i], spaces, out);
-    return rc;
-}
-
-static cuda_result unshuffle(void **parameters)
-{
-    const uint64_t spaces[2] = {*(uint64_t *)parameters[0], *(uint64_t *)parameters[1]};
-    const cm_parcel_tile *table = (const cm_parcel_tile *)*(uint64_t *)parameters[2];
-    const uint64_t n = *(uint64_t *)parameters[3];
-    if (!lies_in(allocated, table, n * sizeof *table))
-        return ILLEGAL_ADDRESS;
-    for (uint64_t i = 0; i < n; i++) {
-        const cm_parcel_tile *t = &table[i];
-        uint8_t *out = (uint8_t *)spaces[1] + t->dst;
-        for (uint32_t j = 0; j < t->typesize; j++) {
-            const uint8_t *from = at_place(t->src + j * t->plane, spaces, t->nelem);
-            if (from == NULL || !lies_in(allocated, out, (size_t)t->nelem * t->typesize))
-                return ILLEGAL_ADDRESS;
-            for (uint32_t e = 0; e < t->nelem; e++)
-                out[(size_t)e * t->typesize + j] = from[e];
-        }
-    }
-    return CUDA_OK;
-}
-
 cuda_result fake_cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned grid_y,
                                 unsigned grid_z, unsigned block_x, unsigned block_y,
                                 unsigned block_z, unsigned shared_nbytes, cuda_stream_handle stream,
@@ -692,10 +623,6 @@ cuda_result fake_cuLaunchKernel(cuda_function function, unsigned grid_x, unsigne
         return INVALID_VALUE;
     if (stream == NULL || !stream->exists)
         return INVALID_HANDLE;
-    if (strcmp(function->name, "cm_copy") == 0)
-        return copies(parameters);
-    if (strcmp(function->name, "cm_unshuffle") == 0)
-        return unshuffle(parameters);
     uint64_t value[3];
     value[0] = *(uint64_t *)parameters[0];
     value[1] = *(uint64_t *)parameters[1];

@@ -261,17 +261,6 @@ static void has_threads(fixture *f, double value)
     f->s.worker_threads = (unsigned)value;
 }
 
-/* VALUE: 0 is not measured, 1 slower than the CPUs, 2 faster. */
-static void decodes_there(fixture *f, double value)
-{
-    f->s.device.decode = (cm_readbench_decode){.used = true,
-                                               .path = value * 2e9,
-                                               .device = value * 3e9,
-                                               .host = 3e9,
-                                               .cpus = 16,
-                                               .cpus_alike = value * 2 / 3 * 16};
-}
-
 static void test_rules_on_either_side(void **state)
 {
     static const struct {
@@ -306,12 +295,6 @@ static void test_rules_on_either_side(void **state)
         {"workers-died", dies, 0, 1, "started again"},
         {"validation", differs, 0, 1, "1 difference from what the store holds"},
         {"validation", differs_on_a_device, 0, 2, "2 differences on the device"},
-        {"device-decode", decodes_there, 0, 1,
-         "the 16 CPUs here decode 3.00 GB/s of chunks, 1.5 times what the device gives with the "
-         "copying there (2.00 GB/s): decoding on it pays only below 10.7 CPUs"},
-        {"device-decode", decodes_there, 0, 2,
-         "gives 4.00 GB/s of chunks, 1.3 times what the 16 CPUs here decode (3.00 GB/s): it pays "
-         "up to 21 CPUs"},
         {"oversubscribed", has_workers, NCPUS, NCPUS + 1, "5 threads on 4 CPUs"},
         {"oversubscribed", has_threads, NCPUS / 2, NCPUS / 2 + 1, "6 threads"},
     };
@@ -436,13 +419,6 @@ static void waits_for_copies(fixture *f, double value)
     f->s.wait.total = 10;
     f->s.device.wait.total = value;
 }
-/* The decoding takes VALUE times as long as the copying. */
-static void waits_for_decoding(fixture *f, double value)
-{
-    waits_for_copies(f, 6);
-    f->s.device.decode =
-        (cm_readbench_decode){.used = true, .device = 3e9, .path = value > 1 ? 3e9 : value * 3e9};
-}
 static void has_spare(fixture *f, double value)
 {
     f->s.accelerators.needed = 1e9;
@@ -508,8 +484,6 @@ static void test_the_closing_sentence(void **state)
         {waits_with_threads, NCPUS, "work", {"decoding is the bottleneck", "cheaper codec"}},
         {waits_without_stages, 0.5, "few-workers", {"loader's own work", "more workers"}},
         {waits_for_copies, 6, "device-copy", {"copy to the device is the bottleneck", "pinned"}},
-        {waits_for_decoding, 2, "device-decode", {"decoding on the device", "on the host"}},
-        {waits_for_decoding, 0.5, "device-copy", {"copy to the device is the bottleneck", ""}},
         {waits_for_copies, 4, "few-workers", {"decoding is the bottleneck", ""}},
         {fails, 2, "failures", {"2 of 100 batches failed", "chunk 3/0/1"}},
         {is_resident, 1, "step", {"keeps up", "from cold"}},

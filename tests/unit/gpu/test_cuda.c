@@ -201,7 +201,7 @@ static int use_device(const fake *f, uint8_t *slot, cm_error *err)
     if (rc == CM_OK)
         rc = cm_stage_wait(s, &staged, err);
     if (rc == CM_OK)
-        rc = cm_stage_validate(s, NULL, NULL, 0, NULL, err);
+        rc = cm_stage_validate(s, NULL, 0, NULL, err);
     cm_stage_free(s);
     cm_device_close(d);
     return rc;

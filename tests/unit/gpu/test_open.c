@@ -66,7 +66,7 @@ static void test_host_says_that_it_is_not_locked(void **state)
     assert_int_equal(cm_stage_submit(s, 0, p, 4096, NULL), CM_OK);
     cm_staged staged;
     assert_int_equal(cm_stage_wait(s, &staged, NULL), CM_OK);
-    assert_int_equal(cm_stage_validate(s, NULL, NULL, 0, NULL, NULL), CM_OK);
+    assert_int_equal(cm_stage_validate(s, NULL, 0, NULL, NULL), CM_OK);
     cm_stage_free(s);
     cm_device_free_locked(d, p, 4096);
     cm_device_close(d);

@@ -41,7 +41,6 @@ class Options(Structure):
         ("io", c_char_p), ("cache_nbytes", c_uint64), ("cache_policy", c_char_p),
         ("cache_dir", c_char_p), ("cache_dir_nbytes", c_uint64), ("device", c_char_p),
         ("environment", c_void_p), ("anonymous", c_bool), ("staging", c_char_p),
-        ("decode", c_char_p), ("nvcomp", c_char_p),
         ("allow", POINTER(c_char_p)), ("nallow", c_size_t),
     ]
 

@@ -123,9 +123,8 @@ class Loader:
     `loader` ("map" or "planned"), `window`, `workers`, `worker_threads`, `prefetch`, `memory`,
     `cache`, `cache_dir`, `io`, `sync` (without threads).  What it becomes: `cast`, `unpack`,
     `fill_to_nan`.  What references may point to beside what lies where they lie: `allow`, a place
-    or several.  Where it comes to lie: `device` ("cuda:0"), `staging`, and where chunks are
-    decoded: `decode` ("device": there, by NVIDIA's `nvcomp`).  `held`: batches that you hold when
-    you ask for the next one (2).
+    or several.  Where it comes to lie: `device` ("cuda:0"), `staging`.  `held`: batches
+    that you hold when you ask for the next one (2).
 
     Each iteration is an epoch, also one that is left early; the first is epoch 0, unless set_epoch
     says otherwise.
@@ -135,8 +134,8 @@ class Loader:
                  drop_last=False, order=None, seed=0, rank=None, world_size=None, loader=None,
                  window=0, workers=0, worker_threads=0, prefetch=2, held=2, sync=False, memory=0,
                  cast=None, unpack=False, fill_to_nan=False, io=None, cache=0, cache_policy=None,
-                 cache_dir=None, cache_dir_size=0, device=None, staging=None, decode=None,
-                 nvcomp=None, anonymous=False, allow=None):
+                 cache_dir=None, cache_dir_size=0, device=None, staging=None, anonymous=False,
+                 allow=None):
         self._handle = None
         # One that a handler of signals may take again, to save where the loader is.
         self._lock = threading.RLock()
@@ -166,8 +165,7 @@ class Loader:
             "unpack": unpack, "fill_to_nan": fill_to_nan, "io": _text(io),
             "cache_nbytes": _size(cache), "cache_policy": _text(cache_policy),
             "cache_dir": _text(cache_dir), "cache_dir_nbytes": _size(cache_dir_size),
-            "device": _text(device), "staging": _text(staging), "decode": _text(decode),
-            "nvcomp": _text(nvcomp), "anonymous": anonymous,
+            "device": _text(device), "staging": _text(staging), "anonymous": anonymous,
             "allow": ctypes.cast(list_of_allowed, ctypes.POINTER(c_char_p)),
             "nallow": len(allowed),
             # The C library's own: it is asked without Python's lock.
