@@ -31,15 +31,19 @@ static int tear_down(void **state)
     return 0;
 }
 
-static cm_chain *make(cm_codec_id id, uint64_t nelem)
+static cm_chain *make_of(const cm_codec_spec *spec, uint64_t nelem)
 {
-    cm_codec_spec spec = {.id = id, .level = 1};
     cm_dtype byte = cm_dtype_make(CM_KIND_UINT, 1);
     cm_error err = {0};
     cm_chain *chain = NULL;
-    if (cm_chain_create(&spec, 1, &byte, 1, &nelem, &chain, &err))
+    if (cm_chain_create(spec, 1, &byte, 1, &nelem, &chain, &err))
         fail_msg("%s", err.text);
     return chain;
+}
+
+static cm_chain *make(cm_codec_id id, uint64_t nelem)
+{
+    return make_of(&(cm_codec_spec){.id = id, .level = 1}, nelem);
 }
 
 /* data[from .. from + n) as one stream of ID, at OUT; returns its length. */
@@ -137,6 +141,32 @@ static void test_zstd_frames(void **state)
     expect(CM_CODEC_ZSTD, stream, n, NULL);
 }
 
+/* A frame is what libzstd makes with these parameters, with a checksum where one is asked for. */
+static void test_zstd_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        int level;
+        bool checksum;
+    } rows[] = {{1, false}, {1, true}, {9, false}, {19, true}, {-3, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const cm_codec_spec spec = {
+            .id = CM_CODEC_ZSTD, .level = rows[i].level, .checksum = rows[i].checksum};
+        cm_chain *chain = make_of(&spec, NBYTES);
+        uint8_t got[2 * NBYTES], want[2 * NBYTES];
+        size_t nbytes;
+        cm_error err = {0};
+        assert_int_equal(cm_chain_encode(chain, ctx, data, got, &nbytes, &err), CM_OK);
+        ZSTD_CCtx *c = ZSTD_createCCtx();
+        ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, rows[i].level);
+        ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, rows[i].checksum);
+        assert_int_equal(ZSTD_compress2(c, want, sizeof want, data, NBYTES), nbytes);
+        assert_memory_equal(got, want, nbytes);
+        ZSTD_freeCCtx(c);
+        cm_chain_free(chain);
+    }
+}
+
 /* HDF5 before 1.6.3 swapped the bytes of both halves; no other order is right. */
 static void test_old_fletcher32(void **state)
 {
@@ -182,7 +212,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_streams), cmocka_unit_test(test_padding),
         cmocka_unit_test(test_gzip_header),     cmocka_unit_test(test_zstd_frames),
-        cmocka_unit_test(test_old_fletcher32),  cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_zstd_parameters), cmocka_unit_test(test_old_fletcher32),
+        cmocka_unit_test(test_claims),
     };
     return cmocka_run_group_tests_name("codec streams", tests, set_up, tear_down);
 }
