@@ -1,6 +1,7 @@
 /*
- * The suite of all stores over a bucket: store_conformance s3://BUCKET/PREFIX, with the server and
- * its keys from the environment.  Each test has a prefix of its own below that.
+ * The suite of all stores over a bucket: store_conformance s3://BUCKET/PREFIX [TESTS], with the
+ * server and its keys from the environment.  TESTS is a pattern of names: only those run.  Each
+ * test has a prefix of its own below PREFIX.
  */
 #include "../../unit/store/conformance.h"
 
@@ -43,8 +44,10 @@ int main(int argc, char **argv)
                                   .close = close_bucket,
                                   .in_memory = true,
                                   .remote = true}};
-    if (argc != 2)
+    if (argc != 2 && argc != 3)
         return 2;
     base = argv[1];
+    if (argc == 3)
+        cmocka_set_test_filter(argv[2]);
     return run_conformance("bucket", kinds, 1);
 }

@@ -197,36 +197,47 @@ static int stop_at_once(void *context, const char *name, bool is_prefix, cm_erro
     return 77;
 }
 
+static void check_names(cm_store *s, const char *prefix, const char *wanted)
+{
+    char names[200] = "";
+    assert_int_equal(cm_store_list(s, prefix, join_names, names, NULL), CM_OK);
+    assert_string_equal(names, wanted);
+}
+
+/* The same whether the store is asked or what it holds is known. */
 static void test_list(void **state)
 {
     cm_store *s = store_of(state), *to = writer_of(state);
-    char names[200] = "";
-    assert_int_equal(cm_store_list(s, "", join_names, names, NULL), CM_OK);
-    assert_string_equal(names, "");
+    check_names(s, "", "");
     put_text(to, "b/2", "");
     put_text(to, "b/10", "");
     put_text(to, "b/c/x/y", "");
+    put_text(to, "b/c-d/1", ""); /* '-' comes before '/' */
     put_text(to, "a", "");
     put_text(to, "bb/1", "");
+    put_text(to, "b-c/1", "");
     cm_object_writer *w;
     assert_int_equal(cm_object_create(to, "b/unfinished", &w, NULL), CM_OK);
-
-    assert_int_equal(cm_store_list(s, "", join_names, names, NULL), CM_OK);
-    assert_string_equal(names, "a b/ bb/ ");
-    names[0] = '\0';
-    assert_int_equal(cm_store_list(s, "b", join_names, names, NULL), CM_OK);
-    assert_string_equal(names, "10 2 c/ ");
-    names[0] = '\0';
-    assert_int_equal(cm_store_list(s, "b/c", join_names, names, NULL), CM_OK);
-    assert_string_equal(names, "x/ ");
+    for (int known = 0; known < 2; known++) {
+        if (known)
+            assert_int_equal(cm_store_know(s, NULL), CM_OK);
+        check_names(s, "", "a b/ b-c/ bb/ ");
+        check_names(s, "b", "10 2 c/ c-d/ ");
+        check_names(s, "b/c", "x/ ");
+        cm_error err = {0};
+        char names[200] = "";
+        assert_int_equal(cm_store_list(s, "nowhere", join_names, names, &err), CM_ENOTFOUND);
+        assert_int_equal(cm_store_list(s, "../x", join_names, names, &err), CM_EFORMAT);
+        int calls = 0;
+        assert_int_equal(cm_store_list(s, "b", stop_at_once, &calls, &err), 77);
+        assert_int_equal(calls, 1);
+    }
     cm_object_abort(w);
-
-    cm_error err = {0};
-    assert_int_equal(cm_store_list(s, "nowhere", join_names, names, &err), CM_ENOTFOUND);
-    assert_int_equal(cm_store_list(s, "../x", join_names, names, &err), CM_EFORMAT);
-    int calls = 0;
-    assert_int_equal(cm_store_list(s, "b", stop_at_once, &calls, &err), 77);
-    assert_int_equal(calls, 1);
+    put_text(to, "b/c/a", "");
+    assert_int_equal(cm_store_delete(to, "b/10", NULL), CM_OK);
+    check_names(s, "b", "2 c/ c-d/ ");
+    check_names(s, "b/c", "a x/ ");
+    cm_store_forget(s);
 }
 
 static void test_read_ranges(void **state)
