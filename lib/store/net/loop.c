@@ -153,8 +153,7 @@ static uint64_t random_below(cm_net *net, uint64_t n)
     return n > 0 ? net->random % n : 0;
 }
 
-/* Whether T may be tried again; then when. */
-static bool plan_again(cm_net *net, cm_transfer_state *t)
+bool cm_net_tries_again(cm_net *net, cm_transfer_state *t)
 {
     const cm_http *r = t->request;
     uint64_t now = cm_now_ns(), most = FIRST_PAUSE << (t->ntries < 10 ? t->ntries : 10);
@@ -207,7 +206,7 @@ static void finish(cm_net *net, cm_transfer_state *t, CURLcode result)
         look_at_speed(net, t->ngot);
     }
     bool onward = verdict == CM_HTTP_ELSEWHERE;
-    bool again = onward || (verdict != CM_HTTP_DONE && plan_again(net, t));
+    bool again = onward || (verdict != CM_HTTP_DONE && cm_net_tries_again(net, t));
     if (!onward)
         cm_transfer_come_back(t);
     if (again && verdict == CM_HTTP_SLOWER)

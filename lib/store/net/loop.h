@@ -102,6 +102,11 @@ struct cm_net {
     unsigned best_limit;
 };
 
+/* ---- loop.c ---- */
+
+/* Whether T, which came to nothing, is tried again; then T->due_ns says when. */
+bool cm_net_tries_again(cm_net *net, cm_transfer_state *t);
+
 /* ---- transfer.c ---- */
 
 /* Makes ready T->easy for another try.  CM_ENOMEM. */
