@@ -149,10 +149,10 @@ class Tree:
 
 def parts_of(tree, m, quick):
     """(name, function) of each part of check, the cheapest first."""
-    others = [layer for layer in LAYERS if layer != m.layer]
+    above = LAYERS[LAYERS.index(m.layer) + 1:]  # the programs of others do not link it
     fuzzers = [str(f.relative_to(tree.root).with_suffix("")) for f in sorted(tree.root.glob("tests/fuzz/fuzz_*.c"))]
     yield "unit", lambda: tree.units(tree.unit_programs([m.layer]))
-    yield "unit", lambda: tree.units(tree.unit_programs(others) + fuzzers)
+    yield "unit", lambda: tree.units(tree.unit_programs(above) + fuzzers)
     yield "goldens", lambda: tree.make("test-programs") or tree.pytest("tests/golden")
     yield "tests", lambda: tree.pytest(*m.where)
     if not quick:
@@ -169,6 +169,7 @@ def find(tree, m, quick):
 
 
 def main(build, names, quick):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the copy goes, and what runs in it
     mutations, found = read_table(names), {}
     print(f"{len(mutations)} mutations, in a copy of {ROOT}", flush=True)
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
