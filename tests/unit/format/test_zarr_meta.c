@@ -68,6 +68,8 @@ static void test_v3_types(void **state)
         {"\"float16\"", "65504", CM_OK, "float16", "ff7b"},
         {"\"float16\"", "5.960464477539063e-08", CM_OK, "float16", "0100"},
         {"\"float16\"", "2.980232238769531e-08", CM_OK, "float16", "0000"},
+        {"\"float16\"", "1.00048828125", CM_OK, "float16", "003c"}, /* halfway: to the even one */
+        {"\"float16\"", "1.00146484375", CM_OK, "float16", "023c"},
         {"\"float16\"", "\"NaN\"", CM_OK, "float16", "007e"},
         {"\"float32\"", "1.5", CM_OK, "float32", "0000c03f"},
         {"\"float32\"", "\"-Infinity\"", CM_OK, "float32", "000080ff"},
