@@ -430,6 +430,28 @@ static void test_random_geometries(void **state)
     }
 }
 
+/* Every subset of six elements, between chunks of every length up to four: edges meet everywhere. */
+static void test_every_subset_of_a_row(void **state)
+{
+    (void)state;
+    const uint64_t n = 6;
+    for (unsigned i = 0; i < 6 * 6 * 4 * 4 * 2; i++) {
+        const uint64_t start = i % 6, count = i / 6 % 6 + 1;
+        const uint64_t from = i / 36 % 4 + 1, to = i / 144 % 4 + 1;
+        run r;
+        cm_error err = {0};
+        if (start + count > n)
+            continue;
+        run_init(&r, 1, &n, &from, &to);
+        run_subset(&r, 0, start, 1, count);
+        r.transfer.clips = i / 576 > 0;
+        if (run_go(&r, 1, 0, NULL, &err) != CM_OK)
+            fail_msg("%u: %s", i, err.text);
+        check_store(&r);
+        run_release(&r);
+    }
+}
+
 static void test_nothing_is_read_for_chunks_that_were_never_written(void **state)
 {
     (void)state;
@@ -612,6 +634,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_geometries),
+        cmocka_unit_test(test_every_subset_of_a_row),
         cmocka_unit_test(test_nothing_is_read_for_chunks_that_were_never_written),
         cmocka_unit_test(test_first_error_stops_all),
         cmocka_unit_test(test_error_of_what_is_on_its_way_stops_all),
