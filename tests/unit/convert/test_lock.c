@@ -1,7 +1,9 @@
 /* Who may take a lock: each row of the tables is a file that describes a holder. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -373,6 +375,23 @@ static void test_of_several_one_takes_over(void **state)
     cm_json_free(j);
 }
 
+/* Whoever takes a lock over does so alone: while anybody else is at it, it is not replaced. */
+static void test_nobody_takes_over_beside_another(void **state)
+{
+    (void)state;
+    cm_json *j = own_lock();
+    cm_lock *lock;
+    char *note;
+    OK(cm_json_set(j, "process", cm_json_i64(ended_process()), err));
+    write_json(j);
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_SH), 0);
+    assert_int_equal(cm_lock_take(&beside, false, &lock, &note, NULL), CM_EEXIST);
+    close(fd);
+    expect(false, true, "took over");
+    cm_json_free(j);
+}
+
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
@@ -388,6 +407,7 @@ int main(void)
         ON_DISK(test_cut_at_each_byte),
         ON_DISK(test_strange_files_are_never_broken),
         ON_DISK(test_of_several_one_takes_over),
+        ON_DISK(test_nobody_takes_over_beside_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
