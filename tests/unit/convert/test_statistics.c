@@ -8,7 +8,9 @@ static const made_file GRID = {
                  {"v", "int16", "t*=4 level=2", .values = "1 10 2 20 3 -9 6 30", .fill = "-9"},
                  {"p", "int16", "t*=4", .values = "0 2 4 -1", .fill = "-1",
                   .attrs = "{'scale_factor': 0.5, 'add_offset': 1.0}"},
-                 {"m", "float32", "t*=4", .values = "1 NaN 5 7", .attrs = "{'missing_value': 7.0}"},
+                 {"m", "float32", "t*=4", .values = "1 NaN 5 7",
+                  .attrs = "{'missing_value': [3.0, 7.0]}"},
+                 {"level", "int32", "level=2", .values = "100 200"},
                  {"c", "char", "t*=4", .values = "abcd"}}};
 
 /* "v 0: 4 of 4, 1 to 6, mean 3 std 1.87": each level of what is counted. */
@@ -51,6 +53,10 @@ static const struct {
      {COUNTED, .variable = TEXTS("v"), .subset = TEXTS("t=::2"),
       .statistics_range = TEXTS("t=11..13")},
      "v 0: 1 of 1, 3 to 3, mean 3 std 0; v 1: 0 of 1, inf to -inf, mean 0 std nan",
+     NULL},
+    {"of a level",
+     {COUNTED, .variable = TEXTS("v"), .statistics_range = TEXTS("level=100..150")},
+     "v 0: 4 of 4, 1 to 6, mean 3 std 1.871; v 1: 0 of 0, inf to -inf, mean 0 std nan",
      NULL},
     {"of nothing that is written",
      {COUNTED, .variable = TEXTS("v"), .subset = TEXTS("t=:2"),
