@@ -198,6 +198,14 @@ def test_a_bad_file_costs_one_file(archive, tmp_path, make):
     assert document["axes"][0]["length"] == NDAYS - 1 and document["axes"][0]["missing"] == 1
 
 
+@pytest.mark.parametrize("gone, told", [((), ""), ((3,), ", 1 missing"), ((3, 5), ", 2 missing")])
+def test_missing_steps_are_counted_in_words(archive, gone, told):
+    for i in gone:
+        (archive / f"day{i:02d}.nc").unlink()
+    said = tool.nc2zarr("--survey", archive).out
+    assert f"  time: {NDAYS - len(gone)} steps of 1 day, 2000-01-01T00:00:00 to 2000-01-12T00:00:00{told}\n" in said, said
+
+
 def test_a_link_to_nothing_is_a_bad_file(archive):
     (archive / "gone.nc").symlink_to("nowhere")
     assert findings(survey(archive, status=4), "decision") == [("unreadable", None, "gone.nc")]
