@@ -111,6 +111,23 @@ def fields(tmp_path):
     return path
 
 
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_64BIT_OFFSET"])
+def test_rows_of_a_file_that_begins_within_another(tmp_path, form):
+    """Of the second file, the rows from the third on are referred to: in one piece, and in records."""
+    for i, first in enumerate((0, 4)):
+        with netCDF4.Dataset(tmp_path / f"{i}.nc", "w", format=form) as ds:
+            ds.createDimension("time", 6 if form == "NETCDF4" else None)
+            ds.createDimension("x", 5000)
+            ds.createVariable("time", "i4", ("time",))[:] = np.arange(first, first + 6)
+            rows = np.arange(first, first + 6)[:, None] * 5000 + np.arange(5000)
+            ds.createVariable("v", "f4", ("time", "x"))[:] = rows
+    files, out = [tmp_path / "0.nc", tmp_path / "1.nc"], tmp_path / "refs.json"
+    doc = json.loads(virtual("--json", "--overlap", "first", "--verify", "none", *files, out).ok().out)
+    assert doc["output"]["nreferences"] > 1
+    with opened(out) as ds:
+        np.testing.assert_array_equal(ds["v"].values, np.arange(10)[:, None] * 5000 + np.arange(5000))
+
+
 def test_what_is_written(fields, tmp_path):
     out = tmp_path / "refs.json"
     doc = json.loads(virtual("--json", fields, out).ok().out)
