@@ -35,8 +35,8 @@ typedef enum cm_status {
 typedef struct cm_error {
     cm_status status;
     int placed; /* the text begins with the file or store that it is about */
+    char text[1020];
     int passes; /* a network or a server failed: the same again may go well */
-    char text[1024];
 } cm_error;
 
 /* Fills ERR (which may be NULL) and returns STATUS. */

@@ -30,9 +30,10 @@ enum {
     WRITE_NBYTES = 64 << 10,
     /*
      * Another run may remove an empty folder that it made, and that we were about to use: then it
-     * is made again.  So often only where somebody removes all that is written.
+     * is made again.  So often only where somebody removes all that is written: who removes empty
+     * folders for ever wins nine of ten times on a busy machine.
      */
-    MAX_TRIES = 100
+    MAX_TRIES = 2000
 };
 
 static int root_of(const cm_store *store)

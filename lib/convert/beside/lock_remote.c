@@ -18,7 +18,7 @@ enum {
     RELEASE_US = 200000 /* between two attempts to remove it */
 };
 
-#define RELEASE_NS UINT64_C(5000000000) /* in which it is attempted */
+#define RELEASE_NS UINT64_C(10000000000) /* in which it is attempted */
 
 /* ---- what is there ---- */
 

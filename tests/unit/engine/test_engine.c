@@ -430,7 +430,7 @@ static void test_random_geometries(void **state)
     }
 }
 
-/* Every subset of six elements, between chunks of every length up to four: edges meet everywhere. */
+/* Every subset of six elements, between chunks of all lengths up to four: edges meet everywhere. */
 static void test_every_subset_of_a_row(void **state)
 {
     (void)state;

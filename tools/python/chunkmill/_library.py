@@ -24,7 +24,7 @@ class ChunkmillError(Exception):
 
 
 class Error(Structure):
-    _fields_ = [("status", c_int), ("placed", c_int), ("text", c_char * 1024)]
+    _fields_ = [("status", c_int), ("placed", c_int), ("text", c_char * 1020), ("passes", c_int)]
 
 
 class Options(Structure):
