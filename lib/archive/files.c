@@ -17,3 +17,13 @@ const cm_skeleton *cm_join_skeleton(const cm_join *j, uint32_t file)
     cm_survey_touch(j->survey);
     return j->file[file]->skeleton;
 }
+
+uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d)
+{
+    if (d->joined >= 0 || d->is_text)
+        return d->n;
+    for (size_t i = 0; i < v->nfiles; i++)
+        if (cm_file_has(d->length[v->file[i]]))
+            return cm_file_count(d->length[v->file[i]]);
+    return 0;
+}

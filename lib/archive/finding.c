@@ -117,33 +117,3 @@ int cm_join_warn(cm_join *j, cm_error *err, const char *format, ...)
     va_end(args);
     return rc;
 }
-
-void cm_report_release(cm_archive_report *r)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        free(r->axis[i].name);
-        free(r->axis[i].first);
-        free(r->axis[i].last);
-        free(r->axis[i].step);
-        cm_coverage_release(&r->axis[i]);
-    }
-    for (size_t i = 0; i < r->nvariables; i++) {
-        for (unsigned k = 0; k < r->variable[i].rank; k++)
-            free(r->variable[i].dim_name[k]);
-        free(r->variable[i].name);
-        free(r->variable[i].type);
-    }
-    for (size_t i = 0; i < r->nfindings; i++) {
-        free(r->finding[i].variable);
-        free(r->finding[i].file);
-        free(r->finding[i].last);
-        free(r->finding[i].text);
-        free(r->finding[i].other);
-        free(r->finding[i].value);
-    }
-    free(r->variable);
-    free(r->finding);
-    free(r->name);
-    free(r->store);
-    free(r->how);
-}

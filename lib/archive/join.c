@@ -60,102 +60,6 @@ static int take_files(cm_join *j, const uint32_t *file, size_t n, cm_error *err)
     return rc;
 }
 
-/* ---- the report ---- */
-
-/* "2000 files in archive": the folder that holds them all. */
-static char *name_of(const cm_join *j, cm_error *err)
-{
-    size_t base = j->has_base && j->nfiles > 1, nfiles = j->nfiles - base;
-    const char *first = j->file[base]->path;
-    size_t n = strlen(first);
-    if (nfiles == 1)
-        return cm_strdup(first, err);
-    for (size_t i = base + 1; i < j->nfiles; i++) {
-        const char *path = cm_join_file(j, i)->path;
-        size_t k = 0;
-        while (k < n && path[k] == first[k])
-            k++;
-        n = k;
-    }
-    while (n > 0 && first[n - 1] != '/')
-        n--;
-    if (n > 1)
-        n--;
-    return n == 0 ? cm_asprintf(err, "%zu files", nfiles)
-                  : cm_asprintf(err, "%zu files in %.*s", nfiles, (int)n, first);
-}
-
-static int describe_axis(cm_join *j, unsigned i, cm_error *err)
-{
-    const cm_join_dim *d = &j->dim[j->axis[i]];
-    cm_archive_axis *a = &j->report->axis[i];
-    char text[64];
-    a->length = d->n;
-    for (size_t k = 0; k < d->nvecs; k++)
-        a->nparts += cm_axis_vec_at(j, d, k)->nruns;
-    if ((a->name = cm_strdup(d->name, err)) == NULL)
-        return CM_ENOMEM;
-    j->report->naxes = i + 1;
-    if (d->kind == CM_KEY_NONE || d->n == 0 || j->refused)
-        return CM_OK;
-    a->first = cm_strdup(cm_key_text(j, d, d->key[0], text, sizeof(text)), err);
-    a->last = cm_strdup(cm_key_text(j, d, d->key[d->n - 1], text, sizeof(text)), err);
-    return a->first == NULL || a->last == NULL ? CM_ENOMEM : CM_OK;
-}
-
-static int describe_variables(cm_join *j, cm_error *err)
-{
-    char type[32];
-    cm_archive_report *r = j->report;
-    if ((r->variable = cm_calloc(j->nvars + 1, sizeof(r->variable[0]), err)) == NULL)
-        return CM_ENOMEM;
-    for (size_t i = 0; i < j->nvars; i++) {
-        const cm_join_var *v = &j->var[i];
-        if (!v->wanted)
-            continue;
-        cm_archive_variable *out = &r->variable[r->nvariables++];
-        out->name = cm_strdup(v->name, err);
-        out->type = cm_strdup(cm_dtype_name(&v->dtype, type, sizeof(type)), err);
-        out->nfiles = v->nfiles;
-        if (out->name == NULL || out->type == NULL)
-            return CM_ENOMEM;
-        for (unsigned k = 0; k < v->rank && k < 32; k++) {
-            const cm_join_dim *d = &j->dim[v->dim[k]];
-            out->shape[k] = cm_join_length(v, d);
-            if ((out->dim_name[k] = cm_strdup(d->name, err)) == NULL)
-                return CM_ENOMEM;
-            out->rank = k + 1;
-        }
-    }
-    return CM_OK;
-}
-
-static int describe(cm_join *j, cm_error *err)
-{
-    cm_archive_report *r = j->report;
-    int rc = (r->name = name_of(j, err)) == NULL ? CM_ENOMEM : CM_OK;
-    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++) {
-        rc = describe_axis(j, i, err);
-        if (rc == CM_OK)
-            rc = cm_join_cover(j, i, &r->axis[i], err);
-    }
-    if (rc == CM_OK)
-        rc = describe_variables(j, err);
-    if (rc != CM_OK)
-        return rc;
-    if (j->nfiles < 2)
-        r->how = cm_strdup("one file", err);
-    else if (j->naxes == 0 && j->refused)
-        r->how = cm_asprintf(err, "not joined");
-    else if (j->naxes == 0)
-        r->how = cm_asprintf(err, "merged: each file has variables of its own");
-    else if (j->naxes == 1)
-        r->how = cm_asprintf(err, "joined along %s", r->axis[0].name);
-    else
-        r->how = cm_asprintf(err, "joined along %s and %s", r->axis[0].name, r->axis[1].name);
-    return r->how == NULL ? CM_ENOMEM : CM_OK;
-}
-
 /* ---- in order ---- */
 
 /* Of several stores each has variables of its own. */
@@ -203,7 +107,7 @@ static int join(cm_join *j, cm_error *err)
         rc = cm_join_times(j, err);
     cm_paged_let_go(j->survey->paged); /* what was read of files without being touched */
     if (rc == CM_OK)
-        rc = describe(j, err);
+        rc = cm_join_report(j, err);
     if (rc == CM_OK)
         rc = cm_join_emit(j, err);
     return rc == CM_OK ? cm_survey_failed(j->survey, err) : rc;

@@ -182,6 +182,9 @@ const cm_surveyed *cm_join_file(const cm_join *j, size_t file);
 /* The variables of FILE. */
 const cm_skeleton *cm_join_skeleton(const cm_join *j, uint32_t file);
 
+/* The length of V along D: of the whole, or of the files that have it. */
+uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d);
+
 /* A finding; CM_WEIGHT_DECISION counts, unless DECIDED.  The sentence is about VARIABLE. */
 cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight weight, bool decided,
                          const char *variable, uint32_t file, cm_error *err, const char *format,
@@ -205,11 +208,6 @@ uint32_t cm_join_var_named(const cm_join *j, const char *name);
 /* The name by which NAME, of a file, is known here: that of --rename where it is OLD. */
 const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t size);
 
-/* scalar.c: which of `new_dim` take the values of a scalar variable, by its name in the files. */
-int cm_join_find_scalars(cm_join *j, cm_error *err);
-/* The same of a scalar that becomes a dimension. */
-const char *cm_join_scalar_name(const cm_join *j, const char *name, char *buf, size_t size);
-
 /* Chooses what chosen variables need: coordinates, and variables that their attributes name. */
 void cm_join_want_needed(cm_join *j);
 
@@ -229,8 +227,6 @@ void cm_join_widen(cm_join *j);
 int cm_join_lacking(cm_join *j, cm_error *err);
 /* Whether the conversion takes D out: a file without it says all there is to say. */
 bool cm_join_is_merged(const cm_join *j, const cm_join_dim *d);
-/* Of V along D: of the whole, or of the files that have it. */
-uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d);
 /* Whether FILE has all dimensions of V. */
 bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file);
 
@@ -266,9 +262,6 @@ bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b);
 
 /* keys.c */
 int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err);
-double cm_key_real(int64_t key);
-int64_t cm_key_of_real(double x);
-char *cm_key_text(const cm_join *j, const cm_join_dim *d, int64_t key, char *buf, size_t size);
 
 /* made.c: dimensions and coordinates that options make of names and attributes of files. */
 int cm_join_new_dims(cm_join *j, cm_error *err);
@@ -292,6 +285,8 @@ int cm_join_create(const cm_archive_options *options, cm_survey *survey, const u
 int cm_join_create_names(const cm_archive_options *options, cm_survey *survey,
                          cm_archive_report *report, cm_join **out, cm_error *err);
 void cm_join_free(cm_join *j);
+/* report.c: what was joined, along what, and how; after the last step. */
+int cm_join_report(cm_join *j, cm_error *err);
 void cm_report_release(cm_archive_report *r);
 
 #endif

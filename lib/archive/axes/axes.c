@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "archive/axes/axis.h"
+#include "archive/axes/coordinate.h"
 #include "archive/axes/propose.h"
 #include "archive/planted.h"
 #include "archive/tables/described.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/axes/coordinate.h"
 #include "base/number.h"
 
 typedef struct order {
@@ -27,29 +28,6 @@ static int by_rank(const void *a, const void *b, void *context)
     size_t x = o->join->rank[o->dim->vec[*(const uint32_t *)a].file];
     size_t y = o->join->rank[o->dim->vec[*(const uint32_t *)b].file];
     return (x > y) - (x < y);
-}
-
-cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i)
-{
-    cm_paged *paged = j->survey->paged;
-    cm_join_vec *v = &d->vec[i];
-    cm_paged_touch(paged, v, sizeof(*v));
-    if (v->key != NULL)
-        cm_paged_touch(paged, v->key, v->n * sizeof(v->key[0]));
-    return v;
-}
-
-const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file)
-{
-    cm_paged *paged = j->survey->paged;
-    if (d->at[file] == CM_JOIN_NONE)
-        return NULL;
-    const cm_join_vec *own = &d->vec[d->at[file]];
-    cm_paged_touch(paged, own, sizeof(*own));
-    const cm_join_vec *v = &d->vec[own->same];
-    cm_paged_touch(paged, v, sizeof(*v));
-    cm_paged_touch(paged, v->run, v->nruns * sizeof(v->run[0]));
-    return v;
 }
 
 bool cm_axis_in_order(const cm_join *j, const cm_join_dim *d)

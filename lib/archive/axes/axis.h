@@ -17,12 +17,6 @@ bool cm_axis_in_order(const cm_join *j, const cm_join_dim *d);
 /* The runs again, where D's key has changed. */
 int cm_axis_find_runs(const cm_join *j, cm_join_dim *d, cm_error *err);
 
-/* Number I of the coordinates along D, which are going to be read or written, with their keys. */
-cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i);
-
-/* The coordinates of FILE along D, which are going to be read; NULL: it has none. */
-const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file);
-
 /* axes.c: whether values of AT that differ by MOST may be the same points, computed otherwise. */
 bool cm_join_is_blurred(const cm_join *j, uint32_t at, double most);
 

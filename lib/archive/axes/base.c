@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "archive/axes/axis.h"
+#include "archive/axes/coordinate.h"
 
 static int find_before(cm_join *j, const cm_join_dim *d, const cm_join_vec *base, cm_error *err)
 {

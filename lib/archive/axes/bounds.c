@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/axes/coordinate.h"
 #include "archive/axes/values.h"
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "archive/axes/axis.h"
+#include "archive/axes/coordinate.h"
 #include "archive/tables/described.h"
 #include "base/mem.h"
 

@@ -5,26 +5,10 @@
 #include <string.h>
 
 #include "archive/axes/axis.h"
+#include "archive/axes/coordinate.h"
 #include "archive/tables/reading.h"
 #include "base/number.h"
 #include "model/convert.h"
-
-/* The bits of a double, so that their order as integers is that of the numbers. */
-int64_t cm_key_of_real(double x)
-{
-    int64_t bits;
-    x += 0.0; /* -0 becomes 0 */
-    memcpy(&bits, &x, sizeof(bits));
-    return bits < 0 ? bits ^ INT64_MAX : bits;
-}
-
-double cm_key_real(int64_t key)
-{
-    double x;
-    int64_t bits = key < 0 ? key ^ INT64_MAX : key;
-    memcpy(&x, &bits, sizeof(x));
-    return x;
-}
 
 /* ---- what a dimension's coordinates are ---- */
 
@@ -188,39 +172,4 @@ int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err)
             rc = keys_of(j, d, v, err);
     }
     return rc == CM_OK && d->kind == CM_KEY_TEXT ? rank_texts(j, d, err) : rc;
-}
-
-char *cm_key_text(const cm_join *j, const cm_join_dim *d, int64_t key, char *buf, size_t size)
-{
-    if (d->descending)
-        key = ~key;
-    switch (d->kind) {
-    case CM_KEY_TIME:
-        return cm_time_axis_text(&d->axis, key - d->axis.origin_us, buf, size);
-    case CM_KEY_REAL:
-        return cm_format_double(cm_key_real(key), buf, size);
-    case CM_KEY_TEXT:
-        for (size_t i = 0; d->said != NULL && i < d->nvecs; i++)
-            if (d->vec[i].key[0] == key) {
-                snprintf(buf, size, "%s", d->said[d->vec[i].file]);
-                return buf;
-            }
-        for (size_t i = 0; i < d->nvecs; i++) {
-            const cm_join_vec *v = &d->vec[i];
-            size_t nbytes;
-            for (uint64_t k = 0; v->like != NULL && v->key != NULL && k < v->n; k++) {
-                const char *text =
-                    v->key[k] != key ? NULL : cm_survey_values(j->survey, v->values, &nbytes);
-                if (text == NULL)
-                    continue;
-                snprintf(buf, size, "%.*s", (int)(nbytes / v->n), text + k * (nbytes / v->n));
-                return buf;
-            }
-        }
-        break;
-    default:
-        break;
-    }
-    snprintf(buf, size, "%lld", (long long)key);
-    return buf;
 }

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "archive/axes/axis.h"
+#include "archive/axes/coordinate.h"
 #include "archive/axes/made.h"
 #include "archive/axes/values.h"
 #include "archive/tables/described.h"
 #include "archive/tables/fills.h"
 #include "archive/tables/reading.h"
+#include "archive/tables/scalars.h"
 #include "base/number.h"
 #include "model/name_pattern.h"
 #include "options/varopt.h"

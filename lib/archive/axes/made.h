@@ -20,9 +20,7 @@ void cm_join_give_dim(cm_join_var *v, uint32_t dim);
 int cm_join_read_attribute(const cm_join *j, uint32_t file, const char *name, char **out,
                            cm_error *err);
 
-/* Whether NAME is such a variable, as it is called in the store. */
-bool cm_join_is_step(const cm_join *j, const char *name);
-/* The dimension NAME of the values that OPTION says. */
+/* scalar.c: the dimension NAME of the values that OPTION says. */
 int cm_join_scalar_dim(cm_join *j, const char *option, const char *name, cm_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "archive/axes/axis.h"
+#include "archive/axes/coordinate.h"
 
 #define NOBODY UINT32_MAX
 /* A byte of each element's owner; a dimension this long has other troubles. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "archive/axes/axis.h"
+#include "archive/axes/coordinate.h"
 #include "archive/tables/described.h"
 #include "archive/tables/fills.h"
 #include "archive/tables/reading.h"

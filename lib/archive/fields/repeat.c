@@ -6,16 +6,6 @@
 #include "archive/tables/described.h"
 #include "options/varopt.h"
 
-uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d)
-{
-    if (d->joined >= 0 || d->is_text)
-        return d->n;
-    for (size_t i = 0; i < v->nfiles; i++)
-        if (cm_file_has(d->length[v->file[i]]))
-            return cm_file_count(d->length[v->file[i]]);
-    return 0;
-}
-
 /* Whether dimension AT is one of D. */
 static bool has_dim(const cm_join *j, const cm_described *d, uint32_t at)
 {

@@ -5,6 +5,7 @@
 
 #include "archive/join.h"
 #include "archive/tables/described.h"
+#include "archive/tables/scalars.h"
 #include "base/path.h"
 #include "options/varopt.h"
 

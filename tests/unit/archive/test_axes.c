@@ -1,5 +1,6 @@
 /* Which dimensions are joined, in which order their steps lie, and which file gives which. */
 
+#include "archive/axes/coordinate.h"
 #include "archive_fixture.h"
 
 /* A grid of two points, and a field on it. */

@@ -1,0 +1,80 @@
+#include "archive/axes/coordinate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+
+cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i)
+{
+    cm_paged *paged = j->survey->paged;
+    cm_join_vec *v = &d->vec[i];
+    cm_paged_touch(paged, v, sizeof(*v));
+    if (v->key != NULL)
+        cm_paged_touch(paged, v->key, v->n * sizeof(v->key[0]));
+    return v;
+}
+
+const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file)
+{
+    cm_paged *paged = j->survey->paged;
+    if (d->at[file] == CM_JOIN_NONE)
+        return NULL;
+    const cm_join_vec *own = &d->vec[d->at[file]];
+    cm_paged_touch(paged, own, sizeof(*own));
+    const cm_join_vec *v = &d->vec[own->same];
+    cm_paged_touch(paged, v, sizeof(*v));
+    cm_paged_touch(paged, v->run, v->nruns * sizeof(v->run[0]));
+    return v;
+}
+
+int64_t cm_key_of_real(double x)
+{
+    int64_t bits;
+    x += 0.0; /* -0 becomes 0 */
+    memcpy(&bits, &x, sizeof(bits));
+    return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+double cm_key_real(int64_t key)
+{
+    double x;
+    int64_t bits = key < 0 ? key ^ INT64_MAX : key;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+char *cm_key_text(const cm_join *j, const cm_join_dim *d, int64_t key, char *buf, size_t size)
+{
+    if (d->descending)
+        key = ~key;
+    switch (d->kind) {
+    case CM_KEY_TIME:
+        return cm_time_axis_text(&d->axis, key - d->axis.origin_us, buf, size);
+    case CM_KEY_REAL:
+        return cm_format_double(cm_key_real(key), buf, size);
+    case CM_KEY_TEXT:
+        for (size_t i = 0; d->said != NULL && i < d->nvecs; i++)
+            if (d->vec[i].key[0] == key) {
+                snprintf(buf, size, "%s", d->said[d->vec[i].file]);
+                return buf;
+            }
+        for (size_t i = 0; i < d->nvecs; i++) {
+            const cm_join_vec *v = &d->vec[i];
+            size_t nbytes;
+            for (uint64_t k = 0; v->like != NULL && v->key != NULL && k < v->n; k++) {
+                const char *text =
+                    v->key[k] != key ? NULL : cm_survey_values(j->survey, v->values, &nbytes);
+                if (text == NULL)
+                    continue;
+                snprintf(buf, size, "%.*s", (int)(nbytes / v->n), text + k * (nbytes / v->n));
+                return buf;
+            }
+        }
+        break;
+    default:
+        break;
+    }
+    snprintf(buf, size, "%lld", (long long)key);
+    return buf;
+}

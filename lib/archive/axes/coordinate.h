@@ -1,0 +1,20 @@
+/* The distinct coordinates of a dimension, and the keys that their values are compared as. */
+#ifndef CM_ARCHIVE_AXES_COORDINATE_H
+#define CM_ARCHIVE_AXES_COORDINATE_H
+
+#include "archive/join.h"
+
+/* Number I of the coordinates along D, which are going to be read or written, with their keys. */
+cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i);
+
+/* The coordinates of FILE along D, which are going to be read; NULL: it has none. */
+const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file);
+
+/* The bits of a double, so that their order as integers is that of the numbers; and back. */
+int64_t cm_key_of_real(double x);
+double cm_key_real(int64_t key);
+
+/* KEY of D as a user reads it: a date, a number, a text. */
+char *cm_key_text(const cm_join *j, const cm_join_dim *d, int64_t key, char *buf, size_t size);
+
+#endif
