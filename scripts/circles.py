@@ -2,9 +2,9 @@
 """circles.py BUILD [--bless]: the circles of files, in which each calls the others over some way.
 
 Reads with `nm` which object of BUILD uses names that which other file defines.  A file that belongs to a
-circle cannot be understood, tested or moved alone.  scripts/circles.txt lists the circles that stand, and
-may only shrink: a circle that is new or has one file more is a fault, one that is smaller is taken
-off the list by --bless.  Needs nothing but Python's own library and nm.
+circle cannot be understood, tested or moved alone.  None may reach over several folders.
+scripts/circles.txt lists the circles that stand, and may only shrink: a circle that is new or has one
+file more is a fault, one that is smaller is taken off the list by --bless.  Needs nothing but Python's own library and nm.
 """
 import subprocess
 import sys
@@ -98,8 +98,12 @@ def closing_calls(calls, circle, part_of):
 
 
 def faults_of(calls, circles, listed):
-    """A sentence for each circle that is not within one of LISTED."""
+    """A sentence for each circle that is not within one of LISTED, or not within one folder."""
     for circle in circles:
+        folder_of = {file: str(Path(file).parent) for file in circle}
+        if len(set(folder_of.values())) > 1:
+            yield f"a circle of folders: {closing_calls(calls, circle, folder_of)}; have one of these calls go"
+            continue
         part_of = {file: next((known for known in listed if file in known), file) for file in circle}
         parts = set(part_of.values())
         joined = sorted(part for part in parts if isinstance(part, str))

@@ -1,6 +1,5 @@
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "archive/axes/coverage.h"
 #include "archive/join.h"

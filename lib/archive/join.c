@@ -1,6 +1,5 @@
 #include "archive/join.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "bench/readbench.h"
 
 /*
@@ -83,4 +84,14 @@ cm_readbench_times cm_bench_times(double *seconds, size_t n)
     t.p999 = quantile(seconds, n, 0.999);
     t.max = seconds[n - 1];
     return t;
+}
+
+uint64_t cm_bench_since(const cm_bench *b, uint64_t at_ns)
+{
+    return at_ns > b->origin_ns ? at_ns - b->origin_ns : 0;
+}
+
+uint64_t cm_bench_now(const cm_bench *b)
+{
+    return cm_bench_since(b, cm_now_ns());
 }

@@ -1,7 +1,5 @@
 /* One store under one setting: opened, its epochs run, closed. */
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -9,16 +7,6 @@
 #include "bench/readbench.h"
 #include "bench/rules.h"
 #include "plan/meetings.h"
-
-uint64_t cm_bench_since(const cm_bench *b, uint64_t at_ns)
-{
-    return at_ns > b->origin_ns ? at_ns - b->origin_ns : 0;
-}
-
-uint64_t cm_bench_now(const cm_bench *b)
-{
-    return cm_bench_since(b, cm_now_ns());
-}
 
 /* CPU seconds of this process and of the workers that have ended. */
 static double cpu_used(void)

@@ -1,7 +1,6 @@
 #include "chunkcalc/chunkcalc.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,39 +17,6 @@ void cm_chunkcalc_options_init(cm_chunkcalc_options *o)
 }
 
 /* ---- sentences ----------------------------------------------------------------------------- */
-
-static int say(char ***list, size_t *n, cm_error *err, const char *format, va_list args)
-{
-    char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
-
-    if (grown == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for a message");
-    *list = grown;
-    if (vasprintf(&grown[*n], format, args) < 0)
-        return cm_fail(err, CM_ENOMEM, "no memory for a message");
-    ++*n;
-    return CM_OK;
-}
-
-int cm_calc_warn(cm_calc *c, cm_error *err, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    int rc = say(&c->report->warning, &c->report->nwarnings, err, format, args);
-    va_end(args);
-    return rc;
-}
-
-static int note(cm_calc *c, cm_error *err, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    int rc = say(&c->report->note, &c->report->nnotes, err, format, args);
-    va_end(args);
-    return rc;
-}
 
 /* ---- the cost model ------------------------------------------------------------------------ */
 
@@ -197,7 +163,8 @@ static int calculate(cm_calc *c, cm_error *err)
     if (rc == CM_OK)
         rc = cm_calc_warn_layouts(c, err);
     if (rc == CM_OK && r->ratio != 1)
-        rc = note(c, err, "bytes are stored bytes: decoded bytes divided by %.3g", r->ratio);
+        rc =
+            cm_calc_note(c, err, "bytes are stored bytes: decoded bytes divided by %.3g", r->ratio);
     return rc;
 }
 

@@ -47,6 +47,8 @@ typedef struct cm_calc {
 /* Sentences for the user; out of memory is an error like any other. */
 int cm_calc_warn(cm_calc *calc, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+int cm_calc_note(cm_calc *calc, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /*
  * store.c: opens, describes, and samples chunks: with CHOOSE those of the

@@ -22,7 +22,7 @@ class House:
         shutil.copy(paths.ROOT / "scripts/circles.py", folder / "scripts")
 
     def build(self, table):
-        for file in self.folder.glob("*lib/*"):
+        for file in [*self.folder.rglob("*.c"), *self.folder.rglob("*.o")]:
             file.unlink()
         for line in table.splitlines():
             head, calls = line.split(":")
@@ -31,9 +31,11 @@ class House:
             text = "".join(f"void {name}(void);\n" for name in sorted({*names, *calls}))
             text += f"void {names[0]}(void) {{ {''.join(f'{name}(); ' for name in calls)}}}\n"
             text += "".join(f"void {name}(void) {{}}\n" for name in names[1:])
-            (self.folder / f"lib/{file}.c").write_text(text)
-        sources = [str(file) for file in sorted(self.folder.glob("lib/*.c"))]
-        subprocess.run(["cc", "-c", *sources], check=True, cwd=self.folder / "build/lib")
+            source, built = self.folder / f"lib/{file}.c", self.folder / f"build/lib/{file}.o"
+            for path in (source, built):
+                path.parent.mkdir(exist_ok=True)
+            source.write_text(text)
+            subprocess.run(["cc", "-c", "-o", built, source], check=True)
         return self
 
     def run(self, *args):
@@ -54,6 +56,8 @@ def test_what_stands_passes(house):
 
 
 @pytest.mark.parametrize("table, said", [
+    ("a one: two\nb two: three\nc three: one\nx/d four: five\ny/e five: four",
+     "lint: a circle of folders: lib/x/d.c calls five of lib/y/e.c, which calls four of lib/x/d.c; "),
     ("a one: two\nb two: three\nc three: one\nd four: five\ne five: four",
      "lint: a new circle of lib/d.c, lib/e.c: lib/d.c calls five of lib/e.c, which calls four of lib/d.c; "),
     ("a one: two\nb two: three five\nc three: one\nd four: one\ne five: four",

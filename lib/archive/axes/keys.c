@@ -1,6 +1,5 @@
 /* Coordinates as numbers whose order is theirs. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

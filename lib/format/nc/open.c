@@ -13,22 +13,6 @@
 #include "format/nc/plain.h"
 #include "format/nc/reader.h"
 
-int cm_nc_warn(cm_nc_file *file, cm_error *err, const char *format, ...)
-{
-    char **more = realloc(file->warning, (file->nwarnings + 1) * sizeof *more);
-    if (!more)
-        return cm_fail(err, CM_ENOMEM, "no memory for a warning");
-    file->warning = more;
-    va_list args;
-    va_start(args, format);
-    int n = vasprintf(&more[file->nwarnings], format, args);
-    va_end(args);
-    if (n < 0)
-        return cm_fail(err, CM_ENOMEM, "no memory for a warning");
-    file->nwarnings++;
-    return CM_OK;
-}
-
 /* Opens PATH and learns its size; O_NONBLOCK so that a pipe is refused, not waited for. */
 static int open_source(cm_nc_file *file, cm_error *err)
 {
@@ -49,12 +33,6 @@ static int open_source(cm_nc_file *file, cm_error *err)
     file->data = file->source;
     file->opened = st;
     return CM_OK;
-}
-
-bool cm_nc_is_same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 /*
@@ -328,11 +306,6 @@ size_t cm_nc_var_cache_nbytes(const cm_nc_file *file, const cm_nc_var *var)
     return nbytes;
 }
 
-void cm_nc_array_keep(cm_array *a)
-{
-    (void)a;
-}
-
 static void release_array(cm_array *a)
 {
     free(a->name);
@@ -421,44 +394,4 @@ void cm_nc_close(cm_nc_file *file)
         close(file->source.fd);
     free(file->path);
     free(file);
-}
-
-const char *cm_nc_format_name(const cm_nc_file *file)
-{
-    return file->format_name;
-}
-
-uint64_t cm_nc_file_nbytes(const cm_nc_file *file)
-{
-    return file->source.nbytes;
-}
-
-size_t cm_nc_ngroups(const cm_nc_file *file)
-{
-    return file->ngroups;
-}
-
-const cm_nc_group *cm_nc_group_at(const cm_nc_file *file, size_t i)
-{
-    return i < file->ngroups ? &file->group[i] : NULL;
-}
-
-size_t cm_nc_nvars(const cm_nc_file *file)
-{
-    return file->nnodes;
-}
-
-cm_nc_var *cm_nc_var_at(cm_nc_file *file, size_t i)
-{
-    return i < file->nnodes ? &file->node[i].var : NULL;
-}
-
-size_t cm_nc_nwarnings(const cm_nc_file *file)
-{
-    return file->nwarnings;
-}
-
-const char *cm_nc_warning_at(const cm_nc_file *file, size_t i)
-{
-    return i < file->nwarnings ? file->warning[i] : NULL;
 }

@@ -5,18 +5,6 @@
 #include "base/utf8.h"
 #include "format/zarr/internal.h"
 
-void cm_zarr_meta_release(cm_zarr_meta *meta)
-{
-    cm_json_free(meta->attrs);
-    cm_json_free(meta->raw);
-    for (unsigned i = 0; i < CM_MAX_RANK; i++)
-        free(meta->dim_name[i]);
-    free(meta->fill);
-    free(meta->fill_text);
-    cm_codec_specs_free(meta->codecs, meta->ncodecs);
-    memset(meta, 0, sizeof *meta);
-}
-
 static int copy_text(char **text, cm_error *err)
 {
     if (*text && !(*text = cm_strdup(*text, err)))

@@ -87,3 +87,15 @@ int cm_zarr_keep_raw(int rc, const cm_json *j, cm_zarr_meta *out, cm_error *err)
         cm_zarr_meta_release(out);
     return rc;
 }
+
+void cm_zarr_meta_release(cm_zarr_meta *meta)
+{
+    cm_json_free(meta->attrs);
+    cm_json_free(meta->raw);
+    for (unsigned i = 0; i < CM_MAX_RANK; i++)
+        free(meta->dim_name[i]);
+    free(meta->fill);
+    free(meta->fill_text);
+    cm_codec_specs_free(meta->codecs, meta->ncodecs);
+    memset(meta, 0, sizeof *meta);
+}
