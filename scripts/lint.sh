@@ -164,8 +164,9 @@ for folder in base engine watch; do
     [ -z "$circle" ] || complain "a circle of includes: ${circle#*loop: }"
 done
 
-# Nor do files call each other in a circle, but for those that stand on a list.
+# Nor do files call each other in a circle, but for those that stand on a list; and names of files are those of today.
 scripts/circles.py "$build" || fail=1
+scripts/named_files.py || fail=1
 
 # A name belongs to one type.  Those without cm_ are a file's own.
 for name in $(git ls-files -co --exclude-standard 'lib/*.[ch]' 'tools/*.[ch]' 'include/*.h' |

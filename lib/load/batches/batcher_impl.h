@@ -57,7 +57,7 @@ struct cm_batcher {
     cm_planned *planned;  /* NULL: map loader */
 };
 
-/* ---- loader_slots.c ---- */
+/* ---- batcher_slots.c ---- */
 
 /*
  * A free slot for batch NUMBER of NSAMPLES, its offset in the arena and its samples to be

@@ -1,6 +1,6 @@
 /*
  * One conversion of a small file: what memory is asked for is enough and not exceeded by the plan
- * (budget.c), and verification finds what was changed behind its back (verify.c).
+ * (plan.c), and verification finds what was changed behind its back (verify.c).
  */
 #include <fcntl.h>
 #include <stdio.h>
