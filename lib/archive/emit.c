@@ -129,7 +129,7 @@ static int set_how(cm_join *j, uint32_t at, cm_emitted *e, hows *h, cm_multi_par
 
 /* ---- a variable ---- */
 
-/* What the record knows; NULL: the file is opened. */
+/* Where the chunks lie by the record; NULL: the file is opened. */
 static int set_located(const cm_join *j, uint32_t at, cm_multi_part *part, cm_located *out,
                        cm_error *err)
 {

@@ -1,4 +1,4 @@
-/* What a join comes to: the specification of one dataset, and who owns what it says. */
+/* The result of a join: the specification of one dataset, and the memory that it points to. */
 #ifndef CM_ARCHIVE_EMIT_H
 #define CM_ARCHIVE_EMIT_H
 

@@ -17,7 +17,7 @@ static int find_unreadable(cm_join *j, const cm_surveyed *f, cm_error *err)
     bool decided = f->offline ? o->skip_offline : o->skip_bad;
     const char *text = f->offline ? "a tape system has moved it away" : f->why;
     size_t n = strlen(f->path);
-    /* What the file says of itself begins with its name. */
+    /* An error of the file itself begins with its name. */
     if (!f->offline && strncmp(text, f->path, n) == 0 && strncmp(text + n, ": ", 2) == 0)
         text += n + 2;
     cm_finding *found = cm_join_find(j, kind, CM_WEIGHT_DECISION, decided, NULL, CM_JOIN_NONE, err,

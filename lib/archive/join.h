@@ -21,7 +21,7 @@
 
 #define CM_JOIN_NONE UINT32_MAX
 
-/* What the numbers of a coordinate are compared as, in an order that is theirs. */
+/* The kind of key that a coordinate is compared by; the order of keys is that of its values. */
 typedef enum cm_key_kind {
     CM_KEY_NONE, /* no values: a place in the order of files */
     CM_KEY_TIME, /* microseconds on the calendar's own day count */
@@ -242,7 +242,7 @@ uint64_t cm_join_text_length(const cm_join *j, uint32_t at, uint32_t file);
 int cm_join_compare(cm_join *j, cm_error *err);
 /* types.c: the type of variable AT that holds those of all files, before a finding says which. */
 void cm_join_widen_types(cm_join *j, uint32_t at);
-/* What the user asks V to be; false: nothing, or no type that numbers have. */
+/* The type that the user asks for V; false: none, or none that numbers have. */
 bool cm_join_asked_type(cm_join *j, const cm_join_var *v, cm_dtype *out);
 /* Whether no decision is needed about D's type, which is not V's. */
 bool cm_join_type_is_settled(cm_join *j, cm_join_var *v, const cm_described *d);

@@ -218,7 +218,7 @@ static int add_files(by_variable *b, uint32_t at, cm_store_plan *s, cm_error *er
         if (wanted)
             rc = add_file(s, (uint32_t)(j->file[i] - b->survey->file), err);
     }
-    /* What cannot be read may have had it. */
+    /* A file that cannot be read may have had it. */
     for (size_t i = 0; rc == CM_OK && i < b->survey->nfiles; i++)
         if (b->survey->file[i].offline || b->survey->file[i].status != CM_OK)
             rc = add_file(s, (uint32_t)i, err);
@@ -245,7 +245,7 @@ static int plan_field(by_variable *b, uint32_t at, plans *p, cm_error *err)
     close_over(b->j, at, b->chosen);
     int rc = add_files(b, at, s, err);
     qsort(s->file, s->nfiles, sizeof(s->file[0]), by_number);
-    /* What no field needs goes with all of them: nothing is left behind. */
+    /* Variables that no field needs go with all of them: nothing is left behind. */
     for (uint32_t k = 0; rc == CM_OK && k < j->nvars; k++) {
         if (k != at && (b->field[k] || b->needed[k]))
             continue;

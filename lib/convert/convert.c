@@ -458,7 +458,7 @@ static void release(cm_job *job)
     cm_append_source_free(job->grown);
 }
 
-/* What several processes make is looked at when there is a plan. */
+/* A store that several processes make is looked at when there is a plan. */
 static int check_output(const cm_transform_options *o, const cm_into *into, cm_output *out,
                         cm_error *err)
 {
@@ -476,7 +476,7 @@ static int check_output(const cm_transform_options *o, const cm_into *into, cm_o
     return cm_output_find(&request, out, err);
 }
 
-/* What is complete is not read again to be counted. */
+/* A store that is complete is not read again to be counted. */
 static int check_counted(const cm_output *out, cm_error *err)
 {
     bool there;
@@ -488,7 +488,7 @@ static int check_counted(const cm_output *out, cm_error *err)
                : rc;
 }
 
-/* What one call holds until it returns. */
+/* Everything that one call holds until it returns. */
 typedef struct held {
     const cm_transform_options *asked;
     cm_transform_options options;

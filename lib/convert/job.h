@@ -148,7 +148,7 @@ typedef struct cm_job {
     bool witnessed;     /* witness.h: all files of a joined dataset agree to the store */
 } cm_job;
 
-/* What messages call V and its kind: a file has variables, a store arrays. */
+/* The word of messages for V's kind: a file has variables, a store arrays. */
 const char *cm_job_name(const cm_job_var *v);
 const char *cm_job_noun(const cm_job *job);
 /* The dataset that V's source is of. */

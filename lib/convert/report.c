@@ -141,7 +141,7 @@ static void set_plan(const cm_job *job, const cm_job_var *v, cm_transform_variab
     if (!v->routed)
         return;
     out->memory_nbytes = v->route.held_nbytes + job->nthreads * v->transfer.worker_nbytes;
-    /* What is absent need not be read; without gaps, the bound of the geometry. */
+    /* Absent chunks need not be read; without gaps, the bound of the geometry. */
     bool gaps = v->presence.bit == NULL || v->presence.npresent < v->presence.nchunks;
     uint64_t bound = v->route.bound * itemsize;
     out->bound_nbytes = gaps && bound > out->planned_nbytes ? out->planned_nbytes : bound;

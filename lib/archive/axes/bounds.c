@@ -31,7 +31,7 @@ int cm_join_put_instant(const cm_time_coding *to, int64_t us, uint8_t *dst, cm_e
     from.axis.unit_us = from.axis.per_us = 1;
     us -= to->axis.origin_us;
     int rc = cm_time_rebase(&from, to, &us, dst, 1, &bad, err);
-    /* What is made here is nobody's: the nearest number is as good as its instant. */
+    /* No file has these bounds: the nearest number is as good as the instant. */
     return rc == CM_EINVAL && put_nearest(to, us + to->axis.origin_us, dst) ? CM_OK : rc;
 }
 

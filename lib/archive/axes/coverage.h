@@ -1,4 +1,4 @@
-/* What is drawn of a survey: which steps of a joined dimension which variables have. */
+/* For the picture of a survey: which steps of a joined dimension which variables have. */
 #ifndef CM_ARCHIVE_AXES_COVERAGE_H
 #define CM_ARCHIVE_AXES_COVERAGE_H
 

@@ -18,7 +18,7 @@
 
 #define DAY_US INT64_C(86400000000)
 
-/* What each file says: all integers, all numbers, or texts. */
+/* The values that files give, one each: all integers, all numbers, or texts. */
 typedef struct said {
     char **text; /* one for each file */
     size_t n;
@@ -428,7 +428,7 @@ static bool gives_all(const cm_join *j, uint32_t dim, uint32_t has, uint32_t fil
     return j->naxes == 1;
 }
 
-/* What a step in several files is given by: the file whose data are taken. */
+/* The file whose data are taken for a step that is in several. */
 static int give_steps(const cm_join *j, uint32_t dim, const char *name, const said *s,
                       uint32_t file, uint32_t *giver, cm_error *err)
 {

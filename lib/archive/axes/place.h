@@ -25,7 +25,7 @@ typedef struct cm_placement {
     uint64_t hole[CM_MULTI_MAX_AXES]; /* the first */
 } cm_placement;
 
-/* What each variable is made of; fields/fields.h makes them. */
+/* The files that give each variable its elements; fields/fields.h finds them. */
 typedef struct cm_field_source {
     const cm_placement *place; /* NULL: the variable has no joined dimension */
     uint32_t file;             /* then: the file that gives it */

@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "model/name_pattern.h"
 
-/* What files say, one after the other: whether each, and with it its list of variables, is new. */
+/* The values of files, one after the other: whether each, with its list of variables, is new. */
 typedef struct distinct {
     cm_known known;
     size_t n;
@@ -122,7 +122,7 @@ static void read_date(const char *p, char *out)
         (void)take(&p, out, ":_-", 2, "%S");
 }
 
-/* What a pattern finds in a file's name. */
+/* The part of a file's name that a pattern finds. */
 typedef struct found {
     const void *value;
     size_t nbytes;

@@ -7,7 +7,7 @@ enum {
     CM_MOST_PROPOSED = 512 /* characters of a pattern of names */
 };
 
-/* What decides F, which says that no coordinate tells how files follow each other. */
+/* Proposes an option for F, which says that no coordinate tells how files follow each other. */
 int cm_join_propose(cm_join *j, cm_finding *f, cm_error *err);
 
 /*
@@ -20,7 +20,7 @@ bool cm_join_scalar_splits(const cm_join *j, uint32_t at);
 /* Two scalars, *A counting time, that give each file its place together, as runs and lead times. */
 bool cm_join_find_pair(const cm_join *j, uint32_t *a, uint32_t *b);
 
-/* What names of files have in common at either end; digits are part of what differs. */
+/* The common beginning and end of files' names; digits are part of what differs. */
 typedef struct cm_join_ends {
     const char *first;     /* the name of the first file */
     size_t length;         /* of it */
@@ -34,7 +34,7 @@ typedef struct cm_join_ends {
 bool cm_join_find_ends(const cm_join *j, const uint32_t *file, size_t n, bool whole,
                        cm_join_ends *out);
 
-/* What decides F, which says that values of AT, which lacks the joined dimension, differ. */
+/* Proposes an option for F: values of AT, which lacks the joined dimension, differ. */
 int cm_join_propose_promotion(const cm_join *j, uint32_t at, cm_finding *f, cm_error *err);
 
 #endif

@@ -66,7 +66,7 @@ static int give_said(cm_join_var *v, const cm_join_dim *d, cm_error *err)
     return rc;
 }
 
-/* What a store has already stays as it is, whatever number a file has for the same instant. */
+/* Values of a store stay as they are, whatever number a file has for the same instant. */
 static cm_join_run without_base(const cm_join *j, const cm_join_dim *d, const cm_join_vec *vec,
                                 cm_join_run r)
 {
@@ -170,7 +170,7 @@ static uint64_t place_of(const cut *c, unsigned rank, uint64_t i, const uint64_t
     return at;
 }
 
-/* What the record of FILE has of variable AT. */
+/* The record of variable AT in FILE. */
 static int find_known(const cm_join *j, uint32_t at, uint32_t file, cm_surveyed_var *s,
                       const uint8_t **values, size_t *nbytes, cm_error *err)
 {
@@ -181,7 +181,7 @@ static int find_known(const cm_join *j, uint32_t at, uint32_t file, cm_surveyed_
     return CM_OK;
 }
 
-/* What PART gives as elements of the variable, which are to be freed. */
+/* The elements that PART gives, which are to be freed. */
 static int read_part(cm_join *j, uint32_t at, const cm_placement *p, const cm_multi_part *part,
                      cut *c, uint8_t **out, cm_error *err)
 {
@@ -255,7 +255,7 @@ static void put_texts(const cm_surveyed_var *s, const uint8_t *texts, uint64_t t
     }
 }
 
-/* What FILE gives at each of its steps as elements of the variable, which are to be freed. */
+/* The elements that FILE gives at each of its steps, which are to be freed. */
 static int read_step(cm_join *j, uint32_t at, uint32_t file, uint8_t **out, size_t *nelem,
                      cm_error *err)
 {

@@ -77,7 +77,7 @@ static bool next_file(cm_ahead *a, size_t *at)
     while (!found && !atomic_load(&a->stop) && a->next < a->ntodo) {
         *at = a->todo[a->next++];
         found = a->copy[*at] != NULL && atomic_load(&a->state[*at]) == CM_AHEAD_COMING;
-        /* What fails here fails when it is taken, too. */
+        /* A copy that fails here fails when it is taken, too. */
         if (found)
             (void)cm_copy_await(a->copy[*at], &ignored);
         found = found && !atomic_load(&a->stop);

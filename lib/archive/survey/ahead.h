@@ -65,7 +65,7 @@ bool cm_ahead_must_wait(cm_ahead *a, size_t at);
 void cm_ahead_done(cm_ahead *a, size_t at);
 /* Its process ended over it: it is fetched again when it is looked at again. */
 void cm_ahead_undo(cm_ahead *a, size_t at);
-/* Those that failed since it was asked; to be freed one by one. */
+/* The copies that failed since it was asked; to be freed one by one. */
 cm_ahead_failure *cm_ahead_failed(cm_ahead *a);
 /* Whether ERR is the network's, and tells nothing of a file: then it says what to do. */
 bool cm_ahead_is_of_network(cm_error *err);

@@ -259,7 +259,7 @@ static int read_frames(loader *l)
     return rc == CM_OK && l->left > 0 ? damaged(l) : rc;
 }
 
-/* What was read can be records of files. */
+/* Whether the frames that were read can be records of files. */
 static int check_all(loader *l)
 {
     cm_survey *s = l->s;
@@ -409,7 +409,7 @@ static int put_head(saver *v)
     return rc;
 }
 
-/* What files share lies behind its digest, and that is part of the frame. */
+/* Frames that files share begin with their digest. */
 static int put_shared(saver *v)
 {
     const cm_records *r = v->s->records;

@@ -46,7 +46,7 @@ typedef struct cm_looker {
     cm_codec_ctx *ctx; /* made when first needed */
 } cm_looker;
 
-/* What is looked at. */
+/* The file that is looked at. */
 typedef struct cm_look_file {
     const char *path;    /* its name */
     const cm_copy *copy; /* an object behind a network; NULL: a file or a store of that path */

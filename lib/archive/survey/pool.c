@@ -40,7 +40,7 @@ enum {
  */
 #define LEAST_MEMORY (UINT64_C(512) << 20)
 
-/* What parent and children share. */
+/* Shared by parent and children. */
 typedef struct board {
     atomic_size_t next;                   /* position in the list that nobody has taken */
     atomic_size_t current[MAX_PROCESSES]; /* that each child works on */
@@ -164,7 +164,7 @@ static _Noreturn void be_child(pool *p, unsigned me, pid_t parent, int fd, size_
             break;
         size_t at = alone != NONE ? alone : p->todo[i];
         atomic_store(&p->board->current[me], at);
-        /* What it has looked at takes the room that the next may wait for. */
+        /* A copy that was looked at takes the room that the next may wait for. */
         if (cm_ahead_must_wait(&p->ahead, at) && l.out.nbytes > 0 && !send_all(fd, &l.out))
             _exit(1);
         if (!look_well(p, &l, me, at, &heap))

@@ -53,7 +53,7 @@ static cm_surveyed *touch_file(cm_survey *s, const cm_spot *spot, size_t i)
     return cm_survey_file(s, i);
 }
 
-/* What files are now.  One that a tape system took away has a size and no blocks. */
+/* Size and time of each file now.  One that a tape system took away has no blocks. */
 static void see_files(cm_survey *s, cm_spot *spot)
 {
     for (size_t i = 0; i < s->nfiles; i++) {
@@ -182,7 +182,7 @@ int cm_surveyed_read(cm_survey *s, cm_surveyed *f, const cm_spot *spot, cm_error
     return rc;
 }
 
-/* Those that there are; of a survey that was stopped some are not. */
+/* Takes the records that there are; a survey that was stopped lacks some. */
 static int read_records(cm_survey *s, const collector *c, cm_error *err)
 {
     int rc = cm_records_map(s->records, err);
@@ -307,7 +307,7 @@ void cm_survey_release(cm_survey *s)
 
 /* ---- a file's record ---- */
 
-/* Whose record is going to be read. */
+/* The record of this file is going to be read. */
 static void touch(const cm_surveyed *f)
 {
     if (f->end != NULL)

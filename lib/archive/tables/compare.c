@@ -12,7 +12,7 @@
 
 /* ---- attributes ---- */
 
-/* What makes numbers of other numbers, and what numbers mean: not to be left out. */
+/* Attributes that decode numbers, and say what these mean: not to be left out. */
 static const char *const PACKING[] = {"scale_factor", "add_offset", "_Unsigned", NULL};
 static const char *const MEANING[] = {"standard_name",
                                       "cell_methods",

@@ -1,4 +1,4 @@
-/* What one file says of a variable, and what variables say of each other. */
+/* The description of a variable by one file, and references between variables. */
 #ifndef CM_ARCHIVE_TABLES_DESCRIBED_H
 #define CM_ARCHIVE_TABLES_DESCRIBED_H
 

@@ -38,7 +38,7 @@ static bool take_fill(cm_join_var *v, const cm_described *d)
     return true;
 }
 
-/* What the user asks files to agree on.  A store that grows has its own. */
+/* Takes the fill value that the user asks for.  A store that grows has its own. */
 static bool take_asked(cm_join *j, cm_join_var *v)
 {
     const uint32_t several = UINT32_C(1) << CM_FINDING_FILL | UINT32_C(1) << CM_FINDING_TYPE;

@@ -4,7 +4,7 @@
 
 #include "archive/join.h"
 
-/* What libnetcdf takes integers for that were never written, and NaN; false: no such number. */
+/* libnetcdf's fill value for integers never written, and NaN; false: the type has none. */
 bool cm_join_default_fill(const cm_dtype *type, uint8_t *out);
 
 /* The fill value of variable AT in its type; PLACED: files without one are beside others. */

@@ -32,7 +32,7 @@ static int print_codecs(const cm_form *f, cm_buf *out, cm_error *err)
 static bool same_codecs(const cm_form *a, const cm_form *b)
 {
     bool chunks = a->kind == CM_LOCATED_CHUNKS;
-    /* What was never written has none. */
+    /* A variable that was never written has none. */
     if (a->kind == CM_LOCATED_UNWRITTEN || b->kind == CM_LOCATED_UNWRITTEN)
         return true;
     if (chunks != (b->kind == CM_LOCATED_CHUNKS))

@@ -1,4 +1,4 @@
-/* What files say of themselves that the joined dataset does not say alike. */
+/* Attributes of files that the joined dataset lacks, or has otherwise. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -292,7 +292,7 @@ static bool want(cm_join *j, const char *name, size_t nbytes)
     return false;
 }
 
-/* What V needs: coordinates of its dimensions, and variables that its attributes name. */
+/* Chooses the variables that V needs: its coordinates, and those that its attributes name. */
 static bool want_needed(cm_join *j, const cm_join_var *v)
 {
     static const char *const REFERRING[] = {"coordinates", "bounds", "climatology", "grid_mapping",

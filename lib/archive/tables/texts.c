@@ -5,7 +5,7 @@
 
 #include "archive/tables/described.h"
 
-/* What is found before it is decided. */
+/* The findings, before anything is decided. */
 typedef struct texts {
     cm_join *j;
     const cm_skeleton **skeleton; /* the distinct ones */

@@ -13,7 +13,7 @@ enum {
     INDEX_CACHE = 1 << 20
 };
 
-/* What all threads look through. */
+/* The list that all threads look through. */
 typedef struct adoption {
     cm_store *store;
     const cm_made_node *node;
@@ -56,7 +56,7 @@ static int judge_chunk(judge *j, uint64_t number, bool *good, cm_error *err)
         *good = true; /* of a shard: left out on purpose */
         return CM_OK;
     }
-    /* What a disk that lost power gives for blocks that were never written. */
+    /* Zeros are what a disk that lost power gives for blocks that were never written. */
     if (rc == CM_OK && is_zeros(j->stored.data, j->stored.nbytes))
         return CM_OK;
     if (rc == CM_OK && cm_chain_decoded_nbytes(a->chain) == 0)

@@ -164,7 +164,7 @@ int64_t cm_beside_now(const cm_beside *b)
         cm_beside_temporary(name, sizeof(name));
         fd = openat(b->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     }
-    /* Who may not write there only tells what is there. */
+    /* Someone who may not write there only looks: the clock of this machine does. */
     if (fd < 0)
         return errno == EACCES || errno == EROFS ? (int64_t)time(NULL) : 0;
     const bool known = fstat(fd, &st) == 0;

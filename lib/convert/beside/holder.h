@@ -1,10 +1,10 @@
-/* Who holds a lock: what a lock says of its process, and whether that still runs. */
+/* The holder of a lock: the process that the lock names, and whether it still runs. */
 #ifndef CM_CONVERT_BESIDE_HOLDER_H
 #define CM_CONVERT_BESIDE_HOLDER_H
 
 #include "base/mem.h"
 
-/* Who holds a lock. */
+/* The holder of a lock. */
 typedef struct cm_holder {
     char host[256], boot[64], machine[64], space[64], time[32];
     int64_t process;

@@ -133,7 +133,7 @@ static cm_json *lengths(unsigned rank, const uint64_t *length, cm_error *err)
     return list;
 }
 
-/* What tells the names of the chunks of the array M at PATH. */
+/* The members that decide the names of the chunks of the array M at PATH. */
 static int describe(void *arrays, const char *path, const cm_zarr_meta *m, cm_error *err)
 {
     cm_json *j = cm_json_object();

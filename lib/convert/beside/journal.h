@@ -26,7 +26,7 @@
 
 typedef struct cm_journal cm_journal;
 
-/* What is made: arrays, in an order that the same options give again; then groups. */
+/* The nodes that are made: arrays, in an order that the same options give again; then groups. */
 typedef struct cm_made_node {
     const char *path;
     const cm_zarr_meta *meta; /* NULL: a group */

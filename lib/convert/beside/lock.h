@@ -64,7 +64,7 @@ typedef struct cm_lock_holder {
     int64_t silent_s; /* since its last beat */
 } cm_lock_holder;
 
-/* Who holds the lock NAME in B, which is open.  Touches nothing. */
+/* The holder of the lock NAME in B, which is open.  Touches nothing. */
 int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_error *err);
 
 /*

@@ -22,7 +22,7 @@ static bool has_sharding(const cm_codec_spec *spec, size_t n)
     return false;
 }
 
-/* What compresses the source's bytes compresses those of elements of another type too. */
+/* The codec of the source's bytes compresses those of elements of another type too. */
 static int refit(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err)
 {
     const cm_variable *s = v->source;

@@ -1,4 +1,4 @@
-/* What the two ways of describing an array share. */
+/* Shared by the two ways of describing an array. */
 #ifndef CM_CONVERT_LAYOUT_DESCRIBE_H
 #define CM_CONVERT_LAYOUT_DESCRIBE_H
 

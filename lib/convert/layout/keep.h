@@ -24,7 +24,7 @@ const char *cm_job_codecs_obstacle(const cm_codec_spec *spec, size_t n, size_t n
  */
 int cm_job_kept_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err);
 
-/* Who opens an array with these codecs; NULL: everyone. */
+/* The readers that open an array with these codecs; NULL: all. */
 const char *cm_job_kept_readers(const cm_job_var *v, int zarr_format);
 
 #endif

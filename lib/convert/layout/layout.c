@@ -119,7 +119,7 @@ bool cm_job_chunks_stay(const cm_job_var *v)
 
 /* ---- codecs ---- */
 
-/* What lay in several variables' chunks is stored anew. */
+/* Elements of several variables' chunks are stored anew. */
 static int choose_codec_of_stack(cm_job_var *v, const char *value, cm_error *err)
 {
     v->codec = cm_codec_choice_default(&v->type);
@@ -206,7 +206,7 @@ static bool is_small_coordinate(const cm_job_var *v)
            v->shape[0] <= CM_WHOLE_COORDINATE / itemsize_of(v);
 }
 
-/* What the chunks of V, read SAMPLE at a time, cost here. */
+/* The cost of V's chunks, read SAMPLE at a time, on this machine. */
 static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_error *err)
 {
     const cm_job *job = l->job;
@@ -303,7 +303,7 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     if (rc != CM_OK)
         return rc;
     spec.cost = costs.cost;
-    /* Who asks for small chunks gets them. */
+    /* Small chunks that were asked for are made. */
     spec.min_nbytes = target > 0 && target < SMALL_CHUNK ? cm_div_ceil(target, 4) : 0;
     cm_shape_option_apply(&l->sample, v->rank, v->shape, v->source->dim_name, NULL, read.sample);
     for (unsigned j = 0; j < v->rank; j++) {
@@ -318,7 +318,7 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     if (rc == CM_OK)
         memcpy(v->chunk, optimum.best.chunk, v->rank * sizeof v->chunk[0]);
     cm_optimum_release(&optimum);
-    /* What was measured, or was not for want of memory, may come out otherwise the next time. */
+    /* A choice by measuring, or without for want of memory, may differ the next time. */
     const bool may_differ = cm_suit_measured(&costs) || costs.needs > 0 || costs.refused[0];
     return rc == CM_OK && may_differ ? keep_choice(l->job, v, err) : rc;
 }

@@ -14,7 +14,7 @@
 #include "convert/job.h"
 #include "format/located.h"
 
-/* What one file gives to a variable; one for a file that is not joined. */
+/* The share of one file in a variable; one for a file that is not joined. */
 typedef struct cm_refer_part {
     const char *path;
     const cm_located *located;

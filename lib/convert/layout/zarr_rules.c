@@ -56,7 +56,7 @@ static int set_missing_attribute(cm_json *attrs, const cm_dtype *own, const uint
     return cm_json_set(attrs, "_FillValue", value, err);
 }
 
-/* What packed units said has no meaning once values are unpacked. */
+/* Attributes of packed numbers mean nothing once values are unpacked. */
 static const char *const packed_attributes[] = {"scale_factor", "add_offset",  "valid_min",
                                                 "valid_max",    "valid_range", "missing_value",
                                                 "_Unsigned",    NULL};

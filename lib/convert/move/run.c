@@ -29,7 +29,7 @@ static int move(run *r, const cm_transfer *transfer, size_t n, cm_error *err)
     return rc;
 }
 
-/* What of V is this part's. */
+/* The share of V that is this part's. */
 static void add_part(const cm_job_var *v, cm_transfer *list, size_t *n)
 {
     if (v->run.first == v->run.end)
@@ -69,7 +69,7 @@ static int move_direct(run *r, cm_error *err)
 
 /* ---- through scratch ---- */
 
-/* What was spilled of the block is finished, tile by tile. */
+/* Finishes the part of the block that was spilled, tile by tile. */
 static int finish_tiles(run *r, cm_job_var *v, cm_spill *spill, cm_error *err)
 {
     size_t n = 0;

@@ -27,7 +27,7 @@ static double nelem(unsigned rank, const uint64_t *shape)
     return n;
 }
 
-/* What part P of V is in its file. */
+/* Adds the bytes of part P of V in its file. */
 static void add_part(const cm_multi_var *v, const cm_multi_part *p, growth *g)
 {
     const cm_multi_how *how = p->how;

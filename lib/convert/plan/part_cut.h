@@ -1,4 +1,4 @@
-/* What of each variable a part makes, where several processes make one store. */
+/* The share of each variable that one part makes, where several processes make one store. */
 #ifndef CM_CONVERT_PLAN_PART_CUT_H
 #define CM_CONVERT_PLAN_PART_CUT_H
 
@@ -16,7 +16,7 @@ int cm_parts_runs(const cm_job *job, const cm_json *weights, uint64_t nparts, ui
  */
 int cm_parts_narrow(cm_job *job, const cm_json *weights, uint64_t nparts, uint64_t part,
                     cm_error *err);
-/* What of V the part makes, in elements; returns the number of boxes. */
+/* The share of V that the part makes, in elements; returns the number of boxes. */
 unsigned cm_parts_areas(const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES]);
 /* Bytes of V's elements, as the source has them, that the part makes. */
 uint64_t cm_parts_nbytes(const cm_job_var *v);

@@ -46,7 +46,7 @@ enum {
     EARLY_CHUNKS = 4 /* of a worker */
 };
 
-/* What a plan may do, and with how many workers. */
+/* One way to plan: the means that it may use, and its workers. */
 typedef struct option {
     unsigned nthreads;
     bool may_spill, may_clip, may_send;
@@ -240,7 +240,7 @@ static int route_in(const cm_job *job, cm_job_var *v, size_t room, uint64_t memo
     return CM_OK;
 }
 
-/* What a route costs beside others: bytes, where no rate is known. */
+/* The cost of a route beside others: bytes, where no rate is known. */
 static double cost_of(const cm_job_var *v)
 {
     const cm_route *r = &v->route;
@@ -459,7 +459,7 @@ static int plan_with_probe(cm_job *job, size_t free, unsigned most, cm_error *er
 {
     cm_job_var *v = largest(job);
     int rc = plan_best(job, free, most, err);
-    /* What this machine can do says nothing about the others that have parts. */
+    /* The speed of this machine says nothing about the others that have parts. */
     if (rc != CM_OK || v == NULL || job->options->part.on ||
         (is_least(job, most) && !job->options->dry_run))
         return rc;
@@ -492,7 +492,7 @@ static bool has_strings(const cm_job *job)
     return false;
 }
 
-/* What the process has, and what it will have beside buffers. */
+/* The memory that the process has, and will have beside buffers. */
 static void count_held(cm_job *job)
 {
     size_t resident = (size_t)cm_peak_rss();
@@ -530,7 +530,7 @@ static size_t wanted_for_early(const cm_job *job)
     return want;
 }
 
-/* What may wait, and what may be on its way, of what the plan leaves. */
+/* Divides the memory that the plan leaves among chunks that wait and chunks on their way. */
 static void share_rest(cm_job *job)
 {
     job->early_nbytes = job->ahead_nbytes = 0;

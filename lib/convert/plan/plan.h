@@ -1,4 +1,4 @@
-/* What the plan shares with what counts for it. */
+/* The inside of the plan: plan.c chooses, plan_counts.c and plan_send.c count for it. */
 #ifndef CM_CONVERT_PLAN_PLAN_H
 #define CM_CONVERT_PLAN_PLAN_H
 

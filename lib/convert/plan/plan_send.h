@@ -1,4 +1,4 @@
-/* What the plan leaves to a target that sends what is written: pieces of shards, and requests. */
+/* Memory that the plan leaves to a target behind a network: pieces of shards, and requests. */
 #ifndef CM_CONVERT_PLAN_PLAN_SEND_H
 #define CM_CONVERT_PLAN_PLAN_SEND_H
 
@@ -25,7 +25,7 @@ size_t cm_send_worker_nbytes(const cm_job *job, const cm_worker_need *need, unsi
  * empties, and those that it has sent.
  */
 size_t cm_send_slots_nbytes(const cm_job_var *v, unsigned ahead);
-/* What more of the pieces would make it faster. */
+/* The memory with which more pieces would make it faster. */
 size_t cm_send_ahead(const cm_job *job);
 /* STORE keeps to what was planned. */
 void cm_send_limit(cm_job *job, cm_store *store);

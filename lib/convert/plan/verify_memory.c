@@ -11,7 +11,7 @@ static double itemsize_of(const cm_job_var *v)
     return v->as_strings ? CM_STRING_ESTIMATE : v->source->dtype.nbytes;
 }
 
-/* What a thread holds while it reads from the store, whatever the box. */
+/* Bytes that a thread holds while it reads from the store, whatever the box. */
 static double reader_nbytes(const cm_job_var *v, const cm_chain *chain, uint64_t chunk_nelem)
 {
     if (chain == NULL || v->as_strings)
@@ -22,7 +22,7 @@ static double reader_nbytes(const cm_job_var *v, const cm_chain *chain, uint64_t
     return stored + (double)cm_chain_decoded_nbytes(chain) + (double)cm_chain_decode_memory(chain);
 }
 
-/* What libnetcdf holds of the file, in one thread at a time: a chunk, stored and decoded. */
+/* Bytes that libnetcdf holds, in one thread at a time: a chunk, stored and decoded. */
 static double library_nbytes(const cm_job_var *v)
 {
     double nbytes = 2 * itemsize_of(v);

@@ -28,7 +28,7 @@ typedef struct cm_verify_memory { /* zeroed: nothing is verified */
  */
 void cm_verify_memory_add(cm_verify_memory *m, const cm_job_var *v, const cm_chain *chain,
                           uint64_t chunk_nelem);
-/* What N threads need at the least, in bytes. */
+/* The least that N threads need, in bytes. */
 double cm_verify_memory_least(const cm_verify_memory *m, unsigned n);
 /*
  * How many threads, at most MOST, find room below LIMIT, and in *share what the boxes

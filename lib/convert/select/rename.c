@@ -11,7 +11,7 @@
 
 /* ---- names in attributes --------------------------------------------------------------------- */
 
-/* What the words of an attribute are. */
+/* The kind of words that an attribute has. */
 typedef enum words {
     VARIABLES,       /* names of variables */
     KEYED_VARIABLES, /* "key: name": only the names */

@@ -67,7 +67,7 @@ static int visit_name(void *context, char *pattern, cm_error *err)
             found = true;
         }
     }
-    /* What is left out of many files was left out when they were joined. */
+    /* Variables to leave out of many files were left out when they were joined. */
     if (!found && !s->value && s->job->options->dataset != NULL)
         return CM_OK;
     if (!found)
@@ -171,7 +171,7 @@ static int drop_unsupported(selection *s, cm_error *err)
     cm_job *job = s->job;
     for (size_t i = 0; i < job->source->nvars; i++) {
         const cm_variable *v = &job->source->var[i];
-        /* What is not understood of a store is carried over as it is. */
+        /* Arrays of a store that are not understood are carried over as they are. */
         if (!s->chosen[i] || v->unsupported == NULL || v->words != NULL)
             continue;
         if (!job->options->skip_unsupported)
@@ -253,7 +253,7 @@ static int check_names(cm_job *job, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        /* What stands in a store already has a name that may stand there. */
+        /* An array of a store has a name that may stand in a store. */
         bool stays = v->source->words != NULL && strcmp(v->name, v->source->name) == 0;
         rc = stays ? CM_OK : check_path(job, v, err);
         if (rc == CM_OK)

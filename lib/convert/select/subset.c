@@ -17,7 +17,7 @@
 #include "options/store_path.h"
 #include "options/varopt.h"
 
-/* What a subset means for a dimension of one length. */
+/* A subset of a dimension of one length. */
 typedef struct slice {
     uint64_t start, step, count;
 } slice;
@@ -163,7 +163,7 @@ static int parse_bound(const subset *s, const char *text, const cm_variable *c, 
     return CM_OK;
 }
 
-/* What has been seen of the elements between LO and HI, which must lie side by side. */
+/* The elements seen so far lie between LO and HI, and must lie side by side. */
 typedef struct search {
     const cm_variable *coordinate;
     cm_packing packing;
@@ -347,7 +347,7 @@ static int apply_text(cm_job *job, const char *text, cm_error *err)
 
 /* ---- a part of a store that is compared ---- */
 
-/* What S means for array T of the store. */
+/* Takes S to the elements of array T of the store. */
 static int slice_of_store(const cm_job *job, cm_dataset *store, subset *s, cm_variable *t,
                           unsigned j, slice *out, cm_error *err)
 {

@@ -183,7 +183,7 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
     return CM_OK;
 }
 
-/* What is not understood can only stay as it is: its elements cannot be changed. */
+/* An array that is not understood can only stay as it is: its elements cannot be changed. */
 static int keep_elements(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 {
     const char *why = v->source->unsupported;

@@ -27,7 +27,7 @@ static int on_skip(void *context, uint64_t chunk, cm_error *err)
     return rc;
 }
 
-/* What is counted of a chunk that is kept is what it decodes to. */
+/* Of a chunk that is kept, the decoded elements are counted. */
 static bool is_resumed(const cm_job_var *v)
 {
     return !v->absent && !(v->transfer.see != NULL && v->stored_differs);
@@ -105,7 +105,7 @@ void cm_job_sum_written(cm_job *job)
     }
 }
 
-/* What is there goes, and the target is a folder of ours alone. */
+/* An earlier target goes, and the new one is a folder of ours alone. */
 static int begin(cm_job *job, cm_output *out, const cm_made *made, cm_error *err)
 {
     cm_zarr_left left = {0};
@@ -136,7 +136,7 @@ static int plan(cm_job *job, cm_output *out, cm_error *err)
     return cm_job_plan(job, out->store, err);
 }
 
-/* What only the data could tell. */
+/* Warns of facts that only the data could tell. */
 static int warn_of_data(cm_job *job, cm_error *err)
 {
     int rc = CM_OK;
@@ -236,13 +236,13 @@ void cm_job_release_writers(cm_job *job)
     }
 }
 
-/* What is not said to be the target's is the source's. */
+/* Errors without a place concern the source. */
 void cm_job_name_source(const cm_job *job, cm_error *err)
 {
     cm_error_place(err, job->path);
 }
 
-/* What can be finished is left to be finished; everything else but finished work is removed. */
+/* Work that can be resumed stays, and finished work; everything else is removed. */
 static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_error *err)
 {
     cm_transform_report *r = job->report;
@@ -260,7 +260,7 @@ static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_e
     }
     if (r->written || r->resumable || out->resumes)
         return;
-    /* What another run writes by now is not ours to remove. */
+    /* Another run may write there by now: its files are not ours to remove. */
     if (cm_lock_check(out->lock, &out->beside, NULL) == CM_EEXIST)
         return;
     cm_job_release_writers(job);

@@ -10,7 +10,7 @@
  * complete stays, one that can be finished stays to be finished, and the rest is removed.
  */
 int cm_job_write(cm_job *job, cm_output *out, cm_error *err);
-/* What will be in the target: the arrays, by whose numbers the journal counts, then the groups. */
+/* The target's future content: arrays, by whose numbers the journal counts, then groups. */
 int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err);
 /* The engine, and what moves strings, tell JOURNAL of chunks that are left out. */
 void cm_job_use_journal(cm_job *job, const cm_output *out, cm_journal *journal);

@@ -56,7 +56,7 @@ static void add_file(cm_digest *digest, uint64_t i, const cm_multi_file *f)
     cm_digest_element(digest, 2 * i + 1, identity, sizeof(identity));
 }
 
-/* What a variable is, and how its parts become it; numbers alone: pointers differ by the run. */
+/* A variable and how its parts become it, in numbers alone: pointers differ by the run. */
 static void add_variable(cm_digest *digest, uint64_t i, const cm_multi_var *v)
 {
     uint64_t fact[8 + CM_MAX_RANK] = {v->dtype.kind,     v->dtype.nbytes, v->rank,  v->naxes,
@@ -100,7 +100,7 @@ static void add_texts(cm_digest *digest, uint64_t var, const cm_strings *texts)
     }
 }
 
-/* What a part gives, whatever order the parts are in. */
+/* The elements of a part, whatever order the parts are in. */
 static void add_part(cm_digest *digest, uint64_t var, const cm_multi_part *p)
 {
     const uint64_t place[] = {var,         p->file,     p->origin[0], p->origin[1],
@@ -243,7 +243,7 @@ static int digest_files(const cm_job *job, size_t first, size_t n, char (**out)[
     return d.error.status;
 }
 
-/* What the store does not say as file I does, so that the file could be made again. */
+/* Notes where the store says less than file I, so that the file could be made again. */
 static int add_left_out(cm_json *j, const cm_multi_spec *spec, uint32_t i, cm_error *err)
 {
     cm_json *more = NULL;

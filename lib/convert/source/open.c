@@ -20,7 +20,7 @@ cm_dataset *cm_job_dataset(const cm_job *job, const cm_job_var *v)
     return v->dataset != NULL ? v->dataset : job->source;
 }
 
-/* What is stored of an array is asked for once; what was never stored is fill, or undefined. */
+/* Which chunks are stored is asked once; elements that never were are fill, or undefined. */
 static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
 {
     cm_presence *p = &v->presence;
@@ -31,7 +31,7 @@ static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
         return rc;
     uint64_t missing = p->nchunks - p->npresent;
     v->source->stored_nbytes = p->nbytes;
-    /* What is there is known: no more room than that for stored bytes. */
+    /* The stored chunks are known: no more room than they need for stored bytes. */
     if (p->bit != NULL && !v->as_strings)
         v->source->array->max_stored_nbytes = p->max_nbytes > 0 ? p->max_nbytes : 1;
     if (p->bit == NULL || missing == 0 || v->source->words->has_fill)

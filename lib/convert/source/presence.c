@@ -17,7 +17,7 @@ enum {
     MAX_INDEX = 64 << 10
 };
 
-/* What all threads look through. */
+/* The list that all threads look through. */
 typedef struct search {
     cm_listing list; /* where it was read, no object is asked for */
     cm_store *store;

@@ -257,7 +257,7 @@ static int make_stack(cm_job *job, cm_stack *s, cm_multi_var *out, cm_error *err
     return rc;
 }
 
-/* What is known of the variables only when they are prepared. */
+/* Completes a stack by what is known only when its variables are prepared. */
 static int finish_stack(cm_job *job, cm_stack *s, cm_multi_var *out, cm_error *err)
 {
     int rc = CM_OK;
@@ -285,7 +285,7 @@ static void describe_labels(const cm_stack *s, cm_multi_var *out)
 
 /* ---- all ---- */
 
-/* What reading a box of the array takes besides: a chunk of a variable, stored and decoded. */
+/* Bytes that reading a box takes besides: a chunk of a variable, stored and decoded. */
 static void add_memory(const cm_stack *s, cm_array *out)
 {
     size_t most = 0;

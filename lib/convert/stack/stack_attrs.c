@@ -7,7 +7,7 @@
 
 #include "convert/stack/stack.h"
 
-/* What packed numbers meant has no meaning once they are plain. */
+/* Attributes of packed numbers mean nothing once they are plain. */
 static bool is_of_packing(const char *name)
 {
     static const char *const NAMES[] = {"scale_factor", "add_offset",  "valid_min",

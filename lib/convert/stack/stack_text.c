@@ -1,4 +1,4 @@
-/* What `stack` says: "NAME=A,B@DIM,C@DIM=V1/V2". */
+/* Parses `stack`: "NAME=A,B@DIM,C@DIM=V1/V2". */
 #include <stdlib.h>
 #include <string.h>
 

@@ -55,7 +55,7 @@ static void add_fill(cm_tally_rule *rule, const cm_json *value)
     rule->nfills++;
 }
 
-/* What xarray masks: _FillValue and missing_value, and the fill_value of version 2. */
+/* The values that xarray masks: _FillValue and missing_value, and the fill_value of version 2. */
 static void find_rule(const cm_job_var *v, cm_tally_rule *rule)
 {
     const cm_zarr_meta *m = &v->meta;
@@ -187,7 +187,7 @@ static int keep(cm_statistics *s, uint64_t level, uint64_t place, const cm_tally
     return rc;
 }
 
-/* What one level of a chunk is made of: runs of elements that lie side by side. */
+/* One level of a chunk: runs of elements that lie side by side. */
 typedef struct runs {
     const cm_grid *grid;
     cm_box box;    /* counted elements, from the chunk's origin; one level of it */

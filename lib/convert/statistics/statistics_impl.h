@@ -40,10 +40,10 @@ typedef struct cm_statistics_node cm_statistics_node;
 /* Sets the numbers of places and blocks from V's layout. */
 int cm_statistics_measure(cm_job_var *v, cm_error *err);
 uint64_t cm_statistics_block_length(const cm_statistics *s, uint64_t block);
-/* What parts counted of LEVEL, as it is stored. */
+/* The tallies that parts made of LEVEL, as it is stored. */
 int cm_statistics_join(const cm_job_var *v, uint64_t level, cm_tally *out, cm_error *err);
 
-/* What was counted of LEVEL of V, as readers show it. */
+/* The tally of LEVEL of V, in the values that readers show. */
 int cm_statistics_level(const cm_job_var *v, uint64_t level, cm_tally *out, cm_error *err);
 void cm_statistics_reset(cm_statistics *s);
 

@@ -163,7 +163,7 @@ int cm_statistics_forget(const char *target, cm_net *net, cm_error *err)
     there what = NOTHING;
     char *path = place(target, err);
     int rc = path == NULL ? CM_ENOMEM : open_place(path, net, &store, &what, err);
-    /* What is left of them when this is interrupted is still known. */
+    /* If this is interrupted, the rest of them can still be found. */
     if (rc == CM_OK && what == WHOLE)
         rc = cm_store_put(store, BEGUN, "", 0, err);
     if (rc == CM_OK && what == WHOLE)

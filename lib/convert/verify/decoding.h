@@ -28,7 +28,7 @@ typedef struct cm_decoding {
     long double missing[CM_DECODING_MISSING];
 } cm_decoding;
 
-/* What is said of a variable, by a file or by a store. */
+/* The attributes that decode a variable, of a file or of a store. */
 typedef struct cm_decoding_of {
     cm_dtype dtype;
     const cm_json *attrs;
@@ -50,7 +50,7 @@ typedef struct cm_decoded {
 
 void cm_decoded_read(const cm_decoding *m, const uint8_t *p, cm_decoded *out);
 
-/* What was decided about numbers that are not the same. */
+/* The decision about numbers that are not the same. */
 typedef struct cm_decoding_leeway {
     double tolerance; /* how far apart they may lie */
     bool is_cast;     /* those of the store were rounded to its type */

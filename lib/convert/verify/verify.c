@@ -121,7 +121,7 @@ static bool comparable(const subject *s, const cm_zarr_node *node)
     return same;
 }
 
-/* What is compared of V: all, or what a part has of it. */
+/* The boxes of V that are compared: all, or those of a part. */
 static unsigned areas_of(const cm_job *job, const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES])
 {
     if (job->parts != NULL)

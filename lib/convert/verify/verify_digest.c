@@ -84,7 +84,7 @@ static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_met
     return rc;
 }
 
-/* What the workers may hold beside what the process has anyway. */
+/* Bytes that the workers may hold beside those of the process. */
 static uint64_t room(const cm_job *job)
 {
     uint64_t left = job->memory_limit > job->held ? job->memory_limit - job->held : 0;

@@ -166,7 +166,7 @@ static bool can_compare(const cm_job_var *v, const cm_multi_var *of)
            cm_dtype_is_number(&of->dtype);
 }
 
-/* What VAR is called in the store; of one that this run does not write, as its source is. */
+/* The name of VAR in the store; of one that this run does not write, its source's. */
 static const char *name_of(const cm_job *job, const cm_variable *source)
 {
     for (size_t i = 0; i < job->nvars; i++)

@@ -27,7 +27,7 @@ typedef struct box_task {
     cm_witness_verdict verdict;
 } box_task;
 
-/* What RUN has of BOX along dimension J; false: nothing. */
+/* The elements of BOX along dimension J that RUN has; false: none. */
 static bool cut_to_run(cm_box *box, unsigned j, const cm_witness_run *run)
 {
     const uint64_t end = box->start[j] + box->shape[j], last = run->position + run->count;
@@ -112,7 +112,7 @@ static int judge_files(box_task *t, bool the_store, cm_error *err)
     return rc;
 }
 
-/* What no file has must be missing, or be what is said to be there. */
+/* Elements that no file has must be missing, or as the options say. */
 static bool is_hole(const cm_witness_var *v, const cm_witness_verdict *verdict, uint64_t i)
 {
     const uint8_t *got = verdict->got + i * v->store.dtype.nbytes;

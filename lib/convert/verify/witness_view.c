@@ -337,7 +337,7 @@ int cm_witness_judge(const cm_witness_var *var, const cm_witness_view *view,
     if (cm_box_nelem(part) == 0)
         return CM_OK;
     g.alike = cm_decoding_alike(&view->meaning, &var->store);
-    /* What a join computes may say with other bytes that something is missing. */
+    /* Elements that a join computes may be missing by other bytes. */
     g.bits = g.alike && var->of->values == NULL && var->leeway.tolerance == 0;
     plan_reading(var, view, run, part, &r);
     int rc = read_file(view, verdict, &r, err);

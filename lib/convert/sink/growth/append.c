@@ -54,7 +54,7 @@ static int make_commit(const cm_append_state *s, const cm_json *ledger, cm_commi
 
 /* ---- the report ---- */
 
-/* What one window adds to what is said of its variable. */
+/* Adds one window to the report of its variable. */
 static void add_window(cm_transform_variable *sum, const cm_transform_variable *w)
 {
     sum->nchunks += w->nchunks;
@@ -149,7 +149,7 @@ static void remove_beyond(cm_job *job)
     }
 }
 
-/* What was counted is of the store as it was. */
+/* The statistics are those of the store as it was. */
 static int forget_statistics(cm_job *job, const cm_append_state *s, cm_error *err)
 {
     const char *root = s->append->root;
@@ -188,7 +188,7 @@ int cm_append_write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
     rc = cm_job_run(job, s->append->store, err);
     if (rc == CM_OK)
         return cm_append_remove_reach(s, err);
-    /* What another run writes by now is not ours to remove. */
+    /* Another run may write there by now: its files are not ours to remove. */
     if (cm_lock_check(s->append->lock, &s->append->beside, NULL) == CM_EEXIST)
         return rc;
     remove_beyond(job);
@@ -219,7 +219,7 @@ int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err)
     if (rc == CM_OK)
         cm_append_unmark(s->append);
     job->report->written = rc == CM_OK;
-    /* What is in nobody's way may stay until the next time. */
+    /* Remains that are in nobody's way may stay until the next time. */
     if (rc == CM_OK)
         (void)cm_repair_remove_left(s, NULL);
     return rc;

@@ -135,7 +135,7 @@ static bool any_below(const cm_growth *growth, size_t n, const char *group)
     return false;
 }
 
-/* What the consolidated metadata in the document of GROUP, which stands at NODE, say. */
+/* The consolidated metadata in the document of GROUP, which stands at NODE. */
 static int edit_consolidated(document *d, cm_json_place node, const char *group,
                              const cm_growth *growth, size_t n, size_t *found, unsigned depth,
                              cm_error *err)
@@ -200,7 +200,7 @@ static int get(cm_store *store, document *d, cm_error *err)
 {
     int rc = cm_store_get(store, d->key, CM_ZARR_MAX_META_NBYTES, &d->text, err);
     cm_json *j = NULL;
-    /* What is looked for in it presumes that it is well-formed. */
+    /* The search in it presumes that it is well-formed. */
     if (rc == CM_OK && (rc = cm_json_parse(d->text.data, d->text.nbytes, &j, err)) != CM_OK)
         cm_error_prefix(err, "%s", d->key);
     cm_json_free(j);

@@ -1,4 +1,4 @@
-/* Who may add to a store, and what is in it already. */
+/* Opens a store to add to it: its lock, and the files that it has already. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,7 +189,7 @@ static int check_stopped(const cm_append *a, cm_error *err)
                    a->root, was->dimension, was->first, was->end);
 }
 
-/* What runs that were stopped, or killed, left; nobody else is at the store. */
+/* Removes the remains of runs that were stopped or killed; nobody else is at the store. */
 static int settle(cm_append *a, const cm_append_options *o, char **note, cm_error *err)
 {
     bool busy = false;
@@ -290,7 +290,7 @@ int cm_append_listed(void *context, const char *path, uint64_t nbytes, const cha
     *out = false;
     if (a->ledger.n == 0 || a->recheck)
         return CM_OK;
-    /* What is not there is told of where it is opened. */
+    /* A store that is not there is refused where it is opened. */
     if (tag == NULL && cm_ledger_look(path, &now, NULL) != CM_OK)
         return CM_OK;
     const cm_ledger_entry *was = cm_ledger_find(&a->ledger, tag != NULL ? path : now.path);

@@ -128,7 +128,7 @@ static int write_rest(cm_job *job, cm_append_state *s, cm_error *err)
     return rc;
 }
 
-/* What the report has of a variable is of the windows that the job has. */
+/* The report counts a variable by the windows that the job has. */
 static int verify_rest(cm_job *job, cm_append_state *s, cm_error *err)
 {
     cm_transform_report *r = job->report;
@@ -267,7 +267,7 @@ int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *er
     int rc = cm_parts_plan_read(&a->beside, &plan, err);
     const cm_json *j = cm_json_member(plan.json, CM_PARTS_ADD);
     const char *dimension = cm_json_text(cm_json_member(j, "dimension"), NULL);
-    /* Who was killed after that left its own. */
+    /* A process that was killed after that left its own. */
     if (rc == CM_OK && plan.complete && j != NULL)
         cm_parts_tidy(&a->beside);
     if (rc == CM_OK && !plan.complete && dimension != NULL &&

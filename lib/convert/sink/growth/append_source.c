@@ -33,7 +33,7 @@ struct cm_append_source {
 
 /* ---- what must be the same ---- */
 
-/* What makes numbers of stored numbers, and what those mean. */
+/* Attributes that make numbers of stored numbers, and say what those mean. */
 static const char *const MEANING[] = {
     "units",         "calendar",      "scale_factor", "add_offset",  "_Unsigned",
     "standard_name", "cell_methods",  "flag_masks",   "flag_values", "flag_meanings",
@@ -338,7 +338,7 @@ static int make_room(cm_append_source *a, size_t nvars, cm_error *err)
     return all ? CM_OK : CM_ENOMEM;
 }
 
-/* What is known of the source when all its variables are prepared. */
+/* Takes the warnings that come when all variables of the source are prepared. */
 static int take_warnings(cm_append_source *a, cm_error *err)
 {
     size_t n = cm_dataset_nwarnings(a->own);

@@ -19,7 +19,7 @@ typedef struct cm_append_source cm_append_source;
  * anything is written are the dataset's checks.
  */
 int cm_append_source_join(cm_job *job, cm_error *err);
-/* What V, whose elements are JOB's, is in the source itself. */
+/* Makes V, whose elements are JOB's, the variable of the source itself. */
 void cm_append_source_of(const cm_job *job, cm_job_var *v);
 /* How the source stores V, a variable of the joined dataset; nothing for another job. */
 int cm_append_source_layout(const cm_job *job, const cm_variable *v, cm_transform_variable *out,

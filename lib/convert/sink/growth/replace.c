@@ -100,7 +100,7 @@ int cm_replace_find_range(cm_job *job, cm_append_state *s, cm_error *err)
     return CM_OK;
 }
 
-/* What the files give of V, whose joined axis K the dimension is. */
+/* The range that the files give of V, whose joined axis K the dimension is. */
 typedef struct given {
     uint64_t first, end; /* from the first element to the last */
     uint64_t nelem;      /* of these, in all joined axes; no two parts overlap */

@@ -151,7 +151,7 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
     rc = cm_parts_running(&out->beside, &running, &who, err);
     if (rc != CM_OK)
         return rc;
-    /* What was added before, by another plan, is part of the store now. */
+    /* Data that another plan added before are part of the store now. */
     bool added = plan->complete && job->parts->hooks != NULL;
     *replace =
         running == 0 && (gone || added || (o->overwrite && (plan->complete || o->break_lock)));
@@ -408,7 +408,7 @@ static uint64_t count_made(const cm_job *job)
     return n;
 }
 
-/* What the part claims is what is there, and no less than what it made. */
+/* Claims for the part the objects that are there, and no fewer than it made. */
 static int see_own(cm_job *job, cm_output *out, cm_part_claim *claim, cm_error *err)
 {
     uint64_t made = count_made(job);

@@ -67,7 +67,7 @@ int cm_part_counted_digest(const cm_beside *b, uint64_t number, char digest[33],
     return rc == CM_ENOTFOUND ? CM_OK : rc;
 }
 
-/* What part NUMBER counted of each variable, in the job's order. */
+/* The tallies of part NUMBER for each variable, in the job's order. */
 static int hear_part(cm_job *job, const cm_beside *b, uint64_t number, cm_error *err)
 {
     cm_json *note = NULL;

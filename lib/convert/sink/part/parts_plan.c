@@ -81,7 +81,7 @@ static int add_weight(cm_json *list, const cm_job_var *v, cm_error *err)
     return rc;
 }
 
-/* What tells this plan from another of the same job. */
+/* The members that tell this plan from another of the same job. */
 static int set_maker(cm_json *j, const cm_part_choice *part, cm_error *err)
 {
     char host[256] = "", made[64];

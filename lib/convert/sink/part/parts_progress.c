@@ -18,7 +18,7 @@ struct cm_parts_teller {
     cm_ticker ticker;
 };
 
-/* What cannot be written or read is not told: the work does not suffer from it. */
+/* Failures to write or read progress are silent: the work does not suffer from them. */
 static void tell(const cm_parts_teller *t)
 {
     const cm_parts *p = t->job->parts;

@@ -230,7 +230,7 @@ int cm_parts_abort_uploads(cm_store *store, cm_error *err)
     return cm_store_is_remote(store) ? cm_store_sweep_temporaries(store, "", true, err) : CM_OK;
 }
 
-/* What a look finds, and where. */
+/* The findings of one look, and where they were made. */
 typedef struct looking {
     const cm_beside *beside;
     cm_left left;

@@ -13,7 +13,7 @@
 int cm_parts_look(const cm_beside *b, const cm_parts_plan *plan, cm_parts_report *out,
                   cm_error *err);
 
-/* What is beside a complete store that should not stay. */
+/* Files beside a complete store that should not stay. */
 typedef enum cm_left {
     CM_LEFT_NOTHING,
     CM_LEFT_OTHER, /* a lock, temporaries */

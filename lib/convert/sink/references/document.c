@@ -128,7 +128,7 @@ static int find_folder(const char *const *path, size_t n, char **out, cm_error *
     return CM_OK;
 }
 
-/* What may stand in a URL as it is (RFC 3986): everything else becomes %XX. */
+/* Characters that may stand in a URL as they are (RFC 3986); all others become %XX. */
 static int append_escaped(cm_buf *out, const char *path, cm_error *err)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -166,7 +166,7 @@ static int place_at_base(const writing *w, const char *rest, char **out, cm_erro
     return rc != CM_OK ? rc : *out == NULL ? CM_ENOMEM : CM_OK;
 }
 
-/* What the file at PATH is called in references; to be freed. */
+/* The name of the file at PATH in references; to be freed. */
 static int name_file(const writing *w, const char *path, char **out, cm_error *err)
 {
     const bool at_base = w->job->options->base_url != NULL;
@@ -464,7 +464,7 @@ static int make(writing *w, cm_outfile *file, cm_error *err)
     return rc;
 }
 
-/* What the references give, read as any store is, against the files as libnetcdf reads them. */
+/* Compares the references, read as any store is, with the files as libnetcdf reads them. */
 static int verify(cm_job *job, cm_error *err)
 {
     cm_store *store;

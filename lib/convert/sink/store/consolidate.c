@@ -185,7 +185,7 @@ int cm_consolidate(const cm_consolidate_options *options, cm_consolidate_report 
         rc = cm_lock_peek(&c.beside, options->break_lock, err);
     if (rc == CM_OK)
         rc = cm_store_open(c.at.path, &(cm_store_options){.net = options->net}, &c.read, err);
-    /* What is no store, or cannot be read, gets no folder beside it. */
+    /* A folder that is no store, or cannot be read, gets no folder beside it. */
     if (rc == CM_OK && (rc = cm_zarr_consolidate(c.read, &c.renewed, err)) == CM_OK)
         cm_zarr_consolidated_release(&c.renewed);
     if (rc == CM_OK)

@@ -260,7 +260,7 @@ int cm_output_check_above(const char *root, const char *node, cm_net *net, cm_er
 
 /* ---- beginning ---- */
 
-/* What was planned holds only while nobody else was at it. */
+/* The plan holds only if nobody else was at the output since. */
 static int check_unchanged(cm_output *out, cm_error *err)
 {
     cm_output_state state = out->state;
@@ -381,7 +381,7 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
     if (rc == CM_OK)
         rc = cm_journal_prepare(&out->beside, out->journal, made == NULL ? &nothing : made,
                                 out->store, err);
-    /* What was counted is of a store that goes. */
+    /* The statistics are those of a store that goes. */
     if (rc == CM_OK)
         rc = cm_statistics_forget(out->path, out->beside.net, err);
     /* The plan of a store that somebody removed goes first: beside a folder it would hold. */
@@ -457,7 +457,7 @@ bool cm_output_discard(cm_output *out, const cm_made *made)
     /* Without the journal no run would know chunks that stay for what they are. */
     if (!erase_made(out->store, made) && out->begun)
         return false;
-    /* What is gone cannot be resumed. */
+    /* A store that is gone cannot be resumed. */
     cm_output_complete(out);
     if (out->made && !cm_store_is_remote(out->store))
         rmdir(out->path);

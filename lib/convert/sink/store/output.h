@@ -21,7 +21,7 @@ typedef enum cm_output_state {
     CM_OUTPUT_OTHER
 } cm_output_state;
 
-/* What is asked for. */
+/* The options that concern the output. */
 typedef struct cm_output_request {
     const char *root; /* the store's folder; or "file://..." */
     const char *node; /* in it; "": the store itself */
