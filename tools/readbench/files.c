@@ -9,18 +9,57 @@
 #include "file.h"
 #include "files.h"
 #include "page.h"
-#include "yaml.h"
 
 static int json_content(const void *context, FILE *to, cm_error *err)
 {
     return cm_print_json(context, to, err);
 }
 
+/* The bytes at P that YAML wants escaped: delete, C1, the end of a line; 0: none. */
+static unsigned escaped_nbytes(const unsigned char *p)
+{
+    if (p[0] == 0xe2 && p[1] == 0x80 && (p[2] & 0xfe) == 0xa8)
+        return 3;
+    return p[0] == 0x7f ? 1 : p[0] == 0xc2 && p[1] < 0xa0 ? 2 : 0;
+}
+
+/*
+ * JSON is YAML, but for what version 1.1, which PyYAML reads, does not take: an exponent
+ * without a point before it, and in texts the characters above.
+ */
+static void print_yaml(const char *text, FILE *to)
+{
+    bool quoted = false, pointed = false;
+
+    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
+        unsigned nbytes = escaped_nbytes(p);
+        if (nbytes > 0) {
+            fprintf(to, "\\u%04x", nbytes == 3 ? 0x2000u + p[2] - 0x80 : p[nbytes - 1]);
+            p += nbytes - 1;
+            continue;
+        }
+        if (quoted && *p == '\\')
+            putc(*p++, to);
+        else if (*p == '"')
+            quoted = !quoted;
+        else if (!quoted && *p == 'e' && p[-1] >= '0' && p[-1] <= '9' && !pointed)
+            fputs(".0", to);
+        pointed = *p == '.' || (pointed && *p >= '0' && *p <= '9');
+        putc(*p, to);
+    }
+    putc('\n', to);
+}
+
 static int yaml_content(const void *context, FILE *to, cm_error *err)
 {
-    (void)err;
-    readbench_print_yaml(context, to);
-    return CM_OK;
+    cm_buf text = {0};
+    int rc = cm_json_write(context, true, &text, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&text, "", 1, err);
+    if (rc == CM_OK)
+        print_yaml((const char *)text.data, to);
+    cm_buf_release(&text);
+    return rc;
 }
 
 static int write_summary(const readbench_run *run, size_t only, const char *folder, cm_error *err)

@@ -390,7 +390,7 @@ static void fill_rates(const plan *p, cm_readbench_session *s)
     s->memory_limit = (uint64_t)1 << 30;
     s->memory_planned = 600u << 20;
     s->resident_before = 0;
-    s->resident_after = 0.83;
+    s->resident_after = p->hostile ? 1e-5 : 0.83; /* YAML 1.1 wants a point in it */
     s->cpus = p->ncpus;
     s->batches_in_flight = 2 * s->workers;
     s->in_flight_nbytes = s->batches_in_flight * s->batch_nbytes;
