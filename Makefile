@@ -30,7 +30,7 @@ QUIETLY = $(MAKE) -s --no-print-directory -j$(JOBS) $(if $(V),,QUIET=1)
 
 # ---- libraries ---------------------------------------------------------------------------------
 
-PKGS   := netcdf hdf5 libzstd blosc libdeflate json-c liblz4 liburing cairo libcurl expat
+PKGS   := netcdf hdf5 libzstd blosc libdeflate json-c liblz4 liburing libcurl expat
 NOPC   := -lbz2 -laec
 # Expanded only when something is compiled, so that `make help` and the first
 # `make demo` work before anything is installed.
@@ -119,7 +119,7 @@ $(call layer_lib,$(1)): $(call layer_obj,$(1))
 endef
 $(foreach l,$(LAYERS),$(eval $(call layer_rule,$(l))))
 
-# An archive too: a program takes what it uses, and only those that draw are linked with cairo.
+# An archive too: a program takes what it uses.
 $(TOOL_LIB): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/common/*.c))
 	@mkdir -p $(@D)
 	@rm -f $@

@@ -120,8 +120,6 @@ done <<EOF
 $(git grep --untracked -E '^#include [<"][^>"]*[>"]' -- 'lib/*.[ch]' 'include/*.h' | sed 's/:#include [<"]\([^>"]*\)[>"].*/:\1/')
 EOF
 
-git grep -nE '^#include <cairo' -- lib tools ':!tools/common/canvas.c' >&2 && complain "only tools/common/canvas.c draws with cairo" || :
-
 # The library states facts and names settings by their fields; the programs name their options.
 git grep -nE '"[^"]*--[a-z]' -- 'lib/*.[ch]' >&2 &&
     complain "the library names an option of a program" || :

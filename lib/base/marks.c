@@ -44,12 +44,7 @@ static bool is_survey(const uint8_t *head, size_t nbytes)
 static bool is_plot(const uint8_t *head, size_t nbytes)
 {
     static const char svg[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" CM_MARK_SVG "\n<svg ";
-    static const char png[] = "\x89PNG\r\n\x1a\n";
-    if (nbytes >= sizeof svg - 1 && memcmp(head, svg, sizeof svg - 1) == 0)
-        return true;
-    return nbytes >= CM_MARK_PNG_AT + CM_MARK_PNG_NBYTES &&
-           memcmp(head, png, sizeof png - 1) == 0 &&
-           memcmp(head + CM_MARK_PNG_AT, CM_MARK_PNG, CM_MARK_PNG_NBYTES) == 0;
+    return nbytes >= sizeof svg - 1 && memcmp(head, svg, sizeof svg - 1) == 0;
 }
 
 const cm_document_kind CM_KIND_TRACE = {"trace", is_trace};

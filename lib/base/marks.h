@@ -35,11 +35,5 @@ extern const cm_document_kind CM_KIND_REPORT; /* summary.json in a report's fold
 #define CM_MARK_SURVEY "chunkmill-survey-1\n"
 /* The second line of an SVG. */
 #define CM_MARK_SVG "<!-- made by Chunkmill -->"
-/* Behind the first chunk of a PNG, which ends at byte 33: the text "Software", "Chunkmill". */
-#define CM_MARK_PNG "\0\0\0\x12tEXtSoftware\0Chunkmill\xa2\x7e\x16\x99"
-enum {
-    CM_MARK_PNG_AT = 33,
-    CM_MARK_PNG_NBYTES = sizeof CM_MARK_PNG - 1
-};
 
 #endif

@@ -4,7 +4,6 @@ import io
 import itertools
 import json
 import math
-import os
 import re
 import xml.etree.ElementTree as xml
 
@@ -168,19 +167,11 @@ def test_quiet_is_quiet():
     assert run("-q", "--sample", "64x64").ok().err == ""
 
 
-@pytest.mark.parametrize("name", ["plot.svg", "plot.png"])
-def test_plots(tmp_path, name):
-    path = tmp_path / name
-    # Font libraries keep what they found until the process ends, which a leak checker reports.
-    leaks = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0" if name.endswith(".png") else None
-    env = {"ASAN_OPTIONS": leaks.lstrip(":")} if leaks else None
-    result = run("--sample", "64x64", "--recommend", "--plot", path, env=env)
-    result.ok()
-    if name.endswith(".svg"):
-        texts = ["".join(t.itertext()) for t in xml.parse(path).iter("{http://www.w3.org/2000/svg}text")]
-        assert {"Reads of 64x64", "chunks met", "bytes read", "recommended", "8x8", "1024x1024"} <= set(texts)
-    else:
-        assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+def test_plots(tmp_path):
+    path = tmp_path / "plot.svg"
+    run("--sample", "64x64", "--recommend", "--plot", path).ok()
+    texts = ["".join(t.itertext()) for t in xml.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Reads of 64x64", "chunks met", "bytes read", "recommended", "8x8", "1024x1024"} <= set(texts)
 
 
 def test_a_plot_marks_what_is_there_and_shows_time(store, tmp_path):
@@ -520,7 +511,7 @@ WRONG = {
     "shards": (["--sample", "64", "--chunks", "10", "--shards", "25", "--shape", "100"], "not a multiple"),
     "step without batch": (["--sample", "64", "--step-time", "1s"], "--step-time needs --batch"),
     "audit without a store": (["--sample", "64", "--audit"], "--audit needs a store"),
-    "plot": (["--sample", "64", "--plot", "x.gif"], "must end in .svg or .png"),
+    "plot": (["--sample", "64", "--plot", "x.png"], "--plot x.png: the picture is an SVG: give a name that ends in .svg"),
     "two stores": (["a.zarr", "b.zarr"], "one store at a time"),
     "remote": (["ftp://host/a.zarr"], "ftp://host/a.zarr: cannot be opened: use a path, or a URL"),
     "stride in chunks": (["--sample", "64", "--chunks", "8:2"], "no meaning"),

@@ -31,9 +31,9 @@ int chunkcalc_print(const cm_chunkcalc_report *report, const chunkcalc_values *v
 /* The one JSON document, described by tools/schema/chunkcalc.json.  FAILURE may be NULL. */
 int chunkcalc_print_json(const cm_chunkcalc_report *report, const cm_error *failure, cm_error *err);
 
-/* Draws the first read's chunks and bytes against the chunk size into FILE, .svg or .png. */
+/* Draws the first read's chunks and bytes against the chunk size into FILE. */
 int chunkcalc_plot(const cm_chunkcalc_report *report, cm_outfile *file, cm_error *err);
-/* CM_EINVAL unless PATH ends in .svg or .png. */
+/* CM_EINVAL unless PATH ends in .svg. */
 int chunkcalc_plot_check(const char *path, cm_error *err);
 
 #endif

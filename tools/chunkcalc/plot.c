@@ -34,7 +34,7 @@ enum {
 #define PALE      0xd9d9d9u
 
 typedef struct panel {
-    canvas *c;
+    const canvas *c;
     const cm_chunkcalc_report *r;
     const cm_chunkcalc_layout **layout; /* by size of a chunk */
     size_t n;
@@ -48,9 +48,10 @@ int chunkcalc_plot_check(const char *path, cm_error *err)
 {
     size_t n = strlen(path);
 
-    if (n > 4 && (strcmp(path + n - 4, ".svg") == 0 || strcmp(path + n - 4, ".png") == 0))
+    if (n > 4 && strcmp(path + n - 4, ".svg") == 0)
         return CM_OK;
-    return cm_fail(err, CM_EINVAL, "--plot %s: the name must end in .svg or .png", path);
+    return cm_fail(err, CM_EINVAL,
+                   "--plot %s: the picture is an SVG: give a name that ends in .svg", path);
 }
 
 static const cm_chunkcalc_stat *stat_of(const panel *p, size_t i)
@@ -262,7 +263,7 @@ static void draw_labels(const panel *p)
     canvas_write(p->c, &axis, "chunk, from small to large");
 }
 
-static void put_mark(canvas *c, double *x, unsigned colour, const char *what)
+static void put_mark(const canvas *c, double *x, unsigned colour, const char *what)
 {
     canvas_point diamond[] = {{*x, 50}, {*x + 9, 41}, {*x + 18, 50}, {*x + 9, 59}};
     canvas_text entry = {*x + 24, 54, 12, 0, CANVAS_START, false, BLACK};
@@ -271,7 +272,7 @@ static void put_mark(canvas *c, double *x, unsigned colour, const char *what)
     *x += 130;
 }
 
-static void draw_legend(canvas *c, const cm_chunkcalc_report *r)
+static void draw_legend(const canvas *c, const cm_chunkcalc_report *r)
 {
     canvas_text title = {LEFT, 28, 17, 0, CANVAS_START, true, BLACK};
     canvas_text entry = {LEFT + 34, 54, 12, 0, CANVAS_START, false, BLACK};
@@ -308,23 +309,19 @@ static int by_size(const void *a, const void *b)
 }
 
 static int draw(const cm_chunkcalc_report *r, const cm_chunkcalc_layout **sorted, FILE *to,
-                const char *path, cm_error *err)
+                cm_error *err)
 {
-    canvas *c;
-    int rc = canvas_create(to, path, WIDTH, HEIGHT, &c, err);
-
-    if (rc != CM_OK)
-        return rc;
-    panel p = {.c = c, .r = r, .layout = sorted, .n = r->nlayouts, .top = TOP};
-    draw_legend(c, r);
-    rc = draw_panel(&p, err);
+    const canvas c = canvas_begin(to, WIDTH, HEIGHT);
+    panel p = {.c = &c, .r = r, .layout = sorted, .n = r->nlayouts, .top = TOP};
+    draw_legend(&c, r);
+    int rc = draw_panel(&p, err);
     p.bytes = true;
     p.top = TOP + PANEL + BETWEEN;
     if (rc == CM_OK)
         rc = draw_panel(&p, err);
     draw_labels(&p);
-    int finished = canvas_finish(c, rc == CM_OK ? err : NULL);
-    return rc == CM_OK ? finished : rc;
+    canvas_end(&c);
+    return rc;
 }
 
 int chunkcalc_plot(const cm_chunkcalc_report *r, cm_outfile *file, cm_error *err)
@@ -339,7 +336,7 @@ int chunkcalc_plot(const cm_chunkcalc_report *r, cm_outfile *file, cm_error *err
     int rc = cm_outfile_open(file, err);
     FILE *to = rc == CM_OK ? cm_outfile_stream(file, err) : NULL;
     if (to != NULL)
-        rc = draw(r, sorted, to, file->path, err);
+        rc = draw(r, sorted, to, err);
     else if (rc == CM_OK)
         rc = CM_ENOMEM;
     free(sorted);

@@ -1,7 +1,6 @@
 /*
- * A drawing surface with three ways out: SVG files, written here, SVG inside a page,
- * and PNG through the cairo library.  Coordinates are pixels from the upper left
- * corner; colours are 0xRRGGBB.  Inside a page a colour is a class, fRRGGBB or
+ * A drawing surface: an SVG file, or SVG inside a page.  Coordinates are pixels from the
+ * upper left corner; colours are 0xRRGGBB.  Inside a page a colour is a class, fRRGGBB or
  * sRRGGBB for filling and stroking, so that the page's style can hold a dark counterpart for each.
  */
 #ifndef CM_TOOLS_CANVAS_H
@@ -11,9 +10,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include <chunkmill/error.h>
-
-typedef struct canvas canvas;
+typedef struct canvas {
+    FILE *to;     /* its owner closes it, and asks whether it took everything */
+    bool inlined; /* in a page: colours are classes */
+} canvas;
 
 typedef struct canvas_point {
     double x, y;
@@ -38,30 +38,23 @@ typedef struct canvas_text {
     unsigned colour;
 } canvas_text;
 
-/*
- * A picture that is written to TO, which stays its owner's, to close and to ask whether it took
- * everything.  NAME, for messages, ends in .svg or .png.  The file begins with the mark of
- * base/marks.h.
- */
-int canvas_create(FILE *to, const char *name, unsigned width, unsigned height, canvas **out,
-                  cm_error *err);
+/* A file, which begins with the mark of base/marks.h. */
+canvas canvas_begin(FILE *to, unsigned width, unsigned height);
 
-/*
- * An element of a page, written to TO, which stays open.  ATTRIBUTES are the page's
- * own, LABEL is what a screen reader says.
- */
-int canvas_create_inline(FILE *to, unsigned width, unsigned height, const char *attributes,
-                         const char *label, canvas **out, cm_error *err);
+/* An element of a page.  ATTRIBUTES are the page's own, LABEL is what a screen reader says. */
+canvas canvas_begin_inline(FILE *to, unsigned width, unsigned height, const char *attributes,
+                           const char *label);
 
 /* DASH is the length of dashes and gaps, 0 for a solid line. */
-void canvas_line(canvas *c, const canvas_point *p, size_t n, double width, double dash,
+void canvas_line(const canvas *c, const canvas_point *p, size_t n, double width, double dash,
                  unsigned colour);
-void canvas_area(canvas *c, const canvas_point *p, size_t n, double opacity, unsigned colour);
+void canvas_area(const canvas *c, const canvas_point *p, size_t n, double opacity, unsigned colour);
 /* N boxes of one colour: one element, however many. */
-void canvas_boxes(canvas *c, const canvas_box *box, size_t n, double opacity, unsigned colour);
-void canvas_write(canvas *c, const canvas_text *style, const char *text);
+void canvas_boxes(const canvas *c, const canvas_box *box, size_t n, double opacity,
+                  unsigned colour);
+void canvas_write(const canvas *c, const canvas_text *style, const char *text);
 
-/* Writes the rest of the picture and frees C, also when it fails. */
-int canvas_finish(canvas *c, cm_error *err);
+/* Writes the rest of the picture. */
+void canvas_end(const canvas *c);
 
 #endif

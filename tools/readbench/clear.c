@@ -57,13 +57,9 @@ static int clear_name(int folder, const char *name, const char *shown, cm_error 
 
 static int clear_picture(int folder, const char *name, const char *shown, cm_error *err)
 {
-    int rc = CM_OK;
-    for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
-        char file[96];
-        snprintf(file, sizeof(file), "%s.%s", name, PLOT_SUFFIX[i]);
-        rc = clear_name(folder, file, shown, err);
-    }
-    return rc;
+    char file[96];
+    snprintf(file, sizeof(file), "%s.svg", name);
+    return clear_name(folder, file, shown, err);
 }
 
 /* The summary goes last: a folder that is half cleared is known as what it was. */

@@ -23,7 +23,7 @@ typedef enum plot_kind {
 } plot_kind;
 
 typedef struct plot {
-    canvas *c;
+    const canvas *c;
     double width, height;
     bool narrow;
     double left, right, top, bottom; /* of the area inside the axes */
@@ -80,10 +80,7 @@ typedef struct readbench_plot {
 extern const readbench_plot READBENCH_PLOTS[]; /* a row without a name ends */
 unsigned plot_timeline_height(const cm_readbench_session *s, bool narrow);
 
-/*
- * NAME.svg and NAME.png in FOLDER.  *NOTE gets the reason when PNGs cannot be made; it is then
- * kept.
- */
+/* NAME.svg in FOLDER. */
 int plot_write(const readbench_plot *plot, const cm_readbench_session *s, const char *folder,
                cm_error *err);
 /* Both renderings into a page. */
@@ -99,8 +96,8 @@ typedef struct readbench_comparison {
 extern const readbench_comparison READBENCH_COMPARISONS[]; /* a row without a name ends */
 int plot_comparison_write(const readbench_comparison *plot, const cm_readbench_report *r,
                           const char *folder, cm_error *err);
-int plot_comparison_inline(const readbench_comparison *plot, const cm_readbench_report *r, FILE *to,
-                           cm_error *err);
+void plot_comparison_inline(const readbench_comparison *plot, const cm_readbench_report *r,
+                            FILE *to);
 
 /* ---- pictures ------------------------------------------------------------------------------- */
 
@@ -108,18 +105,10 @@ enum {
     PLOT_TITLE = 34 /* height above a plot that stands alone */
 };
 
-/* A file that is drawn under another name, then renamed. */
-typedef struct plot_picture {
-    readbench_part file;
-    canvas *c;
-} plot_picture;
-
-extern const char *const PLOT_SUFFIX[2];
-int plot_begin_picture(plot_picture *f, const char *folder, const char *name, const char *suffix,
-                       unsigned height, cm_error *err);
-/* RC is what drawing came to; frees what F holds. */
-int plot_end_picture(plot_picture *f, int rc, cm_error *err);
+/* FOLDER/NAME.svg, as CONTENT draws it. */
+int plot_file(const char *folder, const char *name, readbench_content *content, const void *context,
+              cm_error *err);
 /* The frame of a plot of HEIGHT whose upper HEAD pixels are taken. */
-plot plot_frame(canvas *c, bool narrow, unsigned height, double head);
+plot plot_frame(const canvas *c, bool narrow, unsigned height, double head);
 
 #endif

@@ -91,45 +91,46 @@ const readbench_comparison READBENCH_COMPARISONS[] = {
     {NULL, NULL, NULL, NULL},
 };
 
+typedef struct picture {
+    const readbench_comparison *plot;
+    const cm_readbench_report *r;
+} picture;
+
+static int draw_picture(const void *context, FILE *to, cm_error *err)
+{
+    const picture *f = context;
+    const unsigned height = height_of(f->r) + PLOT_TITLE;
+    const canvas c = canvas_begin(to, PLOT_WIDE, height);
+    plot p = plot_frame(&c, false, height, PLOT_TITLE);
+    canvas_text style = {.x = 4, .y = 22, .size = 17, .bold = true, .colour = INK};
+    char title[96];
+    (void)err;
+    snprintf(title, sizeof(title), "%s%s", f->plot->title,
+             readbench_emulated(f->r) ? " (EMULATED)" : "");
+    canvas_write(&c, &style, title);
+    f->plot->draw(&p, f->r);
+    canvas_end(&c);
+    return CM_OK;
+}
+
 int plot_comparison_write(const readbench_comparison *plot_of, const cm_readbench_report *r,
                           const char *folder, cm_error *err)
 {
-    int rc = CM_OK;
-
-    for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
-        plot_picture f = {0};
-        char title[96];
-        unsigned height = height_of(r) + PLOT_TITLE;
-        rc = plot_begin_picture(&f, folder, plot_of->name, PLOT_SUFFIX[i], height, err);
-        if (rc == CM_OK) {
-            plot p = plot_frame(f.c, false, height, PLOT_TITLE);
-            canvas_text style = {.x = 4, .y = 22, .size = 17, .bold = true, .colour = INK};
-            snprintf(title, sizeof(title), "%s%s", plot_of->title,
-                     readbench_emulated(r) ? " (EMULATED)" : "");
-            canvas_write(f.c, &style, title);
-            plot_of->draw(&p, r);
-        }
-        rc = plot_end_picture(&f, rc, err);
-    }
-    return rc;
+    return plot_file(folder, plot_of->name, draw_picture, &(picture){plot_of, r}, err);
 }
 
-int plot_comparison_inline(const readbench_comparison *plot_of, const cm_readbench_report *r,
-                           FILE *to, cm_error *err)
+void plot_comparison_inline(const readbench_comparison *plot_of, const cm_readbench_report *r,
+                            FILE *to)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        canvas *c;
         char attributes[96];
         unsigned height = height_of(r);
         snprintf(attributes, sizeof(attributes), "class=\"%s\" data-plot=\"%s\"",
                  narrow ? "narrow" : "wide", plot_of->name);
-        int rc = canvas_create_inline(to, narrow ? PLOT_NARROW : PLOT_WIDE, height, attributes,
-                                      plot_of->title, &c, err);
-        if (rc != CM_OK)
-            return rc;
-        plot p = plot_frame(c, narrow, height, 0);
+        const canvas c = canvas_begin_inline(to, narrow ? PLOT_NARROW : PLOT_WIDE, height,
+                                             attributes, plot_of->title);
+        plot p = plot_frame(&c, narrow, height, 0);
         plot_of->draw(&p, r);
-        canvas_finish(c, NULL);
+        canvas_end(&c);
     }
-    return CM_OK;
 }

@@ -32,8 +32,6 @@ const readbench_plot READBENCH_PLOTS[] = {
     {NULL, NULL, NULL, 0, 0, NULL, NULL},
 };
 
-const char *const PLOT_SUFFIX[2] = {"svg", "png"};
-
 static unsigned height_of(const readbench_plot *r, const cm_readbench_session *s, bool narrow)
 {
     if (r->height_of)
@@ -41,7 +39,7 @@ static unsigned height_of(const readbench_plot *r, const cm_readbench_session *s
     return narrow ? r->narrow_height : r->height;
 }
 
-plot plot_frame(canvas *c, bool narrow, unsigned height, double head)
+plot plot_frame(const canvas *c, bool narrow, unsigned height, double head)
 {
     plot p = {.c = c,
               .narrow = narrow,
@@ -62,62 +60,50 @@ static void draw_title(const plot *p, const char *title, const cm_readbench_sess
     canvas_write(p->c, &style, text);
 }
 
-int plot_begin_picture(plot_picture *f, const char *folder, const char *name, const char *suffix,
-                       unsigned height, cm_error *err)
+int plot_file(const char *folder, const char *name, readbench_content *content, const void *context,
+              cm_error *err)
 {
     char file[96];
-    snprintf(file, sizeof(file), "%s.%s", name, suffix);
-    int rc = readbench_part_open(&f->file, folder, file, err);
-    return rc == CM_OK
-               ? canvas_create(f->file.stream.file, f->file.whole, PLOT_WIDE, height, &f->c, err)
-               : rc;
+    snprintf(file, sizeof(file), "%s.svg", name);
+    return readbench_file_write(folder, file, content, context, err);
 }
 
-int plot_end_picture(plot_picture *f, int rc, cm_error *err)
+typedef struct picture {
+    const readbench_plot *plot;
+    const cm_readbench_session *s;
+} picture;
+
+static int draw_picture(const void *context, FILE *to, cm_error *err)
 {
-    if (f->c) {
-        int finished = canvas_finish(f->c, rc == CM_OK ? err : NULL);
-        rc = rc == CM_OK ? finished : rc;
-    }
-    return readbench_part_close(&f->file, rc, err);
+    const picture *f = context;
+    const unsigned height = height_of(f->plot, f->s, false) + PLOT_TITLE;
+    const canvas c = canvas_begin(to, PLOT_WIDE, height);
+    plot p = plot_frame(&c, false, height, PLOT_TITLE);
+    draw_title(&p, f->plot->title, f->s);
+    int rc = f->plot->draw(&p, f->s, err);
+    canvas_end(&c);
+    return rc;
 }
 
 int plot_write(const readbench_plot *r, const cm_readbench_session *s, const char *folder,
                cm_error *err)
 {
-    int rc = CM_OK;
-
-    for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
-        plot_picture f = {0};
-        unsigned height = height_of(r, s, false) + PLOT_TITLE;
-        rc = plot_begin_picture(&f, folder, r->name, PLOT_SUFFIX[i], height, err);
-        if (rc == CM_OK) {
-            plot p = plot_frame(f.c, false, height, PLOT_TITLE);
-            draw_title(&p, r->title, s);
-            rc = r->draw(&p, s, err);
-        }
-        rc = plot_end_picture(&f, rc, err);
-    }
-    return rc;
+    return plot_file(folder, r->name, draw_picture, &(picture){r, s}, err);
 }
 
 int plot_inline(const readbench_plot *r, const cm_readbench_session *s, FILE *to, cm_error *err)
 {
     int rc = CM_OK;
     for (int narrow = 0; narrow < 2 && rc == CM_OK; narrow++) {
-        canvas *c;
         char attributes[96];
         unsigned height = height_of(r, s, narrow);
         snprintf(attributes, sizeof(attributes), "class=\"%s\" data-plot=\"%s\"",
                  narrow ? "narrow" : "wide", r->name);
-        rc = canvas_create_inline(to, narrow ? PLOT_NARROW : PLOT_WIDE, height, attributes,
-                                  r->title, &c, err);
-        if (rc != CM_OK)
-            break;
-        plot p = plot_frame(c, narrow, height, 0);
+        const canvas c =
+            canvas_begin_inline(to, narrow ? PLOT_NARROW : PLOT_WIDE, height, attributes, r->title);
+        plot p = plot_frame(&c, narrow, height, 0);
         rc = r->draw(&p, s, err);
-        int finished = canvas_finish(c, NULL);
-        rc = rc == CM_OK ? finished : rc;
+        canvas_end(&c);
     }
     return rc;
 }

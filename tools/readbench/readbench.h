@@ -143,10 +143,7 @@ bool readbench_is_report(const char *path);
 /* Removes it where nothing was written into it. */
 void readbench_out_remove(const char *out);
 
-/*
- * Writes all files of RUN into run->out.  *NOTE, to be freed, or NULL: what was left out and
- * why.
- */
+/* Writes all files of RUN into run->out. */
 int readbench_write_files(const readbench_run *run, cm_error *err);
 
 #endif

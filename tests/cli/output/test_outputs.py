@@ -208,21 +208,6 @@ def test_a_document_of_ours_is_replaced(world, name, option):
     assert set(world.state()) == before, "something is left beside it"
 
 
-def test_a_png_of_ours_is_replaced(world):
-    place = world.tmp / "plot.png"
-    world.run("chunkcalc", "--plot", place).ok()
-    world.run("chunkcalc", "--plot", place).ok()
-    import zlib
-
-    data, at, names = place.read_bytes(), 8, []
-    while at < len(data):  # every chunk is whole, and readers see our name
-        n = int.from_bytes(data[at : at + 4], "big")
-        assert int.from_bytes(data[at + 8 + n : at + 12 + n], "big") == zlib.crc32(data[at + 4 : at + 8 + n])
-        names.append(data[at + 4 : at + 8 + n])
-        at += 12 + n
-    assert names[0][:4] == b"IHDR" and names[1] == b"tEXtSoftware\0Chunkmill" and names[-1] == b"IEND"
-
-
 @pytest.mark.parametrize("one, other", [("nc2zarr", "--certificate"), ("readbench", "--trace")])
 def test_a_document_of_another_kind_is_someone_elses(world, one, other):
     place = world.tmp / "doc.json"

@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-import os
 import re
 import statistics
 import subprocess
@@ -33,8 +32,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def run(case, *args, env=None):
-    # Font libraries keep what they found until the process ends, which a leak checker reports.
-    env = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0".lstrip(":"), **(env or {})}
     argv = [str(PROGRAM), case, *map(str, args)]
     done = subprocess.run(argv, capture_output=True, text=True, env=tool.environment(env), timeout=300)
     assert "Sanitizer" not in done.stderr and "runtime error:" not in done.stderr, done.stderr
@@ -225,8 +222,6 @@ def test_files_of_one(made, case):
     have = {p.name for p in folder.iterdir()}
     assert have >= {*DATA, "trace.json", "report.html"} | {f"{p}.svg" for p in PLOTS}
     assert not [n for n in have if n.startswith(".")], "a file that was not finished"
-    for plot in PLOTS:
-        assert (folder / f"{plot}.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
 @pytest.mark.parametrize("case", SEVERAL)
