@@ -1,5 +1,8 @@
 /*
  * SHA-256 (FIPS 180-4): the digest of a file's bytes that every system can compute.
+ *
+ * Written here, for three digests made together take little more time than one: the files of
+ * an archive are digested at 3 GB/s a core, where libcrypto does 1.75 and nettle 1.3.
  */
 #ifndef CM_BASE_SHA256_H
 #define CM_BASE_SHA256_H
