@@ -52,7 +52,6 @@ typedef struct cm_readbench_options {
     unsigned prefetch;       /* 2 */
     bool unordered;
     bool no_persistent;
-    const char *context; /* "fork", "spawn", "forkserver"; NULL: fork */
     uint64_t worker_memory;
     const char *pool;    /* "rank", "shared"; NULL: rank */
     uint64_t world_size; /* 1 */
@@ -84,10 +83,8 @@ typedef struct cm_readbench_options {
         *point; /* a sweep: these are run instead, one after the other */
     size_t npoints;
     bool tune;
-    uint64_t memory;   /* limit; 0: chosen */
-    unsigned nthreads; /* limit of workers x worker threads; 0: none */
-    const char *const
-        *self; /* how a worker process begins anew: program and arguments, NULL-terminated */
+    uint64_t memory;    /* limit; 0: chosen */
+    unsigned nthreads;  /* limit of workers x worker threads; 0: none */
     unsigned sample_ms; /* between two looks at CPUs and memory; 0: 100 */
     cm_net *net;        /* for stores behind a network; NULL: there is none */
     /* Before each epoch, where other processes measure too; fails as they do.  NULL: none do. */
@@ -305,7 +302,7 @@ typedef struct cm_readbench_setting { /* as it was run, chosen values included *
 /* One store under one setting. */
 typedef struct cm_readbench_session {
     char *label; /* unique in the report, fit for a folder's name: "era5.zarr", "workers=4" */
-    char *store, *format, *engine, *io, *order, *loader, *mode, *context, *pool;
+    char *store, *format, *engine, *io, *order, *loader, *mode, *pool;
     bool emulated;
     char *emulation; /* "s3: 30 ms a request, 90 MB/s a stream, 64 at a time"; or NULL */
     cm_readbench_setting *setting;
@@ -415,8 +412,5 @@ void cm_readbench_report_release(cm_readbench_report *report);
 int cm_readbench_advise(unsigned cpus, unsigned accelerators, unsigned reserve,
                         cm_readbench_advice *out, cm_error *err);
 void cm_readbench_advice_release(cm_readbench_advice *advice);
-
-/* What a process that was begun as a worker does: FD is its last argument. */
-int cm_readbench_serve(int fd, cm_error *err);
 
 #endif

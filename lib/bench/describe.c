@@ -96,7 +96,6 @@ static int add_texts(cm_bench *b, cm_error *err)
         {"order", o->order != NULL ? o->order : "random"},
         {"loader", s->loader},
         {"mode", s->mode},
-        {"context", s->context},
         {"pool", s->pool},
         {"engine", s->engine},
         {"io", s->io},
@@ -197,8 +196,6 @@ static int describe_engine(cm_bench *b, const char *store, cm_error *err)
         rc = set(&s->loader, t->planned ? "planned" : "map", err);
     if (rc == CM_OK)
         rc = set(&s->mode, cm_load_mode_name(t->mode), err);
-    if (rc == CM_OK)
-        rc = set(&s->context, cm_load_start_name(t->start), err);
     return rc == CM_OK ? set(&s->pool, t->shared_pool ? "shared" : "rank", err) : rc;
 }
 

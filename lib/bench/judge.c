@@ -226,10 +226,9 @@ char *cm_readbench_data_loader(const cm_readbench_session *s, cm_error *err)
         return cm_asprintf(err, "DataLoader(num_workers=0)");
     return cm_asprintf(err,
                        "DataLoader(num_workers=%u, prefetch_factor=%u, persistent_workers=%s, "
-                       "multiprocessing_context=\"%s\")",
+                       "multiprocessing_context=\"fork\")",
                        s->workers, s->prefetch,
-                       setting_is(s, "persistent", "false") ? "False" : "True",
-                       s->context != NULL ? s->context : "fork");
+                       setting_is(s, "persistent", "false") ? "False" : "True");
 }
 
 /* The line is that of the best setting that was run and that PyTorch has; none was: no line. */

@@ -109,7 +109,6 @@ int cm_loader_open_with(const char *store, const cm_loader_options *options,
     if (l == NULL)
         return CM_ENOMEM;
     l->pid = getpid();
-    l->run.arena.fd = -1;
     pthread_mutex_init(&l->lock, NULL);
     int rc = store != NULL ? CM_OK : cm_fail(err, CM_EINVAL, "no store");
     if (rc == CM_OK && (l->store = cm_strdup(store, err)) == NULL)

@@ -65,7 +65,6 @@ int cm_loader_hold_create(cm_loader *l, cm_loader_hold **out, cm_error *err)
     h->pid = l->pid;
     h->nbatches = run->setting.uses_device ? l->held + 1 : run->nslots;
     h->batch_samples = run->batch;
-    h->arena.fd = -1;
     h->about = cm_loader_about_ref(l->about);
     h->batch = cm_calloc(h->nbatches, sizeof *h->batch, err);
     int rc = h->batch != NULL ? CM_OK : CM_ENOMEM;
@@ -90,7 +89,7 @@ void cm_loader_hold_detach(cm_loader_hold *h)
     pthread_mutex_unlock(&h->lock);
     cm_load_stop_workers(run); /* who write to it */
     h->arena = run->arena;
-    run->arena = (cm_arena){.fd = -1};
+    run->arena = (cm_arena){0};
     if (h->device.device == NULL)
         return;
     pthread_mutex_lock(&h->lock); /* no batch lies in a slot */

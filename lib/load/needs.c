@@ -10,8 +10,6 @@
 
 /* Code, libraries and their heaps, where the system does not tell: 14 to 21 MiB were seen. */
 #define PROCESS_NBYTES ((uint64_t)24 << 20)
-/* Of its own has a worker that begins anew 5 to 9 MiB, and one that is forked what it changes. */
-#define ANEW_NBYTES ((uint64_t)9 << 20)
 /* What a process takes above what it has when memory is planned, or when it is forked. */
 #define GROWTH_NBYTES ((uint64_t)1 << 20)
 #define THREAD_NBYTES ((uint64_t)512 << 10) /* a thread's stack, tasks and heap */
@@ -121,9 +119,7 @@ uint64_t cm_load_workers_nbytes(const cm_load_run *l)
     if (!l->apart)
         total += here > 0 ? here : PROCESS_NBYTES;
     if (processes) /* pages that a fork copied when they are written to count as its own */
-        total =
-            cm_add_sat(total, cm_mul_sat(workers, t->start == CM_START_FORK ? own + GROWTH_NBYTES
-                                                                            : own + ANEW_NBYTES));
+        total = cm_add_sat(total, cm_mul_sat(workers, own + GROWTH_NBYTES));
     total = cm_add_sat(total, cm_mul_sat(workers * t->worker_threads, thread_nbytes(l)));
     total = cm_add_sat(total, cm_mul_sat(readers, l->options->cache_nbytes));
     total = cm_add_sat(total, cm_mul_sat(readers, cm_load_open_nbytes(l)));

@@ -47,7 +47,6 @@ static int make_ranks(cm_load_run *l, cm_error *err)
 
 int cm_load_open(cm_load_run *l, cm_readbench_advice *advice, cm_error *err)
 {
-    l->arena.fd = -1;
     int rc = cm_load_setting_parse(l->options, &l->setting, advice, err);
     l->npools = l->setting.shared_pool ? 1 : l->setting.ranks;
     if (rc == CM_OK)

@@ -49,7 +49,6 @@ typedef struct cm_load_setting {
     uint64_t parameter; /* of the order */
     bool planned;
     cm_pool_mode mode;
-    cm_pool_start start;
     bool shared_pool;
     unsigned ranks;   /* that run here */
     unsigned workers; /* a rank, or of the shared pool; 0 only with CM_POOL_SYNC */
@@ -77,7 +76,6 @@ int cm_load_setting_parse(const cm_readbench_options *options, cm_load_setting *
 const char *cm_load_order_name(cm_order order);
 const char *cm_load_io_name(cm_io io);
 const char *cm_load_mode_name(cm_pool_mode mode);
-const char *cm_load_start_name(cm_pool_start start);
 
 /* data.c: a store and the arrays of it that are read, opened by one process. */
 typedef struct cm_load_data {
@@ -158,8 +156,8 @@ typedef struct cm_load_origin {
     const cm_readbench_options *options;
     const cm_load_setting *setting;
     const char *store;
-    cm_delay *delay;      /* in memory that forked processes share; or NULL */
-    cm_monitor *monitor;  /* NULL in a process that was begun anew */
+    cm_delay *delay; /* in memory that forked processes share; or NULL */
+    cm_monitor *monitor;
     unsigned nahead;      /* places of a process that reads (load/reader/lookahead.h) */
     atomic_bool stopping; /* of this process's threads: what they make is not wanted any more */
 
@@ -172,20 +170,6 @@ size_t cm_load_group_nbytes(const cm_load_setting *setting);
 /* ORIGIN is borrowed until release. */
 int cm_load_origin_source(cm_load_origin *origin, cm_load_source *out, cm_error *err);
 void cm_load_origin_release(cm_load_origin *origin, cm_load_source *source);
-
-/* setup.c: what a process that is begun anew needs to make the same source; a document of JSON. */
-typedef struct cm_load_setup {
-    cm_readbench_options options; /* its texts lie in the document */
-    const char *store;
-    cm_json *document;
-    const char **variable;
-} cm_load_setup;
-
-int cm_load_setup_write(const cm_readbench_options *options, const char *store, cm_buf *out,
-                        cm_error *err);
-/* OUT is to be released whatever is returned. */
-int cm_load_setup_read(const void *text, size_t nbytes, cm_load_setup *out, cm_error *err);
-void cm_load_setup_release(cm_load_setup *setup);
 
 typedef struct cm_load_run cm_load_run;
 
@@ -235,7 +219,6 @@ struct cm_load_run {
     cm_arena arena;
 
     /* workers.c */
-    cm_buf setup;
     cm_load_origin origin;
     cm_load_source source;
     cm_pool **pool; /* one, or one a rank */

@@ -30,8 +30,6 @@ static const char *const orders[] = {
     [CM_ORDER_SERIES] = "series",   [CM_ORDER_ALL] = "all"};
 static const char *const modes[] = {
     [CM_POOL_SYNC] = "sync", [CM_POOL_THREADS] = "threads", [CM_POOL_PROCESSES] = "processes"};
-static const char *const starts[] = {
-    [CM_START_FORK] = "fork", [CM_START_SPAWN] = "spawn", [CM_START_FORKSERVER] = "forkserver"};
 static const char *const ios[] = {[CM_IO_PREAD] = "pread",
                                   [CM_IO_MMAP] = "mmap",
                                   [CM_IO_URING] = "uring",
@@ -61,10 +59,6 @@ const char *cm_load_io_name(cm_io io)
 const char *cm_load_mode_name(cm_pool_mode mode)
 {
     return modes[mode];
-}
-const char *cm_load_start_name(cm_pool_start start)
-{
-    return starts[start];
 }
 
 /* The position of TEXT (NULL: FALLBACK) in LIST. */
@@ -402,15 +396,6 @@ static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_err
         return cm_fail(err, CM_EINVAL,
                        "`engine` exec: the data stay in its process, so nothing can be cast, "
                        "staged or logged here, and validated by `validate` checksum alone");
-    if (s->emulated && s->mode == CM_POOL_PROCESSES && s->start != CM_START_FORK)
-        return cm_fail(
-            err, CM_EINVAL,
-            "`emulate`: its queue is shared by processes that are forked: `context` fork");
-    if (o->net != NULL && s->mode == CM_POOL_PROCESSES && s->start != CM_START_FORK)
-        return cm_fail(err, CM_EINVAL,
-                       "a store behind a network is read by threads or by forked processes");
-    if (o->context != NULL && s->mode != CM_POOL_PROCESSES)
-        return cm_fail(err, CM_EINVAL, "`context` needs `mode` processes");
     if (o->worker_memory != 0 && s->mode != CM_POOL_PROCESSES)
         return cm_fail(err, CM_EINVAL,
                        "`worker_memory` needs `mode` processes; `memory` limits threads");
@@ -420,7 +405,7 @@ static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_err
 int cm_load_setting_parse(const cm_readbench_options *o, cm_load_setting *s,
                           cm_readbench_advice *advice, cm_error *err)
 {
-    unsigned mode, start, io, policy, loader, pool;
+    unsigned mode, io, policy, loader, pool;
     memset(s, 0, sizeof *s);
     s->ranks = o->accelerators > 0 ? o->accelerators : 1;
     s->prefetch = o->prefetch;
@@ -430,8 +415,6 @@ int cm_load_setting_parse(const cm_readbench_options *o, cm_load_setting *s,
         rc = choose("`loader`", o->loader, loaders, COUNT(loaders), 0, &loader, err);
     if (rc == CM_OK)
         rc = choose("`mode`", o->mode, modes, COUNT(modes), CM_POOL_THREADS, &mode, err);
-    if (rc == CM_OK)
-        rc = choose("`context`", o->context, starts, COUNT(starts), CM_START_FORK, &start, err);
     if (rc == CM_OK)
         rc = choose("`pool`", o->pool, pools, COUNT(pools), 0, &pool, err);
     if (rc == CM_OK)
@@ -449,7 +432,6 @@ int cm_load_setting_parse(const cm_readbench_options *o, cm_load_setting *s,
         return rc;
     s->planned = loader == 1;
     s->mode = (cm_pool_mode)mode;
-    s->start = (cm_pool_start)start;
     s->shared_pool = pool == 1 && s->ranks > 1;
     s->io = (cm_io)io;
     s->policy = (cm_cache_policy)policy;

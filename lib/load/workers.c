@@ -9,23 +9,15 @@
 static int start_pool(cm_load_run *l, unsigned i, cm_error *err)
 {
     const cm_load_setting *t = &l->setting;
-    const bool anew = t->mode == CM_POOL_PROCESSES && t->start != CM_START_FORK;
     const cm_pool_options options = {.mode = t->mode,
-                                     .start = t->start,
                                      .nworkers = t->workers,
                                      .nclients = t->shared_pool ? t->ranks : 1,
                                      .max_pieces = l->max_pieces,
                                      .worker_memory = l->options->worker_memory,
                                      .stop = {cm_monitor_cancels, l->monitor},
-                                     .grace_ns = l->source.sees_its_end ? CM_LOAD_EXEC_GRACE_NS : 0,
-                                     .argv = l->options->self,
-                                     .setup = l->setup.data,
-                                     .setup_nbytes = l->setup.nbytes};
-    if (anew && l->options->self == NULL)
-        return cm_fail(err, CM_EINVAL,
-                       "`context` %s: the program does not say how it is begun anew",
-                       cm_load_start_name(t->start));
-    return cm_pool_create(&options, anew ? NULL : &l->source, &l->arena, &l->pool[i], err);
+                                     .grace_ns =
+                                         l->source.sees_its_end ? CM_LOAD_EXEC_GRACE_NS : 0};
+    return cm_pool_create(&options, &l->source, &l->arena, &l->pool[i], err);
 }
 
 static int start_batcher(cm_load_run *l, unsigned i, cm_error *err)
@@ -58,8 +50,6 @@ static int make_source(cm_load_run *l, const char *store, cm_error *err)
                                  .nahead = l->nahead};
     if (l->setting.emulated)
         rc = cm_delay_create(&l->setting.delay, &l->origin.delay, err);
-    if (rc == CM_OK)
-        rc = cm_load_setup_write(l->options, store, &l->setup, err);
     return rc == CM_OK ? cm_load_origin_source(&l->origin, &l->source, err) : rc;
 }
 
@@ -96,5 +86,4 @@ void cm_load_free_source(cm_load_run *l)
 {
     cm_load_origin_release(&l->origin, &l->source);
     cm_delay_free(l->origin.delay);
-    cm_buf_release(&l->setup);
 }

@@ -89,7 +89,6 @@ CASES = {
     "threads": [*SMALL, "--workers", 4],
     "worker threads": [*SMALL, "--workers", 2, "--worker-threads", 2],
     "fork": [*SMALL, "--mode", "processes", "--workers", 3],
-    "spawn": [*SMALL, "--mode", "processes", "--context", "spawn", "--workers", 2],
     "planned": [*SMALL, "--loader", "planned"],
     "planned in processes": [*SMALL, "--loader", "planned", "--mode", "processes"],
     "a cache": [*SMALL, "--cache", "24MiB"],

@@ -111,10 +111,9 @@ def gone(pids):
 
 @pytest.mark.long(ci=1)
 @pytest.mark.parametrize("loader", ["map", "planned"])
-@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
-def test_workers_that_are_killed_are_begun_anew(store, tmp_path, context, loader):
+def test_workers_that_are_killed_are_begun_anew(store, tmp_path, loader):
     """What they were at is delivered all the same, in its place, and the deaths are counted."""
-    args = ["--mode", "processes", "--context", context, "--loader", loader, "--workers", 2, "--prefetch", 1]
+    args = ["--mode", "processes", "--loader", loader, "--workers", 2, "--prefetch", 1]
     if loader == "planned":  # a window of everything would be filled before the first is killed
         args += ["--shuffle-window", 8]
     args += ["--batches", 100, "--epochs", 2]
@@ -194,9 +193,7 @@ def test_a_batch_that_always_kills_its_worker(store, tmp_path):
     "args",
     [
         ["--mode", "threads"],
-        ["--mode", "processes", "--context", "fork"],
-        ["--mode", "processes", "--context", "spawn"],
-        ["--mode", "processes", "--context", "forkserver"],
+        ["--mode", "processes"],
         ["--loader", "planned"],
         ["--cache-dir", "CACHE", "--emulate", "latency=2ms"],
     ],
@@ -397,16 +394,13 @@ SILENT = {
 }
 
 
-@pytest.mark.parametrize(
-    "mode, number", [("threads", signal.SIGINT), ("threads", signal.SIGTERM), ("processes", signal.SIGKILL), ("spawn", signal.SIGKILL)]
-)
+@pytest.mark.parametrize("mode, number", [("threads", signal.SIGINT), ("threads", signal.SIGTERM), ("processes", signal.SIGKILL)])
 @pytest.mark.parametrize("text", SILENT.values(), ids=SILENT)
 def test_a_loader_that_is_silent_ends_with_the_program(store, tmp_path, text, mode, number):
     """One signal is enough, and the command does not live on."""
     script, flag = tmp_path / "loader.py", tmp_path / "silent"
     script.write_text(text + f"open({str(flag)!r}, 'w').close()\ntime.sleep(3600)\n")
-    given = ["--mode", "processes", "--context", "spawn"] if mode == "spawn" else ["--mode", mode]
-    args = [*given, "--workers", 1, "--memory", "128MiB", "--no-out"]
+    args = ["--mode", mode, "--workers", 1, "--memory", "128MiB", "--no-out"]
     command = [*BOX, *args, "--engine", f"exec:python3 -S {script}", store]
     process = subprocess.Popen(
         [tool.program("readbench"), *map(str, command)],

@@ -1,4 +1,4 @@
-/* readbench: options, then measuring, advising, comparing, or working for another readbench. */
+/* readbench: options, then measuring, advising or comparing. */
 #include <stdlib.h>
 
 #include "../common/again.h"
@@ -8,21 +8,9 @@
 #include "../common/say.h"
 #include "readbench.h"
 
-static int serve(int fd)
-{
-    cm_error err = {0};
-    int rc = cm_readbench_serve(fd, &err);
-    cm_tool_name_error(&READBENCH, &err);
-    if (rc != CM_OK)
-        cm_say(READBENCH.name, "worker: %s", err.text);
-    return cm_tool_exit_status(rc);
-}
-
 static int run(readbench_values *v, const cm_common_options *common, const cm_texts *paths,
                int argc, char **argv)
 {
-    if (v->worker_fd != READBENCH_NO_FD)
-        return serve((int)v->worker_fd);
     if (v->advise)
         return readbench_advise(v, common, paths);
     if (v->compare)
@@ -46,7 +34,7 @@ static int take_rank(readbench_values *v, const cm_common_options *common)
 {
     cm_launcher l;
     cm_error err = {0};
-    if (v->worker_fd != READBENCH_NO_FD || cm_tool_given(&READBENCH, common, "world-size") ||
+    if (cm_tool_given(&READBENCH, common, "world-size") ||
         cm_tool_given(&READBENCH, common, "rank"))
         return CM_TOOL_RUN;
     if (cm_launcher_find(cm_launcher_getenv, false, &l, &err) != CM_OK)

@@ -182,13 +182,6 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
                       const char *command, const char *again)
 {
     cm_error err = {0};
-    char program[4096];
-
-    ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    program[n > 0 ? n : 0] = '\0';
-    const char *const self[] = {program, "--worker-fd", NULL};
-    if (n > 0)
-        v->o.self = self;
     readbench_sweep sweep = {0};
     readbench_ranks ranks = {0};
     cm_monitor *monitor = cm_monitor_create(&err);

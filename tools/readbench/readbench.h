@@ -19,12 +19,9 @@ typedef struct readbench_values {
     const char *out;
     bool no_out, overwrite;
     const char *trace;
-    bool launched;      /* srun or mpirun said which rank this is */
-    double rank_wait;   /* seconds for another of these ranks */
-    unsigned worker_fd; /* READBENCH_NO_FD: this process is no worker */
+    bool launched;    /* srun or mpirun said which rank this is */
+    double rank_wait; /* seconds for another of these ranks */
 } readbench_values;
-
-#define READBENCH_NO_FD UINT32_MAX
 
 extern const cm_tool READBENCH;
 extern const char *const READBENCH_STAGE[CM_READBENCH_STAGES]; /* names of a worker's stages */

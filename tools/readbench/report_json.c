@@ -70,7 +70,6 @@ static cm_json *loader(cm_document *d, const cm_readbench_session *s)
     cm_json *o = cm_json_object();
     cm_document_text(d, o, "kind", s->loader);
     cm_document_text(d, o, "mode", s->mode);
-    cm_document_text(d, o, "context", s->context);
     cm_document_text(d, o, "pool", s->pool);
     cm_document_u64(d, o, "workers", s->workers);
     cm_document_u64(d, o, "pool_workers", s->pool_workers);

@@ -139,13 +139,6 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(o.no_persistent),
      .swept = true,
      .help = "Restart the workers for each epoch."},
-    {.name = "context",
-     .kind = CM_OPTION_WORD,
-     .field = VALUE(o.context),
-     .words = "fork|spawn|forkserver",
-     .swept = true,
-     .help = "Start method of worker processes.",
-     .unset = "fork"},
     {.name = "worker-memory",
      .value = "SIZE",
      .kind = CM_OPTION_SIZE,
@@ -425,13 +418,6 @@ static const cm_option OPTIONS[] = {
      .makes = CM_MAKES_TRACE,
      .help = "Write a timeline of steps and workers, batch by batch, as a Chrome trace of the "
              "first session; with --out it is also there as trace.json."},
-    {.name = "worker-fd",
-     .value = "FD",
-     .kind = CM_OPTION_UINT,
-     .field = VALUE(worker_fd),
-     .max = 1 << 20,
-     .hidden = true,
-     .help = "Be a worker of another readbench."},
     {0},
 };
 
@@ -466,7 +452,7 @@ const cm_tool READBENCH = {
 
 void readbench_values_init(readbench_values *v)
 {
-    *v = (readbench_values){.worker_fd = READBENCH_NO_FD};
+    *v = (readbench_values){0};
     cm_readbench_options_init(&v->o);
     v->o.epochs = 0; /* by the number of stores */
     v->rank_wait = 300;

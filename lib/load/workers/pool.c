@@ -96,7 +96,6 @@ void cm_pool_forget(cm_pool *pool, cm_pool_job *job)
 static int check_options(const cm_pool_options *o, const cm_load_source *source,
                          const cm_arena *arena, cm_error *err)
 {
-    bool anew = o->mode == CM_POOL_PROCESSES && o->start != CM_START_FORK;
     if (o->nworkers < 1 || o->nworkers > MAX_WORKERS)
         return cm_fail(err, CM_EINVAL, "%u workers: 1 to %d are possible", o->nworkers,
                        MAX_WORKERS);
@@ -108,52 +107,10 @@ static int check_options(const cm_pool_options *o, const cm_load_source *source,
                        MAX_CLIENTS);
     if (o->max_pieces > UINT32_MAX)
         return cm_fail(err, CM_EINVAL, "tasks of %zu pieces are too large", o->max_pieces);
-    if (!anew && (source == NULL || source->open == NULL || source->load == NULL))
+    if (source == NULL || source->open == NULL || source->load == NULL)
         return cm_fail(err, CM_EINVAL, "the pool has no source");
     if (o->mode == CM_POOL_PROCESSES && !arena->shared)
         return cm_fail(err, CM_EINVAL, "worker processes need shared memory");
-    if (anew && arena->fd < 0)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "this kernel has no memfd: worker processes can only be forked");
-    if (anew && (o->argv == NULL || o->argv[0] == NULL))
-        return cm_fail(err, CM_EINVAL, "no program to begin worker processes with");
-    return CM_OK;
-}
-
-static void free_argv(char **argv)
-{
-    for (char **text = argv; text != NULL && *text != NULL; text++)
-        free(*text);
-    free(argv);
-}
-
-/* ARGV with one place more, which stays NULL here: for the socket's number. */
-static char **copy_argv(const char *const *argv, cm_error *err)
-{
-    size_t n = 0;
-    while (argv[n] != NULL)
-        n++;
-    char **copy = cm_calloc(n + 2, sizeof(copy[0]), err);
-    for (size_t i = 0; i < n && copy != NULL; i++) {
-        if ((copy[i] = cm_strdup(argv[i], err)) == NULL) {
-            free_argv(copy);
-            return NULL;
-        }
-    }
-    return copy;
-}
-
-static int copy_options(cm_pool *pool, const cm_pool_options *o, cm_error *err)
-{
-    pool->options = *o;
-    if (o->argv != NULL && (pool->argv = copy_argv(o->argv, err)) == NULL)
-        return CM_ENOMEM;
-    if ((pool->setup = cm_calloc(o->setup_nbytes, 1, err)) == NULL)
-        return CM_ENOMEM;
-    if (o->setup_nbytes > 0)
-        memcpy(pool->setup, o->setup, o->setup_nbytes);
-    pool->options.argv = (const char *const *)pool->argv;
-    pool->options.setup = pool->setup;
     return CM_OK;
 }
 
@@ -200,10 +157,6 @@ static int start_members(cm_pool *pool, cm_error *err)
     for (unsigned i = 0; i < o->nworkers && processes; i++)
         if ((pool->member[i].wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
             return cm_fail_errno(err, errno, "worker %u cannot be started", i);
-    if (processes && o->start == CM_START_FORKSERVER)
-        rc = cm_pool_server_start(pool, err);
-    if (rc != CM_OK)
-        return rc;
     /*
      * Members go on when all are begun, so that none forks while another thread is being made:
      * its child would have locks of the allocator that nobody opens.
@@ -250,15 +203,11 @@ int cm_pool_create(const cm_pool_options *options, const cm_load_source *source,
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&pool->started, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    pool->server_fd = -1;
     pool->arena = arena;
-    if (source != NULL)
-        pool->source = *source;
+    pool->source = *source;
     pool->sync = (cm_pool_runner){.source = &pool->source, .arena = arena->data, .statm_fd = -1};
-    pool->options.mode = options->mode;
-    rc = copy_options(pool, options, err);
-    if (rc == CM_OK)
-        rc = make_lists(pool, err);
+    pool->options = *options;
+    rc = make_lists(pool, err);
     if (rc == CM_OK && options->mode == CM_POOL_SYNC) {
         rc = cm_pool_runner_open(&pool->sync, err);
         pool->nready = rc == CM_OK;
@@ -296,8 +245,6 @@ static void stop_members(cm_pool *pool)
         if (m->has_thread)
             pthread_join(m->thread, NULL);
     }
-    /* After all of them: a fork server's end is the end of what it forked. */
-    cm_pool_server_stop(pool);
     for (unsigned i = 0; i < nmembers; i++) {
         cm_pool_member *m = &pool->member[i];
         if (m->wake_fd >= 0)
@@ -328,8 +275,6 @@ void cm_pool_free(cm_pool *pool)
     pthread_mutex_destroy(&pool->start_lock);
     pthread_mutex_destroy(&pool->sync_lock);
     pthread_mutex_destroy(&pool->lock);
-    free_argv(pool->argv);
-    free(pool->setup);
     free(pool->member);
     free(pool->client);
     free(pool);

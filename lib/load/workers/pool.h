@@ -28,14 +28,8 @@ enum {
 typedef enum cm_pool_mode {
     CM_POOL_SYNC, /* in the caller's thread, when the result is asked for */
     CM_POOL_THREADS,
-    CM_POOL_PROCESSES
+    CM_POOL_PROCESSES /* copies of this one */
 } cm_pool_mode;
-
-typedef enum cm_pool_start { /* how processes begin, by the names of Python's multiprocessing */
-    CM_START_FORK,           /* a copy of this process */
-    CM_START_SPAWN,          /* this program begun anew, for each worker */
-    CM_START_FORKSERVER      /* a copy of one process that was begun anew */
-} cm_pool_start;
 
 /* One piece of a task; its meaning is the source's. */
 typedef struct cm_load_piece {
@@ -124,14 +118,10 @@ typedef struct cm_load_source {
     bool sees_its_end; /* a worker whose parent has gone ends by itself, and is not killed */
 } cm_load_source;
 
-/*
- * Memory that workers fill.  Shared with child processes; a file without a name
- * (memfd) where processes are begun anew, plain pages otherwise.
- */
+/* Memory that workers fill. */
 typedef struct cm_arena {
     uint8_t *data; /* page-aligned, zero at first */
     size_t nbytes;
-    int fd;      /* -1: none */
     bool shared; /* a process that is forked writes to the same pages */
 } cm_arena;
 
@@ -140,7 +130,6 @@ void cm_arena_release(cm_arena *arena);
 
 typedef struct cm_pool_options {
     cm_pool_mode mode;
-    cm_pool_start start;
     unsigned nworkers; /* >= 1; 1 with CM_POOL_SYNC */
     unsigned nclients; /* >= 1 */
     size_t max_pieces; /* of a task */
@@ -154,11 +143,6 @@ typedef struct cm_pool_options {
     uint64_t ready_timeout_ns; /* of a process that begins; 0: CM_POOL_READY_NS */
     uint64_t
         grace_ns; /* for a process to end by itself, before it is killed; 0: CM_POOL_GRACE_NS */
-    const char *const
-        *argv; /* SPAWN and FORKSERVER: the program that calls cm_pool_serve; NULL-terminated */
-    const void
-        *setup; /* handed to cm_pool_serve's opener there: what it needs to make the same source */
-    size_t setup_nbytes;
 } cm_pool_options;
 
 typedef struct cm_pool cm_pool;
@@ -166,10 +150,9 @@ typedef struct cm_pool cm_pool;
 /*
  * Starts all workers and waits until each has opened its source; the first error
  * stops all, and so does a process that takes too long (CM_EIO) or options' STOP
- * (CM_ECANCELED).  SOURCE (NULL with SPAWN and FORKSERVER) and ARENA are borrowed,
- * OPTIONS are copied.
+ * (CM_ECANCELED).  SOURCE and ARENA are borrowed, OPTIONS are copied.
  *
- * A forked worker has the caller's memory as it was, and one thread: what
+ * A process is forked: it has the caller's memory as it was, and one thread: what
  * source->open needs must not be locked by another thread of the caller.
  */
 int cm_pool_create(const cm_pool_options *options, const cm_load_source *source, cm_arena *arena,
@@ -204,16 +187,6 @@ typedef struct cm_pool_worker_info {
     uint32_t deaths;
 } cm_pool_worker_info;
 void cm_pool_worker(const cm_pool *pool, unsigned worker, cm_pool_worker_info *out);
-
-/*
- * The life of a process that SPAWN or FORKSERVER began: FD is the number in its
- * last argument.  MAKE makes the source from the pool's setup.  Returns when the
- * pool closes the connection.
- */
-typedef int cm_pool_make_source(const void *setup, size_t nbytes, cm_load_source *out,
-                                cm_error *err);
-int cm_pool_serve(int fd, cm_pool_make_source *make, void (*release)(cm_load_source *source),
-                  cm_error *err);
 
 /*
  * In a worker that is a process: true once its pool has closed its end, so that nobody waits for

@@ -13,7 +13,8 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "load/workers/pool_wire.h"
+#include "base/fd.h"
+#include "load/workers/pool.h"
 
 typedef struct cm_pool_job {
     struct cm_pool_job *next;
@@ -68,8 +69,6 @@ struct cm_pool {
     cm_pool_options options;
     cm_load_source source;
     cm_arena *arena;
-    char **argv; /* own copy, with a place for the socket's number */
-    uint8_t *setup;
     pthread_mutex_t lock;
     pthread_cond_t started;
     cm_pool_member *member; /* nworkers, none with CM_POOL_SYNC */
@@ -87,8 +86,6 @@ struct cm_pool {
      * after the threads of all members.
      */
     pthread_mutex_t start_lock;
-    int server_fd; /* FORKSERVER; -1: none */
-    pid_t server_pid;
 };
 
 /* ---- pool.c ---- */
@@ -125,8 +122,6 @@ static inline uint64_t cm_pool_grace_ns(const cm_pool *pool)
 
 /* ---- pool_start.c ---- */
 
-int cm_pool_server_start(cm_pool *pool, cm_error *err);
-void cm_pool_server_stop(cm_pool *pool);
 /* Begins M's process and waits until it is ready.  DIED: it ended before it was. */
 int cm_pool_process_start(cm_pool_member *m, bool *died, cm_error *err);
 /*
@@ -139,13 +134,16 @@ void cm_pool_process_end(cm_pool_member *m, uint64_t last_ns);
 
 /* ---- pool_serve.c: in the process ---- */
 
+/* Its first message: open, or why not.  Tasks and results travel as they are. */
+typedef struct cm_pool_ready {
+    int32_t status;
+    char text[1024];
+} cm_pool_ready;
+
 /* Opens the source, says so over FD, and does the tasks that come until the other end closes it. */
 void cm_pool_work(int fd, const cm_load_source *source, uint8_t *arena, unsigned worker,
                   size_t max_pieces, uint64_t memory);
-/*
- * What a process that was just made for a worker does first.  PARENT: its pid when it was
- * asked for; 0: not known.
- */
+/* What a process that was just forked for a worker does first.  PARENT forked it. */
 void cm_pool_become_worker(pid_t parent);
 
 #endif

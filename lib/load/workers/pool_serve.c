@@ -1,4 +1,4 @@
-/* The life of a worker process, and of a process that forks them. */
+/* The life of a worker process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -6,19 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "load/workers/pool_impl.h"
-
-enum {
-    MAX_SETUP = 256 << 20 /* bytes; real ones are kilobytes */
-};
-
-/* ---- a worker ---- */
 
 void cm_pool_become_worker(pid_t parent)
 {
@@ -26,7 +18,7 @@ void cm_pool_become_worker(pid_t parent)
     sigset_t none;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* It may have died before it was asked to tell. */
-    if (parent != 0 && getppid() != parent)
+    if (getppid() != parent)
         _exit(0);
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
         signal(usual[i], SIG_DFL);
@@ -156,130 +148,4 @@ void cm_pool_work(int fd, const cm_load_source *source, uint8_t *arena, unsigned
     if (rc == CM_OK)
         cm_pool_runner_close(&runner);
     free(in.task);
-}
-
-/* ---- a process that was begun anew ---- */
-
-typedef struct served {
-    cm_pool_make_source *make;
-    void (*release)(cm_load_source *source);
-} served;
-
-static int serve(int fd, const served *s, cm_error *err);
-
-static int serve_worker(int fd, const served *s, const cm_pool_hello *hello, const void *setup,
-                        int arena_fd, cm_error *err)
-{
-    cm_load_source source = {0};
-    void *arena = MAP_FAILED;
-    int rc = CM_OK;
-    cm_pool_become_worker((pid_t)hello->parent);
-    if (arena_fd >= 0)
-        arena = mmap(NULL, hello->arena_nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena_fd, 0);
-    if (arena == MAP_FAILED)
-        rc = cm_fail_errno(err, arena_fd < 0 ? EBADF : errno, "no shared memory of %llu bytes",
-                           (unsigned long long)hello->arena_nbytes);
-    if (rc == CM_OK)
-        rc = s->make(setup, hello->setup_nbytes, &source, err);
-    if (rc == CM_OK) {
-        cm_pool_work(fd, &source, arena, hello->worker, hello->max_pieces, hello->worker_memory);
-        if (s->release != NULL)
-            s->release(&source);
-    } else {
-        (void)say_ready(fd, rc, err);
-    }
-    if (arena != MAP_FAILED)
-        munmap(arena, hello->arena_nbytes);
-    return rc;
-}
-
-/* Forks a worker for the socket PASSED; the child does not return. */
-static cm_pool_reply fork_one(int control, int passed, const served *s)
-{
-    const pid_t server = getpid();
-    pid_t pid = passed < 0 ? -1 : fork();
-    if (pid == 0) {
-        cm_error err;
-        close(control);
-        cm_pool_become_worker(server);
-        _exit(serve(passed, s, &err) == CM_OK ? 0 : 1);
-    }
-    return (cm_pool_reply){.pid = pid, .errnum = pid < 0 ? (passed < 0 ? EBADF : errno) : 0};
-}
-
-static cm_pool_reply reap_one(const cm_pool_request *request)
-{
-    cm_pool_reply reply = {0};
-    pid_t pid = (pid_t)request->pid;
-    int status = 0;
-    /* 0 and below are groups, to waitpid and to kill. */
-    if (pid <= 0 || pid != request->pid)
-        return (cm_pool_reply){.pid = -1, .errnum = ECHILD};
-    do
-        reply.pid = waitpid(pid, &status, WNOHANG);
-    while (reply.pid < 0 && errno == EINTR);
-    /* What a server before this one forked is no child: its number may be anybody's by now. */
-    if (reply.pid == 0 && request->kill_it) {
-        kill(pid, SIGKILL);
-        do
-            reply.pid = waitpid(pid, &status, 0);
-        while (reply.pid < 0 && errno == EINTR);
-    }
-    reply.status = status;
-    reply.errnum = reply.pid < 0 ? errno : 0;
-    return reply;
-}
-
-static int serve_forks(int fd, const served *s)
-{
-    cm_pool_request request;
-    int passed;
-    if (!say_ready(fd, CM_OK, NULL))
-        return CM_OK;
-    while (cm_wire_recv_fd(fd, &request, sizeof(request), &passed)) {
-        cm_pool_reply reply = request.pid == 0 ? fork_one(fd, passed, s) : reap_one(&request);
-        if (passed >= 0)
-            close(passed);
-        if (!cm_fd_send(fd, &reply, sizeof(reply)))
-            break;
-    }
-    return CM_OK;
-}
-
-static int serve(int fd, const served *s, cm_error *err)
-{
-    cm_pool_hello hello;
-    int arena_fd = -1, rc;
-    if (!cm_wire_recv_fd(fd, &hello, sizeof(hello), &arena_fd))
-        return cm_fail(err, CM_EIO, "descriptor %d is not the socket of a pool of workers", fd);
-    uint8_t *setup = NULL;
-    if (hello.nbytes != sizeof(hello) + sizeof(cm_load_result) ||
-        hello.version != CM_POOL_WIRE_VERSION)
-        rc = cm_fail(err, CM_EFORMAT, "the pool of workers belongs to another version");
-    else if (hello.setup_nbytes > MAX_SETUP)
-        rc = cm_fail(err, CM_EFORMAT, "the pool of workers has a setup of %llu bytes",
-                     (unsigned long long)hello.setup_nbytes);
-    else if ((setup = cm_calloc(hello.setup_nbytes, 1, err)) == NULL)
-        rc = CM_ENOMEM;
-    else if (!cm_fd_recv(fd, setup, hello.setup_nbytes))
-        rc = cm_fail(err, CM_EIO, "the pool of workers ended");
-    else if (hello.role == CM_POOL_AS_SERVER)
-        rc = serve_forks(fd, s);
-    else
-        rc = serve_worker(fd, s, &hello, setup, arena_fd, err);
-    free(setup);
-    if (arena_fd >= 0)
-        close(arena_fd);
-    return rc;
-}
-
-int cm_pool_serve(int fd, cm_pool_make_source *make, void (*release)(cm_load_source *source),
-                  cm_error *err)
-{
-    const served s = {.make = make, .release = release};
-    /* Programs that the source runs do not get it. */
-    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-    return serve(fd, &s, err);
 }

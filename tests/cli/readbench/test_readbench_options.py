@@ -79,7 +79,6 @@ WRONG = {
     "sweep": ([*QUICK, "--sweep", "nokey=1,2", "a.zarr"], "nokey"),
     "variable": ([*QUICK, "--variable", "nosuch", "a.zarr"], "nosuch"),
     "lag twice": ([*QUICK, "--lags", "0,6,6", "a.zarr"], "--lags 0,6,6: 6 is there twice"),
-    "context of threads": ([*QUICK, "--context", "spawn", "a.zarr"], "--context needs --mode processes"),
     "engine of another format": ([*QUICK, "--engine", "netcdf", "a.zarr"], "this is a Zarr store"),
     "no batch": (["--batch", "0", "a.zarr"], "--batch"),
     "cache policy": ([*QUICK, "--cache-policy", "lru", "a.zarr"], "--cache-policy needs --cache"),
@@ -353,7 +352,7 @@ def test_the_examples_of_the_man_page_are_understood(work):
 def test_completion_is_shell(tmp_path):
     for shell in ("bash", "zsh", "fish"):
         text = run("--generate", shell).ok().out
-        assert "shuffle-window" in text and "worker-fd" not in text
+        assert "shuffle-window" in text
         if shutil.which(shell):
             (tmp_path / shell).write_text(text)
             subprocess.run([shell, "-n", tmp_path / shell], check=True)

@@ -189,7 +189,7 @@ static void test_a_gpu_gets_everything_back(void **state)
         struct cm_readbench_hook hook = {.device = &hooks, .no_probe = i % 2};
         cm_readbench_options o = staged_options(list);
         cm_readbench_report r;
-        set_kind(&o, &kinds[i % 4]);
+        set_kind(&o, &kinds[i % NKINDS]);
         o.store.n = 1 + i % 2;
         o.device = "cuda:1";
         o.device_step = i / 4 % 2;
@@ -396,6 +396,7 @@ static void test_a_lock_that_is_refused(void **state)
 
 int main(int argc, char **argv)
 {
+    (void)argc;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_arrives),
         cmocka_unit_test(test_a_cast_is_staged),
@@ -409,9 +410,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_device_that_is_missing),
         cmocka_unit_test(test_a_lock_that_is_refused),
     };
-    const int served = serve_if_worker(argc, argv);
-    if (served >= 0)
-        return served;
     const char *slash = strrchr(argv[0], '/');
     const int nfolder = slash != NULL ? (int)(slash - argv[0]) : 1;
     const char *program = slash != NULL ? argv[0] : ".";

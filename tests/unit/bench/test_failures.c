@@ -395,7 +395,7 @@ static void test_cancel_ends_at_a_step(void **state)
     free(store);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_truncated_object),
@@ -406,8 +406,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_cancel_ends_at_a_step),
     };
-    const int served = serve_if_worker(argc, argv);
-    if (served >= 0)
-        return served;
     return cmocka_run_group_tests_name("readbench_failures", tests, make_folder, remove_folder);
 }

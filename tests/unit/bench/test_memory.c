@@ -97,7 +97,6 @@ typedef struct row {
 static const row rows[] = {
     {"map, threads", "large.zarr", "t=1,y=200,x=200", "map", 1, 8, 20, NULL, NULL, 0, false},
     {"map, fork", "large.zarr", "t=1,y=200,x=200", "map", 2, 8, 20, NULL, NULL, 0, false},
-    {"map, spawn", "large.zarr", "t=1,y=200,x=200", "map", 3, 8, 20, NULL, NULL, 0, false},
     {"map, shards", "sharded.zarr", "t=1,y=200,x=200", "map", 1, 8, 20, NULL, NULL, 0, false},
     {"map, cache", "large.zarr", "t=1,y=200,x=200", "map", 1, 8, 20, NULL, NULL, 20 * MIB, false},
     {"planned, threads", "large.zarr", "t=1,y=200,x=200", "planned", 1, 8, 20, NULL, NULL, 0,
@@ -253,14 +252,12 @@ static void test_too_little_is_refused(void **state)
 
 int main(int argc, char **argv)
 {
+    (void)argc;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_a_promise),
         cmocka_unit_test(test_memory_is_as_planned),
         cmocka_unit_test(test_too_little_is_refused),
     };
-    const int served = serve_if_worker(argc, argv);
-    if (served >= 0)
-        return served;
     if (argc == 5 && strcmp(argv[1], MEASURE) == 0)
         return measure(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
     return cmocka_run_group_tests_name("readbench_memory", tests, make_all, remove_folder);

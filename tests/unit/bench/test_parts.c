@@ -269,15 +269,12 @@ static void test_stores_in_turn(void **state)
     }
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variables_and_lags),
         cmocka_unit_test(test_feeds),
         cmocka_unit_test(test_stores_in_turn),
     };
-    const int served = serve_if_worker(argc, argv);
-    if (served >= 0)
-        return served;
     return cmocka_run_group_tests_name("readbench_parts", tests, make_stores, remove_stores);
 }

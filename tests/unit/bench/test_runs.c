@@ -346,7 +346,7 @@ static void test_times(void **state)
     cm_readbench_report_release(&r);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_sweep),       cmocka_unit_test(test_points_that_do_not_fit),
@@ -355,8 +355,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_caches),        cmocka_unit_test(test_ways_of_reading),
         cmocka_unit_test(test_times),
     };
-    const int served = serve_if_worker(argc, argv);
-    if (served >= 0)
-        return served;
     return cmocka_run_group_tests_name("readbench_runs", tests, make_stores, remove_stores);
 }

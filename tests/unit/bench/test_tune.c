@@ -275,10 +275,9 @@ static void test_lines_for_pytorch(void **state)
     s.mode = "processes";
     s.workers = 6;
     s.prefetch = 4;
-    s.context = "forkserver";
     line = cm_readbench_data_loader(&s, NULL);
     assert_string_equal(line, "DataLoader(num_workers=6, prefetch_factor=4, "
-                              "persistent_workers=True, multiprocessing_context=\"forkserver\")");
+                              "persistent_workers=True, multiprocessing_context=\"fork\")");
     free(line);
     s.setting = once;
     s.nsettings = 1;

@@ -19,8 +19,6 @@
 #include "load/batches/batcher.h"
 #include "pool_kinds.h"
 
-#define MARKER "--worker-of-test-loader"
-
 enum {
     NARRAYS = 2,
     NPARTS = 3,
@@ -154,40 +152,6 @@ static inline void source_close(void *state)
     (void)state;
 }
 
-/* ---- a process that was begun again ---- */
-
-typedef struct setup {
-    problem problem;
-    size_t arena_nbytes;
-} setup;
-
-static inline int make_source(const void *bytes, size_t nbytes, cm_load_source *out, cm_error *err)
-{
-    struct both {
-        loader_source source;
-        setup setup;
-    } *both = cm_calloc(1, sizeof(*both), err);
-    if (both == NULL)
-        return CM_ENOMEM;
-    assert_int_equal(nbytes, sizeof(both->setup));
-    memcpy(&both->setup, bytes, nbytes);
-    both->source = (loader_source){&both->setup.problem, both->setup.arena_nbytes};
-    *out = (cm_load_source){
-        .context = both, .open = source_open, .load = source_load, .close = source_close};
-    return CM_OK;
-}
-
-static inline void release_source(cm_load_source *source)
-{
-    free(source->context);
-}
-
-static inline int serve(const char *fd)
-{
-    cm_error err = {0};
-    return cm_pool_serve(atoi(fd), make_source, release_source, &err) != CM_OK;
-}
-
 /* ---- a problem, a pool and a loader ---- */
 
 /* A field of 12 x 30 x 28 elements in chunks of 3 x 8 x 8; samples of 2 x 5 x 6 in random order. */
@@ -219,7 +183,6 @@ typedef struct fixture {
     problem problem;
     cm_arena arena;
     loader_source source;
-    setup setup;
     cm_pool *pool;
     cm_pool_options pool_options;
     cm_batcher_options options;
@@ -238,7 +201,6 @@ static inline void set_share(fixture *f, uint64_t nsamples, uint64_t batch)
 /* A pool with room for NLOADERS loaders as f->options describes one. */
 static inline void start_pool(fixture *f, const kind *k, unsigned nloaders)
 {
-    static const char *const argv[] = {"/proc/self/exe", MARKER, NULL};
     cm_batcher_options *o = &f->options;
     o->slot_nbytes = f->share.batch * f->problem.sample_nbytes;
     o->sample_nbytes = f->problem.sample_nbytes;
@@ -251,17 +213,10 @@ static inline void start_pool(fixture *f, const kind *k, unsigned nloaders)
         cm_arena_create(nbytes + sizeof(board) + 64, k->mode == CM_POOL_PROCESSES, &f->arena, NULL),
         CM_OK);
     f->source = (loader_source){&f->problem, f->arena.nbytes};
-    f->setup = (setup){f->problem, f->arena.nbytes};
     const cm_load_source source = {
         .context = &f->source, .open = source_open, .load = source_load, .close = source_close};
-    f->pool_options = (cm_pool_options){.mode = k->mode,
-                                        .start = k->start,
-                                        .nworkers = o->nworkers,
-                                        .nclients = nloaders,
-                                        .max_pieces = 4096,
-                                        .argv = argv,
-                                        .setup = &f->setup,
-                                        .setup_nbytes = sizeof(f->setup)};
+    f->pool_options = (cm_pool_options){
+        .mode = k->mode, .nworkers = o->nworkers, .nclients = nloaders, .max_pieces = 4096};
     if (cm_pool_create(&f->pool_options, &source, &f->arena, &f->pool, &f->err) != CM_OK)
         fail_msg("%s: %s", k->name, f->err.text);
 }

@@ -1,7 +1,6 @@
 /*
  * What the tests of pools share: a source that writes a pattern which follows from the sample's
- * number, and pools of it.  SPAWN and FORKSERVER begin the test's binary again, with the argument
- * MARKER.
+ * number, and pools of it.
  */
 #ifndef TESTS_EXEC_POOL_FIXTURE_H
 #define TESTS_EXEC_POOL_FIXTURE_H
@@ -16,10 +15,8 @@
 
 #include "../unit.h"
 #include "base/clock.h"
-#include "load/workers/pool_wire.h"
+#include "load/workers/pool.h"
 #include "pool_kinds.h"
-
-#define MARKER "--worker-of-test-pool"
 
 enum {
     SAMPLE = 96, /* bytes */
@@ -28,7 +25,7 @@ enum {
     MANY_PIECES = 40000 /* a task that no socket's buffer holds */
 };
 
-/* What the source is to do; with SPAWN and FORKSERVER it travels as the setup. */
+/* What the source is to do. */
 typedef struct orders {
     unsigned fail_open_of; /* worker + 1 */
     uint64_t fail_load_of; /* batch + 1 */
@@ -58,7 +55,7 @@ static inline board *board_of(uint8_t *arena)
 
 typedef struct source_context {
     orders todo;
-    uint8_t *arena; /* threads and fork: for the board when opening; NULL otherwise */
+    uint8_t *arena; /* for the board when opening; NULL: none */
 } source_context;
 
 typedef struct source_state {
@@ -132,35 +129,6 @@ static inline void source_close(void *state)
     free(s);
 }
 
-/* ---- a process that was begun again ---- */
-
-static inline int make_source(const void *setup, size_t nbytes, cm_load_source *out, cm_error *err)
-{
-    if (nbytes != sizeof(orders))
-        return cm_fail(err, CM_EFORMAT, "%zu bytes of setup", nbytes);
-    source_context *c = cm_calloc(1, sizeof(*c), err);
-    if (c == NULL)
-        return CM_ENOMEM;
-    memcpy(&c->todo, setup, nbytes);
-    *out = (cm_load_source){
-        .context = c, .open = source_open, .load = source_load, .close = source_close};
-    return CM_OK;
-}
-
-static inline void release_source(cm_load_source *source)
-{
-    free(source->context);
-}
-
-static inline int serve(const char *fd)
-{
-    cm_error err = {0};
-    int rc = cm_pool_serve(atoi(fd), make_source, release_source, &err);
-    if (rc != CM_OK)
-        fprintf(stderr, "%s\n", err.text);
-    return rc != CM_OK;
-}
-
 /* ---- a pool for a test ---- */
 
 typedef struct fixture {
@@ -171,8 +139,6 @@ typedef struct fixture {
     cm_error err;
 } fixture;
 
-static const char *const argv_again[] = {"/proc/self/exe", MARKER, NULL};
-
 static inline int begin_large(fixture *f, const kind *k, unsigned nworkers, unsigned nclients,
                               orders todo, size_t max_pieces)
 {
@@ -180,13 +146,9 @@ static inline int begin_large(fixture *f, const kind *k, unsigned nworkers, unsi
     assert_int_equal(cm_arena_create(ARENA, k->mode == CM_POOL_PROCESSES, &f->arena, NULL), CM_OK);
     f->context = (source_context){.todo = todo, .arena = f->arena.data};
     f->options = (cm_pool_options){.mode = k->mode,
-                                   .start = k->start,
                                    .nworkers = k->mode == CM_POOL_SYNC ? 1 : nworkers,
                                    .nclients = nclients,
-                                   .max_pieces = max_pieces,
-                                   .argv = argv_again,
-                                   .setup = &f->context.todo,
-                                   .setup_nbytes = sizeof(orders)};
+                                   .max_pieces = max_pieces};
     const cm_load_source source = {
         .context = &f->context, .open = source_open, .load = source_load, .close = source_close};
     return cm_pool_create(&f->options, &source, &f->arena, &f->pool, &f->err);

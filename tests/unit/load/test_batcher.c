@@ -366,10 +366,8 @@ static void test_ranks_share_a_pool(void **state)
     }
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 3 && strcmp(argv[1], MARKER) == 0)
-        return serve(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_unordered),

@@ -167,10 +167,8 @@ static void test_allocations_fail(void **state)
 
 #endif
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 3 && strcmp(argv[1], MARKER) == 0)
-        return serve(argv[2]);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_allocations_fail)};
     return cmocka_run_group_tests_name("loader, memory", tests, NULL, NULL);
 }

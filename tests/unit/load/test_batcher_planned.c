@@ -341,10 +341,8 @@ static void test_slots_are_held(void **state)
     end(p);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 3 && strcmp(argv[1], MARKER) == 0)
-        return serve(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_chunk_once),
         cmocka_unit_test(test_needs_and_plan_agree),

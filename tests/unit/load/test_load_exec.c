@@ -237,7 +237,6 @@ static void the_pool_leaves_no_command(void **state)
     assert_int_equal(pipe(alive), 0);
     begin(&f, READY "read -r l; sleep 3600");
     const cm_pool_options options = {.mode = CM_POOL_PROCESSES,
-                                     .start = CM_START_FORK,
                                      .nworkers = 2,
                                      .nclients = 1,
                                      .max_pieces = 2,

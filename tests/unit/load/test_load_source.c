@@ -412,7 +412,6 @@ static void in_a_pool(void **state)
         const size_t slot = cm_load_offset(f.part_nbytes, BATCH, NPARTS, 0);
         assert_int_equal(cm_arena_create(64 + 8 * slot, true, &arena, NULL), CM_OK);
         cm_pool_options options = {.mode = table[k].mode,
-                                   .start = CM_START_FORK,
                                    .nworkers = table[k].workers,
                                    .nclients = 1,
                                    .max_pieces = BATCH};

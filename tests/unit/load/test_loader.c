@@ -422,7 +422,7 @@ static void test_no_python(void **state)
     cm_loader_clear(&l);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batches_are_right),
@@ -436,9 +436,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_described_with_the_batch),
         cmocka_unit_test(test_no_python),
     };
-    const int served = serve_if_worker(argc, argv);
-    if (served >= 0)
-        return served;
     const int failed = cmocka_run_group_tests_name("loader", tests, make_stores, remove_stores);
     device = "host";
     return failed + cmocka_run_group_tests_name("loader, to a second memory", tests, make_stores,

@@ -349,6 +349,7 @@ static void test_opening_fails(void **state)
 
 int main(int argc, char **argv)
 {
+    (void)argc;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_what_arrives, begin_anew),
         cmocka_unit_test_setup(test_a_buffer_waits_for_its_readers, begin_anew),
@@ -359,9 +360,6 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_a_copy_that_fails, begin_anew),
         cmocka_unit_test_setup(test_opening_fails, begin_anew),
     };
-    const int served = serve_if_worker(argc, argv);
-    if (served >= 0)
-        return served;
     const char *slash = strrchr(argv[0], '/');
     const int nfolder = slash != NULL ? (int)(slash - argv[0]) : 1;
     snprintf(driver, sizeof driver, "%.*s/../../lib/fake_cuda_12.so", nfolder,

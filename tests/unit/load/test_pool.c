@@ -273,9 +273,6 @@ static void test_refusals(void **state)
         {"two without threads", {.mode = CM_POOL_SYNC, .nworkers = 2, .nclients = 1}, false},
         {"no clients", {.mode = CM_POOL_THREADS, .nworkers = 1}, false},
         {"private memory", {.mode = CM_POOL_PROCESSES, .nworkers = 1, .nclients = 1}, false},
-        {"no program",
-         {.mode = CM_POOL_PROCESSES, .start = CM_START_SPAWN, .nworkers = 1, .nclients = 1},
-         true},
         {"too many", {.mode = CM_POOL_THREADS, .nworkers = 1000000, .nclients = 1}, false},
     };
     source_context context = {0};
@@ -305,19 +302,6 @@ static void test_wrong_tasks(void **state)
     assert_int_equal(cm_pool_submit(f.pool, 0, 0, &large, &f.err), CM_EINVAL);
     assert_non_null(strstr(f.err.text, "9 pieces"));
     end(&f);
-}
-
-static void test_serve_without_a_pool(void **state)
-{
-    (void)state;
-    int fd[2];
-    cm_error err = {0};
-    assert_int_equal(pipe(fd), 0);
-    assert_int_equal(cm_pool_serve(fd[0], make_source, release_source, &err), CM_EIO);
-    assert_non_null(strstr(err.text, "is not the socket of a pool"));
-    close(fd[0]);
-    close(fd[1]);
-    cm_pool_free(NULL);
 }
 
 static void test_arena(void **state)
@@ -361,10 +345,8 @@ static void test_counts_add(void **state)
         assert_int_equal(a[i], 1001 * i + 1);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 3 && strcmp(argv[1], MARKER) == 0)
-        return serve(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_counts_add),
@@ -378,7 +360,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_large_tasks),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_wrong_tasks),
-        cmocka_unit_test(test_serve_without_a_pool),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

@@ -125,80 +125,6 @@ static void test_killed_while_opening(void **state)
     }
 }
 
-/* The fork server's death takes its workers along; another is begun. */
-static void test_fork_server_dies(void **state)
-{
-    (void)state;
-    fixture f;
-    cm_pool_worker_info info;
-    char path[64], text[256] = "";
-    int ppid = 0;
-    assert_int_equal(begin(&f, &kinds[4], 2, 1, (orders){0}), CM_OK);
-    cm_pool_worker(f.pool, 1, &info);
-    snprintf(path, sizeof(path), "/proc/%lld/status", (long long)info.pid);
-    FILE *file = fopen(path, "re");
-    assert_non_null(file);
-    while (fgets(text, sizeof(text), file) != NULL && sscanf(text, "PPid: %d", &ppid) != 1)
-        continue;
-    fclose(file);
-    assert_true(ppid > 1 && ppid != getpid());
-    kill(ppid, SIGKILL);
-    for (unsigned b = 0; b < 16; b++)
-        submit(&f, 0, b % 2, b);
-    for (unsigned b = 0; b < 16; b++) {
-        cm_load_result r = receive(&f, 0);
-        assert_int_equal(r.status, CM_OK);
-        check_content(&f, r.id);
-    }
-    end(&f);
-    assert_no_children();
-}
-
-/*
- * A worker of a server that is gone may be asked for by a number that is another process's by
- * now.
- */
-static void test_fork_server_kills_its_own(void **state)
-{
-    (void)state;
-    const cm_pool_hello hello = {.nbytes = sizeof(hello) + sizeof(cm_load_result),
-                                 .version = CM_POOL_WIRE_VERSION,
-                                 .role = CM_POOL_AS_SERVER,
-                                 .setup_nbytes = sizeof(orders)};
-    const orders todo = {0};
-    int fd[2];
-    cm_pool_ready ready;
-    cm_pool_reply reply;
-    assert_int_equal(cm_wire_pair(fd, NULL), CM_OK);
-    pid_t bystander = fork();
-    if (bystander == 0) {
-        close(fd[0]);
-        close(fd[1]);
-        pause();
-        _exit(0);
-    }
-    pid_t server = fork();
-    if (server == 0) {
-        close(fd[0]);
-        _exit(cm_pool_serve(fd[1], make_source, release_source, NULL) != CM_OK);
-    }
-    close(fd[1]);
-    assert_true(cm_fd_send(fd[0], &hello, sizeof(hello)));
-    assert_true(cm_fd_send(fd[0], &todo, sizeof(todo)));
-    assert_true(cm_fd_recv(fd[0], &ready, sizeof(ready)));
-    for (uint32_t kill_it = 0; kill_it < 2; kill_it++) {
-        const cm_pool_request request = {.pid = bystander, .kill_it = kill_it};
-        assert_true(cm_fd_send(fd[0], &request, sizeof(request)));
-        assert_true(cm_fd_recv(fd[0], &reply, sizeof(reply)));
-        assert_int_equal(reply.pid, -1);
-        assert_int_equal(waitpid(bystander, NULL, WNOHANG), 0);
-    }
-    close(fd[0]);
-    waitpid(server, NULL, 0);
-    kill(bystander, SIGKILL);
-    waitpid(bystander, NULL, 0);
-}
-
 static void test_worker_memory(void **state)
 {
     (void)state;
@@ -279,33 +205,6 @@ static void test_no_orphans(void **state)
     }
 }
 
-static void test_programs_that_are_none(void **state)
-{
-    (void)state;
-    static const char *const missing[] = {"/nonexistent/program", NULL};
-    static const char *const wrong[] = {"/bin/true", NULL};
-    const char *const *argv[] = {missing, wrong};
-    const unsigned nfds = count_fds();
-    for (int start = CM_START_SPAWN; start <= CM_START_FORKSERVER; start++) {
-        for (size_t i = 0; i < 2; i++) {
-            cm_arena arena;
-            cm_pool *pool;
-            cm_error err = {0};
-            cm_pool_options o = {.mode = CM_POOL_PROCESSES,
-                                 .start = (cm_pool_start)start,
-                                 .nworkers = 2,
-                                 .nclients = 1,
-                                 .argv = argv[i]};
-            assert_int_equal(cm_arena_create(ARENA, true, &arena, NULL), CM_OK);
-            assert_int_not_equal(cm_pool_create(&o, NULL, &arena, &pool, &err), CM_OK);
-            assert_true(err.text[0] != '\0');
-            cm_arena_release(&arena);
-            assert_no_children();
-        }
-    }
-    assert_int_equal(count_fds(), nfds);
-}
-
 static bool yes(void *context)
 {
     (void)context;
@@ -326,13 +225,9 @@ static void test_processes_that_never_begin(void **state)
             cm_pool *pool;
             cm_error err = {0};
             const cm_pool_options o = {.mode = CM_POOL_PROCESSES,
-                                       .start = kinds[k].start,
                                        .nworkers = 2,
                                        .nclients = 1,
                                        .max_pieces = PIECES,
-                                       .argv = argv_again,
-                                       .setup = &todo,
-                                       .setup_nbytes = sizeof(todo),
                                        .stop = {stop ? yes : NULL, NULL},
                                        .ready_timeout_ns = stop ? 0 : 1500000000};
             assert_int_equal(cm_arena_create(ARENA, true, &arena, NULL), CM_OK);
@@ -345,21 +240,16 @@ static void test_processes_that_never_begin(void **state)
         }
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 3 && strcmp(argv[1], MARKER) == 0)
-        return serve(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers_are_killed),
         cmocka_unit_test(test_killed_from_outside),
         cmocka_unit_test(test_killed_when_idle),
         cmocka_unit_test(test_killed_while_opening),
-        cmocka_unit_test(test_fork_server_dies),
-        cmocka_unit_test(test_fork_server_kills_its_own),
         cmocka_unit_test(test_worker_memory),
         cmocka_unit_test(test_free_kills_what_hangs),
         cmocka_unit_test(test_no_orphans),
-        cmocka_unit_test(test_programs_that_are_none),
         cmocka_unit_test(test_processes_that_never_begin),
     };
     return cmocka_run_group_tests_name("pool_deaths", tests, NULL, NULL);
