@@ -49,4 +49,14 @@ uint64_t cm_gcd_u64(uint64_t a, uint64_t b);
 /* ceil(a / b), b > 0. */
 uint64_t cm_div_ceil(uint64_t a, uint64_t b);
 
+static inline uint64_t cm_min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t cm_max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 #endif

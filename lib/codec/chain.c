@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "codec/impl.h"
 
 /* Copies SPECS, with `bytes` added where the list has no array->bytes codec. */
@@ -113,11 +114,6 @@ static int prepare_step(cm_chain *chain, size_t i, cm_error *err)
     return CM_OK;
 }
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static size_t add_memory(size_t a, size_t b)
 {
     size_t sum;
@@ -149,11 +145,11 @@ static void place(cm_chain *chain)
             continue; /* the scratch grows with what comes, within the caller's limit */
         if (!step->decode_is_view && i != target) {
             ndecode++;
-            chain->decode_scratch = max_size(chain->decode_scratch, step->in_bound);
+            chain->decode_scratch = cm_max_u64(chain->decode_scratch, step->in_bound);
         }
         if (step->encode_writes && i != chain->encode_target)
             nencode++;
-        chain->encode_scratch = max_size(chain->encode_scratch, step->out_bound);
+        chain->encode_scratch = cm_max_u64(chain->encode_scratch, step->out_bound);
     }
     for (size_t i = 0; i < 2; i++) {
         chain->decode_memory =

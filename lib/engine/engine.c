@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/threads.h"
 #include "engine/deliver.h"
 #include "engine/direct.h"
@@ -50,11 +51,6 @@ typedef enum take {
     TAKE_TARGETS,
     TAKE_SAME
 } take;
-
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 /* What the slot of target chunk COORD takes. */
 static size_t slot_nbytes_at(const cm_transfer *t, const uint64_t *coord)
@@ -494,7 +490,7 @@ int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options
     pthread_cond_init(&e.wake, NULL);
     size_t limit = options->slots_nbytes;
     for (size_t i = 0; i < n; i++)
-        limit = max_size(limit, transfer[i].slot_nbytes);
+        limit = cm_max_u64(limit, transfer[i].slot_nbytes);
     cm_buffers_init(&e.buffers, limit);
     enter_transfer(&e);
     int rc = cm_slots_init(&e.slots, err);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "codec/rewrap.h"
 #include "engine/buffers.h"
 
@@ -18,14 +19,9 @@ enum {
     MAX_BATCH = 128
 };
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static size_t batch_of(size_t limit, size_t nbytes)
 {
-    size_t n = limit / max_size(nbytes, 1);
+    size_t n = limit / cm_max_u64(nbytes, 1);
     return n < 1 ? 1 : n > MAX_BATCH ? MAX_BATCH : n;
 }
 
@@ -71,14 +67,14 @@ static size_t encoded_bound(const cm_transfer *t)
     size_t nbytes = t->target->grid.chunk_nelem * t->target_type.nbytes;
     size_t bound = cm_chain_is_raw(chain) ? nbytes : cm_chain_encoded_bound(chain);
     if (t->pass == CM_PASS_GZIP)
-        bound = max_size(bound, stored_bound(t->source) + CM_GZIP_OVERHEAD);
+        bound = cm_max_u64(bound, stored_bound(t->source) + CM_GZIP_OVERHEAD);
     return bound;
 }
 
 size_t cm_transfer_target_batch(const cm_transfer *t)
 {
     size_t bound = encoded_bound(t);
-    return bound > BATCH_NBYTES ? 1 : batch_of(BATCH_NBYTES, max_size(bound, whole_nbytes(t)));
+    return bound > BATCH_NBYTES ? 1 : batch_of(BATCH_NBYTES, cm_max_u64(bound, whole_nbytes(t)));
 }
 
 bool cm_transfer_packs(const cm_transfer *t)
@@ -97,7 +93,7 @@ static void raise_sent(const cm_transfer *t, cm_worker_need *need)
     need->sends.converted |= raw && t->conversion != NULL;
     need->sends.decoded |= raw && (direct || t->clips);
     if (raw && !direct)
-        need->sent_slot = max_size(need->sent_slot, cm_transfer_slot_nbytes(t));
+        need->sent_slot = cm_max_u64(need->sent_slot, cm_transfer_slot_nbytes(t));
 }
 
 void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need)
@@ -110,29 +106,29 @@ void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worke
     else if (!cm_transfer_is_sliceable(t))
         decoded = source->grid.chunk_nelem * source->dtype.nbytes;
     if (!source->chunked)
-        need->reading = max_size(need->reading, source->box_nbytes);
+        need->reading = cm_max_u64(need->reading, source->box_nbytes);
     /* What is clipped is padded where source chunks are decoded. */
     if (t->clips)
-        decoded = max_size(decoded, whole_nbytes(t));
-    need->decoded = max_size(need->decoded, decoded);
+        decoded = cm_max_u64(decoded, whole_nbytes(t));
+    need->decoded = cm_max_u64(need->decoded, decoded);
     if (source->chunked) {
         size_t batch = cm_transfer_source_batch(t), stored = stored_bound(source);
-        need->stored = max_size(need->stored, stored);
+        need->stored = cm_max_u64(need->stored, stored);
         if (batch > 1)
-            need->batch = max_size(need->batch, batch * (stored + BATCH_GAP));
-        need->decoding = max_size(need->decoding, cm_array_decode_memory(source));
+            need->batch = cm_max_u64(need->batch, batch * (stored + BATCH_GAP));
+        need->decoding = cm_max_u64(need->decoding, cm_array_decode_memory(source));
     }
     if (!cm_chain_is_raw(chain) || t->pass == CM_PASS_GZIP) {
-        need->encoded = max_size(need->encoded, encoded_bound(t));
-        need->encoding = max_size(need->encoding, cm_chain_encode_memory(chain));
+        need->encoded = cm_max_u64(need->encoded, encoded_bound(t));
+        need->encoding = cm_max_u64(need->encoding, cm_chain_encode_memory(chain));
         if (t->must_return)
-            need->decoding = max_size(need->decoding, cm_chain_decode_memory(chain));
+            need->decoding = cm_max_u64(need->decoding, cm_chain_decode_memory(chain));
     }
     if (cm_transfer_packs(t))
-        need->packed = max_size(need->packed, cm_transfer_target_batch(t) * encoded_bound(t));
+        need->packed = cm_max_u64(need->packed, cm_transfer_target_batch(t) * encoded_bound(t));
     size_t chunk_nelem = t->target->grid.chunk_nelem;
     if (t->conversion != NULL || t->must_return)
-        need->converted = max_size(need->converted, chunk_nelem * t->target_type.nbytes);
+        need->converted = cm_max_u64(need->converted, chunk_nelem * t->target_type.nbytes);
     raise_sent(t, need);
 }
 
@@ -140,11 +136,11 @@ size_t cm_worker_sent_nbytes(const cm_worker_need *need)
 {
     size_t most = need->sends.encoded ? need->encoded : 0;
     if (need->sends.stored)
-        most = max_size(most, need->stored);
+        most = cm_max_u64(most, need->stored);
     if (need->sends.converted)
-        most = max_size(most, need->converted);
+        most = cm_max_u64(most, need->converted);
     if (need->sends.decoded)
-        most = max_size(most, need->decoded);
+        most = cm_max_u64(most, need->decoded);
     return most;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "engine/plan.h"
 
 uint64_t cm_worker_stage(cm_worker *w, int stage, const cm_transfer *t, uint64_t chunk,
@@ -18,11 +19,6 @@ uint64_t cm_worker_stage(cm_worker *w, int stage, const cm_transfer *t, uint64_t
     return now;
 }
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* How many pieces, slots of pieces, ready chunks and chunks to put there are at most. */
 typedef struct most {
     size_t pieces, slots, targets, puts;
@@ -33,12 +29,12 @@ static int make_lists(cm_worker *w, const cm_transfer *transfer, size_t n, cm_er
     most m = {1, 1, 1, 1};
     for (size_t i = 0; i < n; i++) {
         size_t pieces = cm_transfer_source_batch(&transfer[i]);
-        m.pieces = max_size(m.pieces, pieces);
-        m.slots = max_size(m.slots, max_size(pieces, transfer[i].sweep.touched));
-        m.targets = max_size(m.targets, cm_transfer_target_batch(&transfer[i]));
+        m.pieces = cm_max_u64(m.pieces, pieces);
+        m.slots = cm_max_u64(m.slots, cm_max_u64(pieces, transfer[i].sweep.touched));
+        m.targets = cm_max_u64(m.targets, cm_transfer_target_batch(&transfer[i]));
     }
     w->nslots = m.slots;
-    m.puts = max_size(m.pieces, m.targets);
+    m.puts = cm_max_u64(m.pieces, m.targets);
     if ((w->piece = cm_calloc(m.pieces, sizeof(w->piece[0]), err)) == NULL ||
         (w->slot = cm_calloc(m.slots, sizeof(w->slot[0]), err)) == NULL ||
         (w->target = cm_calloc(m.targets, sizeof(w->target[0]), err)) == NULL ||
@@ -78,7 +74,7 @@ int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, si
         size_t piece = t->sweep.piece_nelem * t->source->dtype.nbytes;
         cm_transfer_worker_need(t, piece, &need);
         if (t->spill != NULL)
-            need.spilled = max_size(need.spilled, cm_chain_decoded_nbytes(t->source->chain));
+            need.spilled = cm_max_u64(need.spilled, cm_chain_decoded_nbytes(t->source->chain));
     }
     if ((w->ctx = cm_codec_ctx_create(err)) == NULL)
         return CM_ENOMEM;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "model/copy.h"
 
 static int check_box(const cm_array *a, const cm_box *box, cm_error *err)
@@ -50,19 +51,14 @@ void cm_array_chunk_place(cm_array *a, const uint64_t *coord, uint64_t *origin, 
     }
 }
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 size_t cm_array_decoded_nbytes(const cm_array *a)
 {
-    return max_size(cm_chain_decoded_nbytes(a->chain), a->max_decoded_nbytes);
+    return cm_max_u64(cm_chain_decoded_nbytes(a->chain), a->max_decoded_nbytes);
 }
 
 size_t cm_array_decode_memory(const cm_array *a)
 {
-    return max_size(cm_chain_decode_memory(a->chain), a->max_decode_memory);
+    return cm_max_u64(cm_chain_decode_memory(a->chain), a->max_decode_memory);
 }
 
 /* What reading chunk after chunk carries along. */

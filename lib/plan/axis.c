@@ -1,9 +1,6 @@
 #include "plan/axis.h"
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+#include "base/number.h"
 
 /* The first position whose source element is at or past SOURCE. */
 static uint64_t position_of(const cm_axis *axis, uint64_t source)
@@ -56,7 +53,7 @@ cm_range cm_axis_piece_span(const cm_axis *axis, cm_range block, uint64_t k)
     }
     if (span.lo < block.lo)
         span.lo = block.lo;
-    span.hi = min_u64(span.hi, block.hi);
+    span.hi = cm_min_u64(span.hi, block.hi);
     return span;
 }
 
@@ -67,7 +64,7 @@ cm_range cm_axis_targets(const cm_axis *axis, cm_range r)
 
 cm_range cm_axis_target_span(const cm_axis *axis, uint64_t q)
 {
-    return (cm_range){q * axis->target, min_u64(axis->n, (q + 1) * axis->target)};
+    return (cm_range){q * axis->target, cm_min_u64(axis->n, (q + 1) * axis->target)};
 }
 
 uint64_t cm_axis_source_chunk(const cm_axis *axis, uint64_t k)

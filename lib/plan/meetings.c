@@ -11,16 +11,6 @@ enum {
     MAX_SCAN_CUTS = 1 << 19
 };
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Products of counts saturate: such a plan never fits. */
 uint64_t cm_mul_sat(uint64_t a, uint64_t b)
 {
@@ -35,7 +25,8 @@ uint64_t cm_add_sat(uint64_t a, uint64_t b)
 
 cm_range cm_axis_block_span(const cm_axis *axis, uint64_t block, uint64_t b)
 {
-    return (cm_range){b * block * axis->target, min_u64(axis->n, (b + 1) * block * axis->target)};
+    return (cm_range){b * block * axis->target,
+                      cm_min_u64(axis->n, (b + 1) * block * axis->target)};
 }
 
 static void meetings_add(cm_meetings *m, cm_meeting item)
@@ -49,10 +40,10 @@ static void meetings_add(cm_meetings *m, cm_meeting item)
     }
     /* Too many kinds: the last one becomes an upper bound of the rest. */
     cm_meeting *last = &m->item[CM_MAX_MEETINGS - 1];
-    last->mid = max_u64(last->mid, item.mid);
-    last->opening = max_u64(last->opening, item.opening);
-    last->closing = max_u64(last->closing, item.closing);
-    last->nested = max_u64(last->nested, item.nested);
+    last->mid = cm_max_u64(last->mid, item.mid);
+    last->opening = cm_max_u64(last->opening, item.opening);
+    last->closing = cm_max_u64(last->closing, item.closing);
+    last->nested = cm_max_u64(last->nested, item.nested);
 }
 
 static uint64_t size_of(const cm_axis *axis, cm_measure measure, cm_range targets)
@@ -91,8 +82,8 @@ void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_measure measure, c
     uint64_t ntargets = cm_div_ceil(axis->n, axis->target);
     uint64_t nblocks = cm_div_ceil(ntargets, block), scanned = 0;
     uint64_t most_scanned = axis->kind == CM_PIECE_CUT ? MAX_SCAN_CUTS : MAX_SCAN;
-    uint64_t each = measure == CM_MEASURE_CHUNKS ? 1 : min_u64(axis->target, axis->n);
-    out->targets = size_of(axis, measure, (cm_range){0, min_u64(block, ntargets)});
+    uint64_t each = measure == CM_MEASURE_CHUNKS ? 1 : cm_min_u64(axis->target, axis->n);
+    out->targets = size_of(axis, measure, (cm_range){0, cm_min_u64(block, ntargets)});
     for (uint64_t b = 0; b < nblocks; b++) {
         if (b == most_scanned) {
             out->pieces = cm_mul_sat(out->pieces / most_scanned + 1, nblocks);
@@ -104,13 +95,13 @@ void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_measure measure, c
         for (uint64_t k = pieces.lo; k < pieces.hi && scanned < most_scanned; k++, scanned++) {
             uint64_t touched;
             meetings_add(out, meet(axis, measure, span, k, &touched));
-            out->touched = max_u64(out->touched, touched);
+            out->touched = cm_max_u64(out->touched, touched);
         }
     }
     if (scanned == most_scanned) {
         uint64_t most = axis->source / axis->target + 2;
         meetings_add(out, (cm_meeting){each, each, each, cm_mul_sat(most, each)});
-        out->touched = max_u64(out->touched, most);
+        out->touched = cm_max_u64(out->touched, most);
     }
 }
 
@@ -129,10 +120,10 @@ uint64_t cm_meetings_held(const cm_meetings *m, const unsigned *order, unsigned 
         uint64_t most = 0;
         for (size_t k = 0; k < along->n; k++) {
             const cm_meeting *at = &along->item[k];
-            uint64_t pairs = min_u64(at->opening, at->closing);
-            uint64_t held = cm_mul_sat(at->mid + max_u64(at->opening, at->closing), rest);
+            uint64_t pairs = cm_min_u64(at->opening, at->closing);
+            uint64_t held = cm_mul_sat(at->mid + cm_max_u64(at->opening, at->closing), rest);
             held = cm_add_sat(held, cm_mul_sat(pairs + at->nested, inner));
-            most = max_u64(most, held);
+            most = cm_max_u64(most, held);
         }
         inner = most;
         rest = cm_mul_sat(rest, along->targets);

@@ -62,11 +62,6 @@ typedef struct search {
     unsigned order[CM_MAX_RANK]; /* positions in dim, outermost first */
 } search;
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t ntargets(const cm_axis *axis)
 {
     return cm_div_ceil(axis->n, axis->target);
@@ -79,12 +74,12 @@ static width make_width(const cm_axis *axis, uint64_t block, uint64_t tile)
     uint64_t seams = nblocks - 1, per = axis->source / cm_gcd_u64(axis->source, step);
     uint64_t cut = seams - seams / per;
     uint64_t last = (axis->n - 1) / axis->source * axis->source;
-    uint64_t cut_last = seams - min_u64(seams, last / step);
+    uint64_t cut_last = seams - cm_min_u64(seams, last / step);
     width w = {.block = block};
     w.pieces = cm_div_ceil(axis->n, axis->source) + cut;
     w.read = axis->n + (cut - cut_last) * axis->source + cut_last * (axis->n - last);
-    w.resident = seams * min_u64(tile * axis->target, step) +
-                 min_u64(tile * axis->target, axis->n - seams * step);
+    w.resident = seams * cm_min_u64(tile * axis->target, step) +
+                 cm_min_u64(tile * axis->target, axis->n - seams * step);
     return w;
 }
 
@@ -112,9 +107,9 @@ static void fill_length(const cm_axis *axis, uint64_t tile, unsigned most, lengt
     /* Tiles that end where source chunks end have no seams to avoid. */
     if (most > 1 && l->width[0].read > axis->n) {
         uint64_t closed = cm_mul_sat(tile, whole / cm_gcd_u64(whole, tile));
-        add_width(axis, l, most, min_u64(closed, all));
+        add_width(axis, l, most, cm_min_u64(closed, all));
         for (uint64_t k = 8; k >= 2; k /= 2)
-            if (tile * k < min_u64(closed, all))
+            if (tile * k < cm_min_u64(closed, all))
                 add_width(axis, l, most, tile * k);
     }
     cm_meetings_find(axis, tile, CM_MEASURE_CHUNKS, &l->chunks);
@@ -171,7 +166,7 @@ static unsigned lengths_each(const search *s)
     for (unsigned most = MAX_LENGTHS; most > 2; most--) {
         double total = 1;
         for (unsigned i = 0; i < s->ndims; i++)
-            total *= (double)min_u64(most, ntargets(&s->axis[s->dim[i].index]));
+            total *= (double)cm_min_u64(most, ntargets(&s->axis[s->dim[i].index]));
         if (total <= tiles)
             return most;
     }
@@ -231,8 +226,8 @@ static double cost_of(const search *s, const unsigned *at, const unsigned *wide)
         const cm_axis *axis = &s->axis[s->dim[i].index];
         read *= (double)w->read / (double)axis->n;
         resident *= (double)w->resident / (double)axis->n;
-        block *= (double)min_u64(axis->n, w->block * axis->target);
-        tile *= (double)min_u64(axis->n, l->tile * axis->target);
+        block *= (double)cm_min_u64(axis->n, w->block * axis->target);
+        tile *= (double)cm_min_u64(axis->n, l->tile * axis->target);
         spills |= wide[i] != 0;
     }
     for (unsigned j = 0; j < r->rank; j++)
@@ -430,8 +425,8 @@ static void build(const search *s, cm_route *out)
         out->nelem_read = cm_mul_sat(out->nelem_read, w.read);
         out->nelem_written *= axis->n;
         resident *= w.resident;
-        block_nelem *= min_u64(axis->n, w.block * axis->target);
-        tile_nelem *= min_u64(axis->n, out->tile[j] * axis->target);
+        block_nelem *= cm_min_u64(axis->n, w.block * axis->target);
+        tile_nelem *= cm_min_u64(axis->n, out->tile[j] * axis->target);
     }
     fill_request(r, &request);
     cm_sweep_with(&request, block, order, &out->sweep);
@@ -457,13 +452,13 @@ static uint64_t read_along(const cm_route_request *r, const cm_sweep *sweep, uns
     const cm_axis *axis = &sweep->axis[j];
     uint64_t total = 0, step = sweep->block[j] * axis->target;
     for (uint64_t lo = 0; lo < axis->n; lo += step) {
-        cm_range block = {lo, min_u64(lo + step, axis->n)};
+        cm_range block = {lo, cm_min_u64(lo + step, axis->n)};
         cm_range k = cm_axis_pieces(axis, block, block);
         for (; axis->kind == CM_PIECE_CUT && k.lo < k.hi; k.lo++)
             total += cm_cuts_length(axis->cuts, k.lo);
         if (axis->kind == CM_PIECE_CHUNK) {
             uint64_t first = k.lo * axis->source, end = cm_mul_sat(k.hi, axis->source);
-            total += min_u64(end, r->whole[j]) - first;
+            total += cm_min_u64(end, r->whole[j]) - first;
             continue;
         }
         for (; k.lo < k.hi; k.lo++) {
@@ -472,7 +467,7 @@ static uint64_t read_along(const cm_route_request *r, const cm_sweep *sweep, uns
                 total += (span.hi - span.lo - 1) * axis->step + 1;
             } else {
                 uint64_t first = cm_axis_source_chunk(axis, k.lo) * axis->source;
-                total += min_u64(axis->source, r->whole[j] - first);
+                total += cm_min_u64(axis->source, r->whole[j] - first);
             }
         }
     }
@@ -558,7 +553,7 @@ typedef struct boxes {
 
 static bool boxes_along(const cm_route_request *r, unsigned j, boxes *out)
 {
-    uint64_t n = r->shape[j], s = min_u64(r->source[j], n), t = min_u64(r->target[j], n);
+    uint64_t n = r->shape[j], s = cm_min_u64(r->source[j], n), t = cm_min_u64(r->target[j], n);
     uint64_t longer = s > t ? s : t, shorter = s > t ? t : s;
     *out = (boxes){.length = longer, .count = n / longer, .rest = n % longer};
     return longer == n || longer % shorter == 0;

@@ -13,16 +13,6 @@ enum {
     MOST_MET = 16
 };
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /*
  * The order that holds the fewest slots; the stored order unless another one
  * halves them, since reading a file front to back is what disks and read-ahead
@@ -62,13 +52,13 @@ static uint64_t best_order(const cm_meetings *m, unsigned rank, unsigned *order)
  */
 static void choose_runs(const cm_sweep_request *r, cm_sweep *s)
 {
-    uint64_t room = max_u64(1, r->piece_nbytes / max_u64(1, r->itemsize)), met = 1;
+    uint64_t room = cm_max_u64(1, r->piece_nbytes / cm_max_u64(1, r->itemsize)), met = 1;
     bool partial = false;
     for (unsigned j = s->rank; j-- > 0;) {
         cm_axis *axis = &s->axis[j];
-        uint64_t extent = min_u64(axis->n, cm_mul_sat(s->block[j], axis->target));
+        uint64_t extent = cm_min_u64(axis->n, cm_mul_sat(s->block[j], axis->target));
         uint64_t source_run = cm_mul_sat(extent, axis->step);
-        uint64_t most = cm_mul_sat(axis->target, max_u64(1, MOST_MET / met));
+        uint64_t most = cm_mul_sat(axis->target, cm_max_u64(1, MOST_MET / met));
         if (partial) {
             axis->source = 1;
         } else if (source_run <= room && extent <= most) {
@@ -76,7 +66,7 @@ static void choose_runs(const cm_sweep_request *r, cm_sweep *s)
             room /= source_run;
             met = cm_mul_sat(met, cm_div_ceil(extent, axis->target));
         } else {
-            uint64_t run = min_u64(most, max_u64(1, room / axis->step));
+            uint64_t run = cm_min_u64(most, cm_max_u64(1, room / axis->step));
             if (run >= axis->target)
                 run -= run % axis->target;
             else
@@ -287,7 +277,7 @@ static cm_range block_span(const cm_sweep *s, unsigned j, uint64_t b)
     const cm_axis *axis = &s->axis[j];
     uint64_t by = s->first[j] * axis->target, length = s->block[j] * axis->target;
     cm_range span = {by + b * length, by + (b + 1) * length};
-    span.hi = min_u64(span.hi, axis->n);
+    span.hi = cm_min_u64(span.hi, axis->n);
     return span;
 }
 

@@ -120,16 +120,6 @@ static const char *find_mask(const cm_refer *r)
 
 /* ---- chunks ---- */
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /*
  * Of contiguous data a chunk is some whole rows: as many as divide what each part has, so that no
  * chunk ends behind the data, and about SLAB_CHUNK_NBYTES; one row where rows have gaps between.
@@ -145,7 +135,7 @@ static void slab_chunk(const cm_refer *r, cm_job_var *v)
     for (unsigned j = 1; j < v->rank; j++)
         row = cm_mul_sat(row, v->shape[j]);
     for (size_t i = 0; i < r->nparts; i++) {
-        common = gcd(common, r->part[i].count[0]);
+        common = cm_gcd_u64(common, r->part[i].count[0]);
         gaps |= r->part[i].located->form->kind == CM_LOCATED_SLAB &&
                 r->part[i].located->row_stride != row;
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "convert/sink/growth/append_repair.h"
 #include "convert/sink/growth/append_source.h"
 #include "format/multi/multi.h"
@@ -305,11 +306,6 @@ static int find_length(cm_append_state *s, cm_error *err)
                    s->append->dimension);
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    return b == 0 ? a : gcd(b, a % b);
-}
-
 /*
  * The length at which the last chunk, or shard, of every array is full: one for all of them.
  * Coordinates do not count, whose chunks have room.
@@ -325,7 +321,7 @@ static int hold_back(const cm_job *job, cm_append_state *s, cm_error *err)
             continue;
         length = v->shape[axis];
         uint64_t chunk = t->words->chunk[axis];
-        if (!t->is_coordinate && !cm_mul_u64(unit, chunk / gcd(unit, chunk), &unit))
+        if (!t->is_coordinate && !cm_mul_u64(unit, chunk / cm_gcd_u64(unit, chunk), &unit))
             return cm_fail(err, CM_EUNSUPPORTED, "chunks of no common length along %s",
                            s->append->dimension);
     }
