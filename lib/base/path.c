@@ -1,9 +1,22 @@
 #include "base/path.h"
 
 #include <string.h>
+#include <strings.h>
 
 const char *cm_path_last(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? path : slash + 1;
+}
+
+size_t cm_path_netcdf_ending(const char *name, size_t nbytes)
+{
+    static const char *const ENDINGS[] = {".nc", ".nc3", ".nc4",  ".cdf", ".netcdf",
+                                          ".h5", ".he5", ".hdf5", ".hdf"};
+    for (size_t i = 0; i < sizeof(ENDINGS) / sizeof(ENDINGS[0]); i++) {
+        const size_t n = strlen(ENDINGS[i]);
+        if (nbytes > n && strncasecmp(name + nbytes - n, ENDINGS[i], n) == 0)
+            return n;
+    }
+    return 0;
 }

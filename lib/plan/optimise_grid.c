@@ -187,15 +187,11 @@ static int add_to_front(cm_search *s, const cm_front_point *p, cm_error *err)
     for (drop = low; drop < s->nfront && s->front[drop].requests >= p->requests; drop++)
         continue;
     if (drop == low && s->nfront == s->front_capacity) {
-        size_t capacity = s->front_capacity == 0 ? 256 : 2 * s->front_capacity;
-        cm_front_point *grown = cm_calloc(capacity, sizeof *grown, err);
+        cm_front_point *grown =
+            cm_make_room(s->front, s->nfront, &s->front_capacity, sizeof *grown, 256);
         if (grown == NULL)
-            return CM_ENOMEM;
-        if (s->nfront > 0)
-            memcpy(grown, s->front, s->nfront * sizeof *grown);
-        free(s->front);
+            return cm_fail(err, CM_ENOMEM, "no memory for %zu shapes", s->nfront + 1);
         s->front = grown;
-        s->front_capacity = capacity;
     }
     memmove(&s->front[low + 1], &s->front[drop], (s->nfront - drop) * sizeof *s->front);
     s->front[low] = *p;

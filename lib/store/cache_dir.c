@@ -120,14 +120,10 @@ typedef struct inventory {
 
 static int add_copy(inventory *v, const char *name, const struct stat *st, cm_error *err)
 {
-    if (v->n == v->capacity) {
-        size_t capacity = v->capacity ? 2 * v->capacity : 1024;
-        copy *grown = realloc(v->item, capacity * sizeof *grown);
-        if (!grown)
-            return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu files", capacity);
-        v->item = grown;
-        v->capacity = capacity;
-    }
+    copy *grown = cm_make_room(v->item, v->n, &v->capacity, sizeof *grown, 1024);
+    if (!grown)
+        return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu files", v->n + 1);
+    v->item = grown;
     copy *c = &v->item[v->n++];
     *c = (copy){.used_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
                 .nbytes = (uint64_t)st->st_size};

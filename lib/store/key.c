@@ -54,14 +54,11 @@ size_t cm_key_folder(const char *key)
 int cm_name_list_add(cm_name_list *list, const char *name, size_t nbytes, bool is_prefix,
                      cm_error *err)
 {
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        struct cm_name_item *grown = realloc(list->item, capacity * sizeof *grown);
-        if (!grown)
-            return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu names", capacity);
-        list->item = grown;
-        list->capacity = capacity;
-    }
+    struct cm_name_item *grown =
+        cm_make_room(list->item, list->n, &list->capacity, sizeof *grown, 64);
+    if (!grown)
+        return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu names", list->n + 1);
+    list->item = grown;
     struct cm_name_item item = {list->text.nbytes, is_prefix};
     int rc = cm_buf_append(&list->text, name, nbytes, err);
     if (rc == CM_OK)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/fileurl.h"
+#include "base/path.h"
 #include "store/net/url.h"
 #include "store/references.h"
 
@@ -122,15 +123,7 @@ static int check_net(const char *url, const cm_store_options *o, cm_error *err)
 
 bool cm_store_url_is_file(const char *url)
 {
-    static const char *const ENDINGS[] = {".nc", ".nc3", ".nc4",  ".cdf", ".netcdf",
-                                          ".h5", ".he5", ".hdf5", ".hdf"};
-    size_t n = strlen(url);
-    for (size_t i = 0; i < sizeof(ENDINGS) / sizeof(ENDINGS[0]); i++) {
-        size_t k = strlen(ENDINGS[i]);
-        if (n > k && strcasecmp(url + n - k, ENDINGS[i]) == 0)
-            return true;
-    }
-    return false;
+    return cm_path_netcdf_ending(url, strlen(url)) > 0;
 }
 
 static int see_one(void *context, const char *name, bool is_prefix, cm_error *err)

@@ -206,14 +206,10 @@ static int read_reference(reading *r, const cm_json_slice *name, const cm_json_s
                           cm_error *err)
 {
     cm_reference_table *t = r->out;
-    if (t->n == r->capacity) {
-        size_t capacity = r->capacity > 0 ? 2 * r->capacity : 256;
-        cm_reference *grown = realloc(t->item, capacity * sizeof *grown);
-        if (grown == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for %zu references", capacity);
-        t->item = grown;
-        r->capacity = capacity;
-    }
+    cm_reference *grown = cm_make_room(t->item, t->n, &r->capacity, sizeof *grown, 256);
+    if (grown == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for %zu references", (size_t)t->n + 1);
+    t->item = grown;
     cm_reference *ref = &t->item[t->n];
     *ref = (cm_reference){0};
     int rc = read_name(r, name, &ref->key, err);

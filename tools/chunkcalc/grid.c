@@ -5,21 +5,15 @@
 #include <string.h>
 
 #include "../common/say.h"
+#include "base/mem.h"
 
 static void append(grid *g, char *text)
 {
-    if (text != NULL && g->ncells == g->capacity) {
-        size_t capacity = g->capacity != 0 ? 2 * g->capacity : 64;
-        char **grown = reallocarray(g->cell, capacity, sizeof(*grown));
-        if (grown == NULL) {
-            free(text);
-            text = NULL;
-        } else {
-            g->cell = grown;
-            g->capacity = capacity;
-        }
-    }
-    if (text == NULL) {
+    char **grown = cm_make_room(g->cell, g->ncells, &g->capacity, sizeof(*grown), 64);
+    if (grown != NULL)
+        g->cell = grown;
+    if (grown == NULL || text == NULL) {
+        free(text);
         g->failed = true;
         return;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/outstream.h"
 #include "base/visible.h"
 #include "say.h"
@@ -22,14 +23,10 @@ static char *clean_copy(const char *text)
 
 static bool push(cm_table *t, const char *text)
 {
-    if (t->ncells == t->capacity) {
-        size_t capacity = t->capacity ? 2 * t->capacity : 64;
-        char **cell = reallocarray(t->cell, capacity, sizeof(*cell));
-        if (!cell)
-            return false;
-        t->cell = cell;
-        t->capacity = capacity;
-    }
+    char **cell = cm_make_room(t->cell, t->ncells, &t->capacity, sizeof(*cell), 64);
+    if (!cell)
+        return false;
+    t->cell = cell;
     char *copy = clean_copy(text);
     if (copy)
         t->cell[t->ncells++] = copy;

@@ -14,6 +14,7 @@
 #include "../common/say.h"
 #include "../common/summary.h"
 #include "base/fileurl.h"
+#include "base/path.h"
 #include "store/open.h"
 
 static bool ends_in(const char *name, size_t nbytes, const char *ending)
@@ -28,8 +29,6 @@ static bool ends_in(const char *name, size_t nbytes, const char *ending)
  */
 static char *default_output(const char *input)
 {
-    static const char *const ENDINGS[] = {".nc", ".nc3", ".nc4",  ".cdf", ".netcdf",
-                                          ".h5", ".he5", ".hdf5", ".hdf"};
     bool is_url;
     bool remote = cm_store_url_is_remote(input);
     is_url = remote && strncasecmp(input, "s3:", 3) != 0;
@@ -41,12 +40,7 @@ static char *default_output(const char *input)
     while (name > input && name[-1] != '/')
         name--;
     size_t n = (size_t)(end - name);
-    for (size_t i = 0; i < sizeof(ENDINGS) / sizeof(ENDINGS[0]); i++) {
-        if (ends_in(name, n, ENDINGS[i])) {
-            n -= strlen(ENDINGS[i]);
-            break;
-        }
-    }
+    n -= cm_path_netcdf_ending(name, n);
     char *output = NULL;
     if (n > INT_MAX || asprintf(&output, "%.*s.zarr", (int)n, name) < 0)
         return NULL;

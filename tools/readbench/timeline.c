@@ -53,16 +53,12 @@ static void add(strip *t, double x0, double x1, double y, double height)
         last->width = fmax(last->width, x1 - last->x);
         return;
     }
-    if (t->n == t->capacity) {
-        size_t capacity = t->capacity ? 2 * t->capacity : 256;
-        canvas_box *box = reallocarray(t->box, capacity, sizeof(*box));
-        if (box == NULL) {
-            t->failed = true;
-            return;
-        }
-        t->box = box;
-        t->capacity = capacity;
+    canvas_box *box = cm_make_room(t->box, t->n, &t->capacity, sizeof(*box), 256);
+    if (box == NULL) {
+        t->failed = true;
+        return;
     }
+    t->box = box;
     t->box[t->n++] = (canvas_box){x0, y, fmax(x1 - x0, 0.3), height};
 }
 

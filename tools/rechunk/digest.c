@@ -8,6 +8,7 @@
 #include "../common/remote.h"
 #include "../common/run.h"
 #include "../common/say.h"
+#include "base/mem.h"
 #include "rechunk.h"
 
 typedef struct entry {
@@ -54,14 +55,10 @@ static int take(void *context, const cm_digest_row *row, cm_error *err)
     digests *d = context;
     if (row->warning)
         return warn(d, row->warning, err);
-    if (d->n == d->capacity) {
-        size_t capacity = d->capacity ? 2 * d->capacity : 16;
-        entry *e = reallocarray(d->entry, capacity, sizeof(*e));
-        if (!e)
-            return no_memory(d, err);
-        d->entry = e;
-        d->capacity = capacity;
-    }
+    entry *grown = cm_make_room(d->entry, d->n, &d->capacity, sizeof(*grown), 16);
+    if (!grown)
+        return no_memory(d, err);
+    d->entry = grown;
     const char *text = row->digest ? row->digest : row->undigested;
     entry *e = &d->entry[d->n++];
     *e = (entry){.store = strdup(d->store),

@@ -12,14 +12,10 @@ static int see(void *context, const char *below, const cm_told *told, cm_error *
 {
     const reading *r = context;
     cm_listing *l = r->list;
-    if (l->n == l->room) {
-        size_t room = l->room > 0 ? 2 * l->room : 1024;
-        cm_listed *more = realloc(l->item, room * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for a listing");
-        l->item = more;
-        l->room = room;
-    }
+    cm_listed *more = cm_make_room(l->item, l->n, &l->room, sizeof(*more), 1024);
+    if (more == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for a listing");
+    l->item = more;
     l->item[l->n++] = (cm_listed){l->names.nbytes, told->nbytes};
     int rc = cm_stop_check(r->stop, err);
     return rc == CM_OK ? cm_buf_append(&l->names, below, strlen(below) + 1, err) : rc;

@@ -6,15 +6,11 @@
 
 static int grow(cm_chunk_index *index, cm_error *err)
 {
-    size_t capacity = index->capacity ? index->capacity * 2 : 256;
-    size_t nbytes = 0;
-    cm_chunk_entry *entry = NULL;
-    if (cm_mul_size(capacity, sizeof *entry, &nbytes))
-        entry = realloc(index->entry, nbytes);
+    cm_chunk_entry *entry =
+        cm_make_room(index->entry, index->nentries, &index->capacity, sizeof *entry, 256);
     if (!entry)
         return cm_fail(err, CM_ENOMEM, "no memory for the index of %zu chunks", index->nentries);
     index->entry = entry;
-    index->capacity = capacity;
     return CM_OK;
 }
 

@@ -38,14 +38,10 @@ static void release(hierarchy *h)
 static int add_node(hierarchy *h, const char *path, size_t path_nbytes, const cm_zarr_meta *meta,
                     cm_error *err)
 {
-    if (h->n == h->capacity) {
-        size_t capacity = h->capacity ? 2 * h->capacity : 16;
-        node *grown = realloc(h->node, capacity * sizeof *grown);
-        if (!grown)
-            return cm_fail(err, CM_ENOMEM, "no memory for %zu nodes", capacity);
-        h->node = grown;
-        h->capacity = capacity;
-    }
+    node *grown = cm_make_room(h->node, h->n, &h->capacity, sizeof *grown, 16);
+    if (!grown)
+        return cm_fail(err, CM_ENOMEM, "no memory for %zu nodes", h->n + 1);
+    h->node = grown;
     node *added = &h->node[h->n];
     *added = (node){.is_group = meta->is_group};
     added->path = cm_asprintf(err, "%.*s", (int)path_nbytes, path);
