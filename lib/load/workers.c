@@ -1,6 +1,5 @@
 /* Pools of workers, and a batcher for each rank. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "load/run.h"
 #include "load/workers/load_exec.h"

@@ -1,7 +1,5 @@
 #include "canvas.h"
 
-#include <string.h>
-
 #include "base/marks.h"
 
 static void escape_svg(const char *text, FILE *to)

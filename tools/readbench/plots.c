@@ -1,6 +1,4 @@
 /* Every plot by name, to files and into a page. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "plot.h"
 
