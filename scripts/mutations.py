@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "scripts/mutations.txt"
-LAYERS = ("base", "model", "codec", "store", "plan", "format", "gpu", "exec", "job", "tools")
+# Each links only those in front of it.
+LAYERS = [*re.search(r"^LAYERS := (.*)", (ROOT / "Makefile").read_text(), re.M)[1].split(), "tools"]
 OTHER_BUILDS = ("asan", "tsan", "venv*", "wheel", "dist", "bundle", "bench", "logs*", "tmp")
 WORKERS = int(os.environ.get("CHUNKMILL_WORKERS") or os.cpu_count() + 1)
 MOST_MISSED = 3

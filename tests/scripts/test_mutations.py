@@ -1,5 +1,6 @@
 """A mutation is made in a copy and found there; one whose line is gone or stands twice is an error."""
 
+import importlib
 import shutil
 import subprocess
 import sys
@@ -7,7 +8,8 @@ import sys
 import pytest
 from support import paths
 
-MAKEFILE = """build/tests/unit/%: tests/unit/%.c lib/base/one.c
+MAKEFILE = """LAYERS := base
+build/tests/unit/%: tests/unit/%.c lib/base/one.c
 \t@mkdir -p $(@D) && cc -o $@ $^
 test-programs: build/tests/unit/base/test_one
 """
@@ -58,3 +60,11 @@ def test_the_table_is_true(house):
         "mutations.py: nowhere: tests/no is not there",
     ]
     assert run(house, "zero one.c tests/cli\n- return 1;\n+ return 0;\n", "zeroes")[2] == "mutations.py: there is no mutation zeroes\n"
+
+
+def test_the_project_s_table_is_true(monkeypatch):
+    """Each line stands in one source, of a layer whose unit tests are known, and each test is there."""
+    monkeypatch.syspath_prepend(paths.ROOT / "scripts")
+    mutations = importlib.import_module("mutations")
+    table = mutations.read_table([])
+    assert len(table) >= 30 and {m.layer for m in table} <= set(mutations.LAYERS)
