@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """named_files.py: names of source files, in comments and in lib/README.md, that no file has any more.
 
-A name is `impl.h`, `zarr/meta.c` or `lib/store/dir.c`: the end of a path of this tree, or of a header
-of the system.  Prints FILE:LINE: NAME for each that leads nowhere.
+A name is `impl.h`, `zarr/meta.c` or `lib/store/dir.c`: the end of a path of this tree.  Prints
+FILE:LINE: NAME for each that leads nowhere, but for sources of libraries and names in capitals.
 """
 import re
 import subprocess

@@ -72,8 +72,8 @@ static const char *find_begin(void)
 void cm_heap_fill(bool fill)
 {
     enum {
-        NO_NUMBER =
-            0x5a /* fills memory that is freed; its complement, 0xa5, memory that is handed out */
+        /* Fills memory that is freed; its complement, 0xa5, memory that is handed out. */
+        NO_NUMBER = 0x5a
     };
     (void)mallopt(M_PERTURB, fill ? NO_NUMBER : 0);
 }

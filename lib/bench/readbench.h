@@ -1,7 +1,7 @@
 /*
  * The state of one measurement: one store under one setting.
  *
- * What is measured is a cm_load_run (load/run.h); each epoch is run by a thread
+ * A measurement runs a cm_load_run (load/run.h): each of its epochs is run by a thread
  * for each rank.  The numbers are computed from the records at the end.
  */
 #ifndef CM_BENCH_READBENCH_H

@@ -93,7 +93,7 @@ static int check_batch(void *context, const cm_load_batch *batch)
     return rc;
 }
 
-/* What the slot of BATCH would hold: samples that an edge clips are followed by zeros. */
+/* Reads BATCH as its slot would hold it: samples that an edge clips are followed by zeros. */
 static int read_batch(checker *c, const cm_load_batch *batch)
 {
     const cm_load_space *s = &c->rank->bench->load.shared.space;

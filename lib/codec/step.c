@@ -1,4 +1,4 @@
-/* What the codecs share when a chain is prepared: arrays between steps, and room for bytes. */
+/* Shared by the codecs when a chain is prepared: arrays between steps, and room for bytes. */
 #include <string.h>
 
 #include "codec/impl.h"

@@ -1,6 +1,4 @@
-/*
- * What each variable is made of: parts of files, and what must be the same in several.
- */
+/* The files that give each variable its elements, and must say the same where several do. */
 #ifndef CM_ARCHIVE_FIELDS_FIELDS_H
 #define CM_ARCHIVE_FIELDS_FIELDS_H
 

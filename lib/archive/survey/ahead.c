@@ -38,21 +38,20 @@ bool cm_ahead_wait(cm_ahead *a, size_t at, char path[CM_COPY_PATH_SIZE])
 /* Another object has the name, none, or nobody may read it: that is about this file alone. */
 static bool is_of_file(const cm_error *err)
 {
-    return err->status == CM_EFORMAT || err->status == CM_ENOTFOUND ||
-           err->status == CM_EUNSUPPORTED;
+    return !err->passes && (err->status == CM_EFORMAT || err->status == CM_ENOTFOUND ||
+                            err->status == CM_EUNSUPPORTED);
 }
 
-bool cm_ahead_is_of_network(cm_error *err)
+void cm_ahead_advise(cm_error *err)
 {
     if (err->passes)
         cm_error_suffix(err, "; that is no fault of the file: run the same command again");
-    return err->passes;
 }
 
 static void fail(cm_ahead *a, size_t at, cm_error *why)
 {
-    const bool of_file = !cm_ahead_is_of_network(why) && is_of_file(why);
-    cm_ahead_failure *f = of_file ? calloc(1, sizeof(*f)) : NULL;
+    cm_ahead_failure *f = is_of_file(why) ? calloc(1, sizeof(*f)) : NULL;
+    cm_ahead_advise(why);
     pthread_mutex_lock(&a->lock);
     if (f != NULL) {
         *f = (cm_ahead_failure){.next = a->failed, .at = at, .why = *why};

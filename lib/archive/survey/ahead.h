@@ -67,8 +67,8 @@ void cm_ahead_done(cm_ahead *a, size_t at);
 void cm_ahead_undo(cm_ahead *a, size_t at);
 /* The copies that failed since it was asked; to be freed one by one. */
 cm_ahead_failure *cm_ahead_failed(cm_ahead *a);
-/* Whether ERR is the network's, and tells nothing of a file: then it says what to do. */
-bool cm_ahead_is_of_network(cm_error *err);
+/* Adds to ERR, where it is the network's and tells nothing of a file, what to do. */
+void cm_ahead_advise(cm_error *err);
 /* An error that ends the survey. */
 int cm_ahead_check(cm_ahead *a, cm_error *err);
 

@@ -332,8 +332,9 @@ static int take_answer(cm_inputs *in, struct answer *r, bool all_failed, bool *i
         return give_copy(in, item, &r->told, err);
     if (r->err.status == CM_ENOTFOUND && !item->from_list)
         return find_as_folder(in, r->item, &r->err, is_folder, err);
-    if (r->err.status == CM_ECANCELED || r->err.status == CM_ENOMEM ||
-        cm_ahead_is_of_network(&r->err) || (all_failed && r->err.status != CM_ENOTFOUND)) {
+    if (r->err.status == CM_ECANCELED || r->err.status == CM_ENOMEM || r->err.passes ||
+        (all_failed && r->err.status != CM_ENOTFOUND)) {
+        cm_ahead_advise(&r->err);
         if (err != NULL)
             *err = r->err;
         return r->err.status;

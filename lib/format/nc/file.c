@@ -1,25 +1,18 @@
 /* An open file: its variables, groups and warnings, and arrays that outlive their use. */
+#include "format/nc/file.h"
+
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
-#include "format/nc/file.h"
+#include "base/sentences.h"
 
 int cm_nc_warn(cm_nc_file *file, cm_error *err, const char *format, ...)
 {
-    char **more = realloc(file->warning, (file->nwarnings + 1) * sizeof *more);
-    if (!more)
-        return cm_fail(err, CM_ENOMEM, "no memory for a warning");
-    file->warning = more;
     va_list args;
     va_start(args, format);
-    int n = vasprintf(&more[file->nwarnings], format, args);
+    int rc = cm_sentences_add(&file->warning, &file->nwarnings, err, format, args);
     va_end(args);
-    if (n < 0)
-        return cm_fail(err, CM_ENOMEM, "no memory for a warning");
-    file->nwarnings++;
-    return CM_OK;
+    return rc;
 }
 
 bool cm_nc_is_same_file(const struct stat *a, const struct stat *b)

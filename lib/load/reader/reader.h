@@ -3,7 +3,7 @@
  * chunks where there is one, with every chunk, request and byte counted, and
  * slowed down where a slower storage is to be imitated.
  *
- * What is counted (cm_load_counts in load/workers/pool.h):
+ * The counts (cm_load_counts in load/workers/pool.h):
  *
  *   chunks          that the box meets, the arithmetic of chunkcalc, missing ones and
  *                   cache hits among them

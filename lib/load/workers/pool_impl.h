@@ -143,7 +143,7 @@ typedef struct cm_pool_ready {
 /* Opens the source, says so over FD, and does the tasks that come until the other end closes it. */
 void cm_pool_work(int fd, const cm_load_source *source, uint8_t *arena, unsigned worker,
                   size_t max_pieces, uint64_t memory);
-/* What a process that was just forked for a worker does first.  PARENT forked it. */
+/* The first steps of a process that PARENT has just forked for a worker. */
 void cm_pool_become_worker(pid_t parent);
 
 #endif

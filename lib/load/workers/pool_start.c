@@ -145,7 +145,7 @@ static beginning wait_until_ready(cm_pool_member *m, cm_pool_ready *ready, char 
         int n = poll(&wait, 1, CHECK_MS);
         if (n > 0 && cm_fd_recv(m->fd, ready, sizeof(*ready)))
             return READY;
-        /* What closed its socket is as good as dead. */
+        /* A process that closed its socket is as good as dead. */
         if (cm_pool_process_reap(m, n > 0, text, size))
             return DIED;
         late = cm_now_ns() > late_ns;

@@ -70,7 +70,7 @@ VERBS = {"new": [], "overwrite": ["--overwrite"], "append": ["--append", "time"]
 
 @pytest.mark.parametrize("what", ["folder", "pipe", "link", "line", "journal", "plan", "plan folder"])
 def test_foreign_things_beside_a_store(days, want, tmp_path, what):
-    """They stay; where they are in the way one sentence names them, and what was there is what it was."""
+    """They stay as they are; where one is in the way, a sentence names it, and the store is as it was."""
     made = tmp_path / "made.zarr"
     tool.nc2zarr("-q", *days[:5], made).ok()
     before = digest(made)

@@ -25,7 +25,7 @@ enum {
     MANY_PIECES = 40000 /* a task that no socket's buffer holds */
 };
 
-/* What the source is to do. */
+/* Orders to the source of a pool. */
 typedef struct orders {
     unsigned fail_open_of; /* worker + 1 */
     uint64_t fail_load_of; /* batch + 1 */
