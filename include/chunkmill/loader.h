@@ -19,7 +19,8 @@
  *
  * Order: which samples come, and in which batch, follows from seed, epoch, world_size,
  * rank and the options that say what a sample is; the planned loader's also from window
- * and memory.  A position (cm_loader_save) brings the rest of an epoch back.
+ * and, where it is given, memory: ranks of one training have to give the same.  A
+ * position (cm_loader_save) brings the rest of an epoch back.
  *
  * Memory: a batch lies in a slot.  Its memory stays as it is until the batch is released
  * and every tensor exported from it was deleted, also when the loader was closed before.
@@ -90,8 +91,9 @@ typedef struct cm_loader_options {
     uint64_t world_size; /* 1 */
     uint64_t rank;
 
-    const char *loader;      /* "map", "planned"; NULL: map */
-    uint64_t window;         /* of the planned loader, chunks; 0: 64, fewer where memory is short */
+    const char *loader; /* "map", "planned"; NULL: map */
+    uint64_t
+        window; /* of the planned loader, blocks of chunks; 0: 64, fewer where memory is short */
     unsigned workers;        /* threads that make batches; 0: by the CPUs, 1 for each rank here */
     unsigned worker_threads; /* of each of them, map loader; 0: by the CPUs */
     unsigned local_ranks;    /* that share this machine's CPUs; 0: 1 */

@@ -45,7 +45,7 @@ typedef struct cm_readbench_options {
     bool drop_last;
     const char *order;       /* "random", "strided:4", ...; NULL: random */
     const char *loader;      /* "map", "planned"; NULL: map */
-    uint64_t window;         /* of the planned loader, chunks; 0: chosen, and reported */
+    uint64_t window;         /* of the planned loader, blocks; 0: chosen, and reported */
     const char *mode;        /* "sync", "threads", "processes"; NULL: threads */
     unsigned workers;        /* a rank; 0: by advice */
     unsigned worker_threads; /* 1 */
@@ -215,7 +215,6 @@ typedef struct
     cm_readbench_counts { /* decoded, requests and stored bytes are 0 where libnetcdf reads */
     uint64_t batches, samples, failed_batches;
     uint64_t chunks, decoded, requests;
-    uint64_t distinct_chunks; /* planned loader: of all epochs; 0: not counted */
     uint64_t stored_nbytes, decoded_nbytes, logical_nbytes;
     uint64_t cache_hits, cache_misses, cache_evictions;
     uint64_t disk_hits, disk_misses, disk_evictions;
@@ -347,7 +346,8 @@ typedef struct cm_readbench_session {
         resident_after;  /* share of the store in the page cache; negative: not known */
     char *temperature;   /* "cold", "warm", "as found" */
     double displacement; /* of the order, or of the planned loader's delivery */
-    char *chunk_order;   /* planned loader: "random", "runs", "sequential"; or NULL */
+    /* Planned loader: how often a chunk is decoded in a whole epoch; blocks a batch meets. */
+    double decodes_per_chunk, blocks_mixed;
     cm_readbench_device device;
     cm_readbench_accelerators accelerators;
     cm_readbench_finding *finding;

@@ -60,7 +60,7 @@ static int add_numbers(cm_bench *b, cm_error *err)
                 {"cache", o->cache_nbytes},
                 {"worker-memory", o->worker_memory},
                 {"memory", b->load.memory_limit},
-                {"shuffle-window", b->load.setting.planned ? b->load.window : 0}};
+                {"shuffle-window", b->load.setting.planned ? b->load.shape.window : 0}};
     int rc = CM_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && rc == CM_OK; i++)
         rc = add_u64(s, rows[i].name, rows[i].n, err);

@@ -92,14 +92,15 @@ static int count_chunks(foresight *f, const cm_array *a, const cm_box *box, cm_e
 static int count_work(foresight *f, uint64_t batch, unsigned i, cm_batch_work *w, cm_error *err)
 {
     const cm_load_space *s = &f->b->load.shared.space;
-    const cm_epoch_share *share = &f->b->rank[0].load->share;
+    cm_load_rank *rank = f->b->rank[0].load;
+    const cm_epoch_share *share = &rank->share;
     cm_array *a = f->b->load.shared.data.array[i];
     cm_load_counts counts = {0};
     int rc = CM_OK;
     f->nmet = 0;
     for (uint64_t k = 0; k < cm_epoch_share_batch(share, batch) && rc == CM_OK; k++) {
         cm_box sample, box;
-        cm_sample_at(&s->space, 0, cm_epoch_share_sample(share, batch * share->batch + k), &sample);
+        cm_sample_at(&s->space, 0, cm_load_number(rank, 0, batch * share->batch + k), &sample);
         for (size_t p = 0; p < s->nparts && rc == CM_OK; p++) {
             if (s->part[p].array != i)
                 continue;
@@ -139,7 +140,7 @@ static int open_worker(foresight *f, cm_error *err)
     if (rc == CM_OK)
         rc = f->source.open(f->source.context, 0, &f->worker, err);
     if (rc == CM_OK)
-        rc = cm_arena_create(b->load.slot_nbytes, false, &f->arena, err);
+        rc = cm_arena_create(b->load.slot_nbytes, false, true, &f->arena, err);
     if (rc != CM_OK)
         return rc;
     f->task = cm_calloc(1, sizeof *f->task + b->load.batch * sizeof(cm_load_piece), err);
@@ -148,13 +149,14 @@ static int open_worker(foresight *f, cm_error *err)
 
 static int make_batch(foresight *f, uint64_t batch, cm_seconds *took, cm_error *err)
 {
-    const cm_epoch_share *share = &f->b->rank[0].load->share;
+    cm_load_rank *rank = f->b->rank[0].load;
+    const cm_epoch_share *share = &rank->share;
     const uint32_t n = (uint32_t)cm_epoch_share_batch(share, batch);
     cm_load_result result = {0};
     *f->task = (cm_load_task){.number = batch, .kind = CM_LOAD_BATCH, .nbatch = n, .npieces = n};
     for (uint32_t k = 0; k < n; k++)
         f->task->piece[k] = (cm_load_piece){
-            .sample = cm_epoch_share_sample(share, batch * share->batch + k), .place = k};
+            .sample = cm_load_number(rank, 0, batch * share->batch + k), .place = k};
     const uint64_t start = cm_now_ns();
     int rc = f->source.load(f->worker, f->task, f->arena.data, &result, err);
     took->wall += (double)(cm_now_ns() - start) * 1e-9;

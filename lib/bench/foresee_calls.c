@@ -30,9 +30,9 @@ static void box_of(const cm_batch_calls *c, const call_box *b, cm_box *out)
 }
 
 /* Boxes of the batch that begins with sample FIRST of the share. */
-static void add_batch(cm_batch_calls *c, const cm_epoch_share *share, unsigned which,
-                      uint64_t batch)
+static void add_batch(cm_batch_calls *c, cm_load_rank *rank, unsigned which, uint64_t batch)
 {
+    const cm_epoch_share *share = &rank->share;
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], all;
     for (uint64_t k = 0; k < cm_epoch_share_batch(share, batch); k++)
         for (size_t p = 0; p < c->space->nparts; p++) {
@@ -40,7 +40,7 @@ static void add_batch(cm_batch_calls *c, const cm_epoch_share *share, unsigned w
             if (c->space->part[p].array != which)
                 continue;
             *b = (call_box){.first = c->ncalls,
-                            .sample = cm_epoch_share_sample(share, batch * share->batch + k),
+                            .sample = cm_load_number(rank, 0, batch * share->batch + k),
                             .part = (uint32_t)p,
                             .place = (uint32_t)k};
             box_of(c, b, &c->now);
@@ -73,7 +73,7 @@ int cm_batch_calls_make(const cm_bench *b, unsigned which, uint64_t nbatches, si
     if (out->box == NULL)
         return CM_ENOMEM;
     for (uint64_t i = 0; i < nbatches && parts > 0; i++)
-        add_batch(out, &b->rank[0].load->share, which, i);
+        add_batch(out, b->rank[0].load, which, i);
     for (size_t p = 0; p < s->nparts && rc == CM_OK; p++)
         if (s->part[p].array == which && !cm_feed_is_identity(&s->feed[p]))
             rc = cm_feed_scratch_reserve(&out->scratch, &s->feed[p], a->grid.chunk_nelem, err);

@@ -73,7 +73,7 @@ static void count_epoch(const cm_bench *b, const cm_bench_rank *rank, uint64_t e
     const cm_load_space *s = &b->load.shared.space;
     for (uint64_t k = 0; k < rank->load->share.per_rank; k++) {
         cm_box sample;
-        cm_sample_at(&s->space, epoch, cm_epoch_share_sample(&rank->load->share, k), &sample);
+        cm_sample_at(&s->space, epoch, cm_load_number(rank->load, epoch, k), &sample);
         for (size_t p = 0; p < s->nparts; p++) {
             const cm_array *a = b->load.shared.data.array[s->part[p].array];
             if (!a->chunked)

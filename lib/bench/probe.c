@@ -26,7 +26,8 @@ enum {
 static size_t choose(const cm_bench *b, cm_probe_item *item)
 {
     const cm_load_space *s = &b->load.shared.space;
-    const cm_epoch_share *share = &b->rank[0].load->share;
+    cm_load_rank *rank = b->rank[0].load;
+    const cm_epoch_share *share = &rank->share;
     const uint64_t step = share->per_rank / PROBED_CHUNKS + 1;
     size_t n = 0;
     for (uint64_t k = 0; k < share->per_rank && n < PROBED_CHUNKS; k += step) {
@@ -34,7 +35,7 @@ static size_t choose(const cm_bench *b, cm_probe_item *item)
         cm_box sample;
         const size_t p = n % s->nparts;
         cm_array *a = b->load.shared.data.array[s->part[p].array];
-        cm_sample_at(&s->space, 0, cm_epoch_share_sample(share, k), &sample);
+        cm_sample_at(&s->space, 0, cm_load_number(rank, 0, k), &sample);
         cm_sample_part_box(&s->part[p], &sample, &item[n].box);
         item[n].array = a;
         if (a->chunked) {

@@ -87,7 +87,7 @@ static int log_part(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t p
     x->rank = r->load->index;
     x->batch = (uint32_t)t->batch.number;
     x->place = (uint32_t)place;
-    x->number = t->batch.sample[place];
+    x->number = cm_load_place(r->load, &t->batch, place);
     x->part = (uint32_t)p;
     memcpy(x->start, box.start, sizeof x->start);
     memcpy(x->shape, box.shape, sizeof x->shape);
@@ -129,27 +129,6 @@ static void sleep_until(cm_bench_rank *r, uint64_t deadline_ns)
     }
 }
 
-/*
- * Bytes of the samples themselves.  The planned loader's counts are those of the chunks
- * that came in meanwhile, and so have bytes of other batches.
- */
-static uint64_t logical_nbytes(const cm_bench *b, const taken *t, uint64_t epoch)
-{
-    const cm_load_space *s = &b->load.shared.space;
-    uint64_t nbytes = 0;
-    if (!b->load.setting.planned)
-        return t->batch.counts.logical_nbytes;
-    for (uint64_t k = 0; k < t->batch.nsamples; k++) {
-        cm_box sample, box;
-        cm_sample_at(&s->space, epoch, t->batch.sample[k], &sample);
-        for (size_t p = 0; p < s->nparts; p++) {
-            cm_sample_part_box(&s->part[p], &sample, &box);
-            nbytes += cm_box_nelem(&box) * s->feed[p].src.nbytes;
-        }
-    }
-    return nbytes;
-}
-
 static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t done_ns)
 {
     const cm_bench *b = r->bench;
@@ -178,7 +157,7 @@ static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t don
                               .requests = told ? c->requests : 0,
                               .stored_nbytes = c->stored_nbytes,
                               .decoded_nbytes = told ? c->decoded_nbytes : 0,
-                              .logical_nbytes = logical_nbytes(b, t, epoch),
+                              .logical_nbytes = c->logical_nbytes,
                               .cache_hits = c->cache_hits,
                               .cache_misses = c->cache_misses,
                               .cache_evictions = c->cache_evictions,
@@ -270,10 +249,8 @@ static int run(cm_bench_rank *r, uint64_t epoch)
 void cm_bench_rank_epoch(cm_bench_rank *r, uint64_t epoch)
 {
     r->status = cm_load_begin(r->load, epoch, 0);
-    if (r->status == CM_OK) {
-        r->distinct_chunks += r->load->plan.nchunks;
+    if (r->status == CM_OK)
         r->status = run(r, epoch);
-    }
 }
 
 int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context)

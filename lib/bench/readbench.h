@@ -17,8 +17,7 @@ typedef struct cm_bench cm_bench;
 
 typedef struct cm_bench_rank {
     cm_bench *bench;
-    cm_load_rank *load;       /* also where errors go */
-    uint64_t distinct_chunks; /* of all plans so far */
+    cm_load_rank *load; /* also where errors go */
     cm_stage_report timed;
     bool has_timed;
     cm_readbench_batch *record; /* of all epochs */

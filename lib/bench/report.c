@@ -21,10 +21,10 @@ static void release_parts(cm_readbench_session *s)
 void cm_bench_session_release(cm_readbench_session *s)
 {
     char *const texts[] = {
-        s->label,       s->store,         s->format,     s->engine,        s->io,
-        s->order,       s->loader,        s->mode,       s->pool,          s->emulation,
-        s->temperature, s->chunk_order,   s->sentence,   s->first_failure, s->device.kind,
-        s->device.name, s->device.driver, s->device.link};
+        s->label,         s->store,      s->format,        s->engine,      s->io,
+        s->order,         s->loader,     s->mode,          s->pool,        s->emulation,
+        s->temperature,   s->sentence,   s->first_failure, s->device.kind, s->device.name,
+        s->device.driver, s->device.link};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     for (size_t i = 0; i < s->nsettings; i++) {

@@ -72,7 +72,7 @@ static int fit_memory(cm_bench *b, cm_error *err)
         s->memory_planned = after;
     s->batches_in_flight = l->nslots * l->setting.ranks;
     s->in_flight_nbytes = (uint64_t)l->nslots * l->slot_nbytes * l->setting.ranks;
-    s->window = l->setting.planned ? l->window : 0;
+    s->window = l->setting.planned ? l->shape.window : 0;
     return rc;
 }
 

@@ -60,17 +60,13 @@ static int collect(cm_bench *b, cm_error *err)
     return CM_OK;
 }
 
-/* What the ranks found besides: plans, differences, the first failure. */
+/* What the ranks found besides: differences, the first failure; what the order does. */
 static int collect_findings(cm_bench *b, cm_error *err)
 {
-    static const char *const orders[] = {[CM_CHUNKS_RANDOM] = "random",
-                                         [CM_CHUNKS_RUNS] = "runs",
-                                         [CM_CHUNKS_SEQUENTIAL] = "sequential"};
     cm_readbench_session *s = b->session;
     uint64_t ns = 0;
     for (unsigned i = 0; i < b->load.setting.ranks; i++) {
         const cm_bench_rank *r = &b->rank[i];
-        s->counts.distinct_chunks += r->distinct_chunks;
         s->device.validated_batches += r->nvalidated_batches;
         s->device.validated_nbytes += r->nvalidated;
         s->device.mismatches += r->nmismatches;
@@ -82,9 +78,11 @@ static int collect_findings(cm_bench *b, cm_error *err)
     s->device.validated_rate = ratio((double)s->device.validated_nbytes, (double)ns / 1e9);
     if (!b->load.setting.planned || b->nepochs == 0)
         return CM_OK;
-    s->displacement = b->rank[0].load->plan.displacement;
-    s->chunk_order = cm_strdup(orders[b->rank[0].load->plan.order], err);
-    return s->chunk_order != NULL ? CM_OK : CM_ENOMEM;
+    const cm_blocks_count chunks = cm_blocks_decodes(&b->load.blocks);
+    s->displacement = cm_load_displacement(&b->load);
+    s->decodes_per_chunk = chunks.decoded / chunks.distinct;
+    s->blocks_mixed = cm_block_order_mixed(&b->load.blocks, b->load.shape.window, b->load.batch);
+    return CM_OK;
 }
 
 uint64_t cm_bench_read_nbytes(const cm_readbench_counts *c)

@@ -1,24 +1,51 @@
 /* The epochs of one rank. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "load/run.h"
+#include "plan/displacement.h"
+
+uint64_t cm_load_place(const cm_load_rank *r, const cm_load_batch *batch, uint64_t k)
+{
+    const uint64_t at = batch->number * r->share.batch + k;
+    return r->run->setting.planned ? cm_epoch_share_place(&r->share, at)
+                                   : cm_epoch_share_sample(&r->share, at);
+}
+
+uint64_t cm_load_number(cm_load_rank *r, uint64_t epoch, uint64_t k)
+{
+    cm_block_sample at;
+    if (!r->run->setting.planned)
+        return cm_epoch_share_sample(&r->share, k);
+    if (r->order_of != epoch)
+        cm_block_order_begin(&r->order, r->run->shared.space.space.seed, epoch);
+    r->order_of = epoch;
+    cm_block_order_at(&r->order, cm_epoch_share_place(&r->share, k), &at);
+    return at.number;
+}
+
+double cm_load_displacement(cm_load_run *l)
+{
+    enum {
+        LOOKS = 1 << 16
+    };
+    cm_load_rank *r = &l->rank[0];
+    const uint64_t n = r->share.per_rank, looks = n < LOOKS ? n : LOOKS;
+    uint64_t *number = cm_calloc(looks + 1, sizeof *number, NULL);
+    double out = -1;
+    for (uint64_t i = 0; number != NULL && i < looks; i++)
+        number[i] = cm_load_number(r, 0, (uint64_t)((unsigned __int128)i * n / looks));
+    if (number == NULL ||
+        cm_displacement_of(&l->shared.space.space, 0, number, looks, &out, NULL) != CM_OK)
+        out = -1;
+    free(number);
+    return out;
+}
 
 int cm_load_begin(cm_load_rank *r, uint64_t epoch, uint64_t first)
 {
-    const bool planned = r->run->setting.planned;
-    int rc = CM_OK;
-    cm_batcher_end(r->batcher); /* which has the plan that goes */
-    if (planned) {
-        cm_epoch_plan_release(&r->plan);
-        rc = cm_load_plan_epoch(r->run, r, epoch, &r->plan, &r->err);
-    }
-    if (rc != CM_OK)
-        return rc;
-    if (planned && first > 0)
-        cm_epoch_plan_skip(&r->plan, first * r->share.batch);
-    return cm_batcher_begin(r->batcher, &r->share, epoch, first, planned ? &r->plan : NULL,
-                            &r->err);
+    return cm_batcher_begin(r->batcher, &r->share, epoch, first, &r->err);
 }
 
 /* As late as can be: a store that was being removed while it was read is seen to be gone. */

@@ -183,17 +183,17 @@ int cm_loader_describe(cm_loader *l, cm_loader_info *info, cm_error *err)
                                 .worker_threads = run->setting.worker_threads,
                                 .slots = run->nslots,
                                 .memory_nbytes = run->memory_planned,
-                                .window = run->setting.planned ? run->window : 0,
+                                .window = run->setting.planned ? run->shape.window : 0,
                                 .device = l->device};
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
     return leave(l, CM_OK);
 }
 
 /*
- * Memory for EPOCH, whose plan does not fit what those before it needed; batches that
- * are held keep theirs.  The order stays, so that what comes does not depend on when this happened.
+ * Memory for blocks of SHAPE, which a loader with other memory had chosen; batches that are held
+ * keep theirs.
  */
-static int refit(cm_loader *l, uint64_t epoch, cm_error *err)
+static int refit(cm_loader *l, const cm_load_shape *shape, cm_error *err)
 {
     cm_load_run *run = &l->run;
     const bool lingers = cm_loader_hold_count(l->hold) > 0;
@@ -201,10 +201,7 @@ static int refit(cm_loader *l, uint64_t epoch, cm_error *err)
     l->lingering_nbytes = lingers ? cm_loader_hold_nbytes(l->hold) : 0;
     cm_loader_hold_unref(l->hold);
     l->hold = NULL;
-    l->options.epochs = 1;
-    run->first_epoch = epoch;
-    run->kept_window = run->window;
-    run->kept_stash = run->max_stash;
+    run->shape = *shape;
     int rc = cm_load_memory(run, err);
     if (rc == CM_OK)
         rc = cm_load_start_workers(run, err);
@@ -221,12 +218,6 @@ static int begin(cm_loader *l, uint64_t epoch, uint64_t batch, cm_error *err)
     if (l->hold == NULL)
         return cm_fail(err, CM_EBUDGET, "%s: the loader has no memory: open it again", l->store);
     int rc = cm_load_begin(r, epoch, batch);
-    if (rc == CM_EBUDGET && l->run.setting.planned) {
-        rc = refit(l, epoch, err);
-        if (rc != CM_OK)
-            return rc;
-        rc = cm_load_begin(r, epoch, batch);
-    }
     l->begun = rc == CM_OK;
     if (rc != CM_OK && err != NULL)
         *err = r->err;
@@ -343,13 +334,15 @@ int cm_loader_save(cm_loader *l, cm_loader_position *out, cm_error *err)
     int rc = enter(l, err);
     if (rc != CM_OK)
         return rc;
-    const cm_loader_place place = {.fingerprint = l->fingerprint,
-                                   .epoch = l->epoch,
-                                   .batch = l->next,
-                                   .window = l->run.window,
-                                   .max_stash = l->run.max_stash};
+    const cm_loader_place place = {
+        .fingerprint = l->fingerprint, .epoch = l->epoch, .batch = l->next, .shape = l->run.shape};
     cm_loader_place_write(&place, out);
     return leave(l, CM_OK);
+}
+
+static bool is_same_shape(const cm_load_shape *a, const cm_load_shape *b)
+{
+    return a->window == b->window && memcmp(a->grown, b->grown, sizeof a->grown) == 0;
 }
 
 static int restore(cm_loader *l, const cm_loader_position *position, cm_error *err)
@@ -365,8 +358,10 @@ static int restore(cm_loader *l, const cm_loader_position *position, cm_error *e
         rc = cm_fail(err, CM_EINVAL, "%s: the position is beyond the epoch", l->store);
     if (rc != CM_OK)
         return rc;
-    l->run.window = place.window;
-    l->run.max_stash = place.max_stash;
+    if (l->run.setting.planned && l->hold != NULL && !is_same_shape(&place.shape, &l->run.shape))
+        rc = refit(l, &place.shape, err);
+    if (rc != CM_OK)
+        return rc;
     return begin(l, place.epoch, place.batch, err);
 }
 

@@ -144,14 +144,15 @@ static void place_tensors(cm_batch *b)
     }
 }
 
-static void place_samples(cm_batch *b, const cm_sample_space *space)
+static void place_samples(cm_batch *b, const cm_load_rank *rank)
 {
+    const cm_sample_space *space = &rank->run->shared.space.space;
     const size_t ndims = b->hold->about->ndims;
     b->index = (int64_t *)b->sample + b->made.nsamples;
     for (uint64_t k = 0; k < b->made.nsamples; k++) {
         cm_box box;
-        b->sample[k] = b->made.sample[k];
-        cm_sample_at(space, b->epoch, b->sample[k], &box);
+        b->sample[k] = cm_load_place(rank, &b->made, k);
+        cm_sample_at(space, b->epoch, b->made.sample[k], &box);
         for (size_t d = 0; d < ndims; d++)
             b->index[k * ndims + d] = (int64_t)box.start[d];
     }
@@ -196,7 +197,7 @@ int cm_loader_hold_batch(cm_loader_hold *h, cm_batch *taken, const cm_load_batch
     b->made = *made;
     b->epoch = epoch;
     place_tensors(b);
-    place_samples(b, &h->rank->run->shared.space.space);
+    place_samples(b, h->rank);
     int rc = taken != NULL ? copy(h, b, made, err) : CM_OK;
     if (rc != CM_OK)
         return rc;

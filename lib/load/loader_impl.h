@@ -165,7 +165,8 @@ void cm_loader_about_unref(cm_loader_about *about); /* NULL accepted */
 uint64_t cm_loader_fingerprint(const cm_load_run *run);
 
 typedef struct cm_loader_place {
-    uint64_t fingerprint, epoch, batch, window, max_stash;
+    uint64_t fingerprint, epoch, batch;
+    cm_load_shape shape;
 } cm_loader_place;
 void cm_loader_place_write(const cm_loader_place *place, cm_loader_position *out);
 int cm_loader_place_read(const cm_loader_position *position, cm_loader_place *out, cm_error *err);

@@ -8,7 +8,8 @@
 enum {
     MAGIC = 0x504c4d43, /* "CMLP" */
     LAYOUT = 1,
-    CHECKED = 52 /* bytes before the checksum */
+    CHECKED = 52, /* bytes before the checksum */
+    BLOCKS = 2    /* how the planned loader orders samples */
 };
 
 /* FNV-1a. */
@@ -45,10 +46,18 @@ uint64_t cm_loader_fingerprint(const cm_load_run *run)
 {
     const cm_sample_space *s = &run->shared.space.space;
     const cm_epoch_share *share = &run->rank[0].share;
-    const uint64_t numbers[] = {s->order,    s->parameter,         s->seed,
-                                s->reach,    share->nsamples,      share->world,
-                                share->rank, share->batch,         share->drop_last,
-                                s->rank,     run->setting.planned, run->shared.space.nparts};
+    const uint64_t numbers[] = {s->order,
+                                s->parameter,
+                                s->seed,
+                                s->reach,
+                                share->nsamples,
+                                share->world,
+                                share->rank,
+                                share->batch,
+                                share->drop_last,
+                                s->rank,
+                                run->setting.planned ? BLOCKS : 0,
+                                run->shared.space.nparts};
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         hash = mix_u64(hash, numbers[i]);
@@ -70,8 +79,9 @@ void cm_loader_place_write(const cm_loader_place *place, cm_loader_position *out
     cm_store_le64(p + 8, place->fingerprint);
     cm_store_le64(p + 16, place->epoch);
     cm_store_le64(p + 24, place->batch);
-    cm_store_le64(p + 32, place->window);
-    cm_store_le64(p + 40, place->max_stash);
+    cm_store_le64(p + 32, place->shape.window);
+    for (unsigned j = 0; j < CM_BLOCKS_MAX_GROWING; j++) /* four bits each */
+        p[40 + j / 2] |= (uint8_t)(place->shape.grown[j] << j % 2 * 4);
     cm_store_le32(p + CHECKED, cm_crc32c(cm_cpu_simd(), p, CHECKED));
 }
 
@@ -84,7 +94,8 @@ int cm_loader_place_read(const cm_loader_position *position, cm_loader_place *ou
     *out = (cm_loader_place){.fingerprint = cm_load_le64(p + 8),
                              .epoch = cm_load_le64(p + 16),
                              .batch = cm_load_le64(p + 24),
-                             .window = cm_load_le64(p + 32),
-                             .max_stash = cm_load_le64(p + 40)};
+                             .shape = {.window = cm_load_le64(p + 32)}};
+    for (unsigned j = 0; j < CM_BLOCKS_MAX_GROWING; j++)
+        out->shape.grown[j] = p[40 + j / 2] >> j % 2 * 4 & 15;
     return CM_OK;
 }

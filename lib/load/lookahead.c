@@ -25,15 +25,15 @@ static uint64_t place_nbytes(const cm_load_run *l)
 }
 
 /*
- * Batches alone have a list of what comes next.  A cache, whose threads wait for one another,
- * decides late what is read at all.
+ * Batches, and the chunks of the planned loader, are known before.  A cache, whose threads wait
+ * for one another, decides late what is read at all.
  */
 static bool reads_ahead(const cm_load_run *l)
 {
     const cm_load_setting *t = &l->setting;
     const cm_store *store = l->shared.data.store;
     return store != NULL && cm_store_can_begin(store) && t->engine == CM_LOAD_NATIVE &&
-           !t->planned && !t->emulated && l->options->cache_nbytes == 0;
+           !t->emulated && l->options->cache_nbytes == 0;
 }
 
 /* Twice as many as may be under way: the others have come, and wait for a thread. */

@@ -1,4 +1,4 @@
-/* Slots, stash and buffers within the memory that the process may take. */
+/* Slots, frames and buffers within the memory that the process may take. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,10 @@
 
 enum {
     SLOT_ALIGN = 4096,
-    DEFAULT_WINDOW = 64,
-    MOST_AHEAD = 2,
-    LEAST_MEETINGS = 1 << 20
+    SHAPE_SHARE = 2 /* of `memory`, for decoded chunks; the rest is for batches and workers */
 };
 #define DEFAULT_SLOT ((uint64_t)16 << 20)
+#define USUAL_FRAMES ((uint64_t)1 << 30) /* bytes, of all ranks, where no memory is given */
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {
@@ -24,25 +23,28 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 
 /* ---- what is needed ------------------------------------------------------------------------ */
 
-static uint64_t rank_nbytes(const cm_load_run *l, uint64_t nslots, uint64_t nstash)
+static uint64_t arena_nbytes(const cm_load_run *l, uint64_t nslots)
 {
-    const uint64_t stash = cm_mul_sat(nstash, l->shared.space.sample_nbytes);
-    return cm_add_sat(cm_mul_sat(nslots, l->slot_nbytes),
-                      stash < UINT64_MAX - SLOT_ALIGN ? round_up(stash, SLOT_ALIGN) : UINT64_MAX);
+    return cm_mul_sat(l->setting.ranks, cm_mul_sat(nslots, l->slot_nbytes));
 }
 
-static uint64_t arena_nbytes(const cm_load_run *l, uint64_t nslots, uint64_t nstash)
+static uint64_t total_nbytes(const cm_load_run *l, uint64_t nslots)
 {
-    return cm_mul_sat(l->setting.ranks, rank_nbytes(l, nslots, nstash));
+    return cm_add_sat(l->fixed_nbytes, arena_nbytes(l, nslots));
 }
 
-static uint64_t total_nbytes(const cm_load_run *l, uint64_t nslots, uint64_t nstash)
+/*
+ * With FRAMES bytes of decoded chunks for each rank, in a memory of which they may be given up to
+ * 1 / SHAPE_SHARE: so much that a larger block shape, which more memory would choose, fits as well.
+ */
+static uint64_t need_nbytes(const cm_load_run *l, uint64_t nslots, uint64_t frames)
 {
-    const uint64_t plans = cm_mul_sat(l->setting.ranks, l->plan_nbytes);
-    return cm_add_sat(cm_add_sat(plans, l->fixed_nbytes), arena_nbytes(l, nslots, nstash));
+    const uint64_t others = total_nbytes(l, nslots);
+    const uint64_t both = cm_add_sat(others, cm_mul_sat(l->setting.ranks, frames));
+    const uint64_t shared =
+        others > UINT64_MAX / SHAPE_SHARE ? UINT64_MAX : others / (SHAPE_SHARE - 1) * SHAPE_SHARE;
+    return !l->setting.planned || both > shared ? both : shared;
 }
-
-/* ---- the map loader ------------------------------------------------------------------------ */
 
 /*
  * One MiB more than is needed now: a process does not have the same each time.  Stores that
@@ -63,8 +65,19 @@ static int too_large(const cm_load_run *l, uint64_t need, cm_error *err)
                    workers > 1 ? "fewer `workers`, " : "", by_slot ? "`slot_nbytes`" : "`batch`");
 }
 
+/* ---- slots --------------------------------------------------------------------------------- */
+
+/* Where decoded chunks are kept, batches take no more than half of what there is. */
+static uint64_t slots_limit(const cm_load_run *l)
+{
+    const uint64_t limit = l->memory_limit;
+    if (!l->setting.planned || limit <= l->fixed_nbytes)
+        return limit;
+    return l->fixed_nbytes + (limit - l->fixed_nbytes) / 2;
+}
+
 /* One slot for each batch under way, and for those that the taker holds. */
-static int map_slots(cm_load_run *l, cm_error *err)
+static int fit_slots(cm_load_run *l, cm_error *err)
 {
     const cm_load_setting *t = &l->setting;
     const unsigned own = t->mode == CM_POOL_SYNC ? 1 : t->workers;
@@ -74,10 +87,11 @@ static int map_slots(cm_load_run *l, cm_error *err)
     unsigned n = wanted;
     if (l->options->slots != 0 && l->options->slots < n)
         n = l->options->slots;
-    while (n > least && total_nbytes(l, n, 0) > l->memory_limit)
+    while (n > least && total_nbytes(l, n) > slots_limit(l))
         n--;
-    if (total_nbytes(l, n, 0) > l->memory_limit)
-        return too_large(l, total_nbytes(l, n, 0), err);
+    const uint64_t frame = l->setting.planned ? l->blocks.frame_nbytes : 0;
+    if (cm_add_sat(total_nbytes(l, n), cm_mul_sat(t->ranks, frame)) > l->memory_limit)
+        return too_large(l, need_nbytes(l, n, frame), err);
     if (n < least)
         return cm_fail(err, CM_EINVAL,
                        "`slots` %u: a batch that is stepped on and one on its way "
@@ -92,182 +106,122 @@ static int map_slots(cm_load_run *l, cm_error *err)
     return CM_OK;
 }
 
-/* ---- the planned loader -------------------------------------------------------------------- */
+/* ---- frames of decoded chunks: the planned loader ------------------------------------------ */
 
-int cm_load_plan_epoch(const cm_load_run *l, const cm_load_rank *r, uint64_t epoch,
-                       cm_epoch_plan *plan, cm_error *err)
+static int make_blocks(cm_load_run *l, cm_error *err)
 {
+    const cm_load_space *s = &l->shared.space;
     const cm_grid *grid[CM_LOAD_MAX_PARTS];
+    uint32_t element_nbytes[CM_LOAD_MAX_PARTS];
+    bool any = false;
     for (size_t i = 0; i < l->shared.data.narrays; i++)
-        grid[i] = &l->shared.data.array[i]->grid;
-    const cm_epoch_request request = {.space = &l->shared.space.space,
-                                      .share = &r->share,
-                                      .epoch = epoch,
-                                      .part = l->shared.space.part,
-                                      .nparts = l->shared.space.nparts,
-                                      .grid = grid,
-                                      .narrays = l->shared.data.narrays,
-                                      .window = l->window,
-                                      .max_stash = l->max_stash,
-                                      .max_meetings = l->max_meetings};
-    return cm_epoch_plan_make(&request, plan, err);
-}
-
-/* The most that any epoch of any rank will need, and the peak of its stash. */
-static int find_needs(cm_load_run *l, cm_batcher_needs *most, uint64_t *peak, cm_error *err)
-{
-    int rc = CM_OK;
-    *peak = 0;
-    *most = (cm_batcher_needs){.nslots = 1};
-    for (unsigned r = 0; r < l->setting.ranks; r++)
-        for (uint64_t i = 0; i < l->options->epochs && rc == CM_OK; i++) {
-            const uint64_t e = l->first_epoch + i;
-            cm_epoch_plan plan;
-            cm_batcher_needs needs;
-            rc = cm_load_plan_epoch(l, &l->rank[r], e, &plan, err);
-            if (rc == CM_OK)
-                rc = cm_batcher_plan_needs(&plan, &l->rank[r].share, &needs, err);
-            const uint64_t nbytes = cm_load_plan_nbytes(&plan);
-            *peak = plan.peak_stash > *peak ? plan.peak_stash : *peak;
-            cm_epoch_plan_release(&plan);
-            if (rc != CM_OK)
-                return rc;
-            l->plan_nbytes = nbytes > l->plan_nbytes ? nbytes : l->plan_nbytes;
-            most->nslots = needs.nslots > most->nslots ? needs.nslots : most->nslots;
-            most->nstash = needs.nstash > most->nstash ? needs.nstash : most->nstash;
-            most->max_pieces =
-                needs.max_pieces > most->max_pieces ? needs.max_pieces : most->max_pieces;
-        }
-    return rc;
-}
-
-static int refuse_unchunked(const cm_load_run *l, cm_error *err)
-{
-    for (size_t p = 0; p < l->shared.space.nparts; p++) {
-        const cm_array *a = l->shared.data.array[l->shared.space.part[p].array];
-        if (!a->chunked)
-            return cm_fail(
-                err, CM_EUNSUPPORTED,
-                "%s: variable %s has no chunks, so there is nothing to plan: `loader` map",
-                l->shared.data.path, cm_load_array_name(a));
+        grid[i] = l->shared.data.array[i]->chunked ? &l->shared.data.array[i]->grid : NULL;
+    for (size_t p = 0; p < s->nparts; p++) {
+        element_nbytes[p] = cm_feed_nbytes(&s->feed[p]);
+        any |= grid[s->part[p].array] != NULL;
     }
-    return CM_OK;
+    if (!any)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: variable %s has no chunks, so there is nothing to plan: `loader` map",
+                       l->shared.data.path,
+                       cm_load_array_name(l->shared.data.array[s->part[0].array]));
+    const cm_blocks_request request = {.space = &s->space,
+                                       .part = s->part,
+                                       .nparts = s->nparts,
+                                       .grid = grid,
+                                       .element_nbytes = element_nbytes};
+    cm_blocks_release(&l->blocks);
+    return cm_blocks_make(&request, &l->blocks, err);
 }
 
-/* What was found while looking for a plan that fits. */
-typedef struct search {
-    bool fits;
-    uint64_t need;  /* bytes, of the least that was tried; UINT64_MAX: none had an order */
-    uint64_t stash; /* samples, the least peak of a window's order */
-    uint64_t slots; /* the least that --slots was too few for; 0: it was not */
-} search;
-
-/* A quarter more in the stash, and of pieces, where SLOTS leave room for that. */
-static void make_room(cm_load_run *l, uint64_t slots)
+static int no_frames(const cm_load_run *l, uint64_t frames_nbytes, cm_error *err)
 {
-    const uint64_t more = l->nstash + l->nstash / 4 + 1;
-    l->max_pieces += l->max_pieces / 4;
-    if (total_nbytes(l, slots, more) <= l->memory_limit)
-        l->nstash = more;
-}
-
-/* Slots for NEEDS, and for more batches where there is room. */
-static void try_needs(cm_load_run *l, const cm_batcher_needs *needs, search *s)
-{
-    const uint64_t least = needs->nslots + l->kept; /* a plan takes a batch for gone then */
-    const uint64_t given = l->options->slots;
-    if (given != 0 && given < least) {
-        s->slots = s->slots == 0 || least < s->slots ? least : s->slots;
-        return;
-    }
-    const uint64_t need = total_nbytes(l, given != 0 ? given : least, needs->nstash);
-    s->need = need < s->need ? need : s->need;
-    l->nstash = needs->nstash;
-    l->max_pieces = needs->max_pieces > l->batch ? needs->max_pieces : l->batch;
-    if (l->apart) /* epochs that were not looked at need a little more */
-        make_room(l, given != 0 ? given : least);
-    uint64_t n = given != 0 ? given : least + MOST_AHEAD;
-    while (n > least && total_nbytes(l, n, l->nstash) > l->memory_limit)
-        n--;
-    s->fits = n <= UINT32_MAX && total_nbytes(l, n, l->nstash) <= l->memory_limit;
-    l->nslots = (unsigned)n;
+    const uint64_t need = need_nbytes(l, l->nslots, frames_nbytes);
+    char frames[32];
+    return cm_fail(
+        err, CM_EBUDGET,
+        "not enough memory: %s of decoded chunks%s, batches and workers take %" PRIu64
+        " MiB, the memory allowed is %" PRIu64 " MiB: %sa larger `memory`, or `loader` map",
+        cm_format_size(frames_nbytes, frames, sizeof frames),
+        l->setting.ranks > 1 ? " for each rank" : "", l->nsharing * ((need >> 20) + 2),
+        l->nsharing * l->memory_limit >> 20, l->options->window > 1 ? "a smaller `window`, " : "");
 }
 
 /*
- * A smaller window where the batches of one do not fit; a window that the user gave is not
- * changed.
+ * Block shape and window, which decide the order, from the options alone: ranks on other machines,
+ * with more memory or other workers, have to find the same.
  */
-static int try_windows(cm_load_run *l, search *s, cm_error *err)
+static void choose_shape(cm_load_run *l)
 {
-    const uint64_t given = l->kept_window != 0 ? l->kept_window : l->options->window;
-    int rc = CM_OK;
-    s->stash = UINT64_MAX;
-    for (l->window = given != 0 ? given : DEFAULT_WINDOW; l->window > 0; l->window /= 2) {
-        cm_batcher_needs needs;
-        uint64_t peak;
-        rc = find_needs(l, &needs, &peak, err);
-        if (rc != CM_OK)
-            return rc;
-        s->stash = peak < s->stash ? peak : s->stash;
-        try_needs(l, &needs, s);
-        if (s->fits || given != 0)
-            break;
-    }
+    const uint64_t memory = l->options->memory;
+    const uint64_t nbytes = memory != 0 ? memory / SHAPE_SHARE : USUAL_FRAMES;
+    const cm_blocks_budget budget = {.nbytes = nbytes / l->setting.ranks / l->nsharing,
+                                     .window = l->options->window,
+                                     .batch = l->options->batch,
+                                     .sample_nbytes = l->shared.space.sample_nbytes};
+    cm_blocks_fitted fitted;
+    cm_blocks_grow_within(&l->blocks, &budget);
+    (void)cm_blocks_fit(&l->blocks, &budget, &fitted); /* too little: one block, which may fit */
+    l->shape.window = fitted.window;
+    memcpy(l->shape.grown, l->blocks.grown, sizeof l->shape.grown);
+}
+
+static uint64_t bookkeeping_nbytes(const cm_load_run *l)
+{
+    return cm_mul_sat(l->blocks.frame_nchunks, CM_BATCHER_CHUNK_NBYTES);
+}
+
+/* Frames of one rank, with as many slots as there are now. */
+static int fit_frames_beside(cm_load_run *l, cm_error *err)
+{
+    const uint64_t used = total_nbytes(l, l->nslots);
+    const uint64_t left = l->memory_limit > used ? l->memory_limit - used : 0;
+    const uint64_t each = cm_add_sat(l->blocks.frame_nbytes, bookkeeping_nbytes(l));
+    const uint64_t most = left / l->setting.ranks / each;
+    const cm_blocks_budget budget = {.nbytes = cm_mul_sat(most, l->blocks.frame_nbytes),
+                                     .window = l->shape.window,
+                                     .batch = l->batch,
+                                     .under_way = cm_mul_sat(l->nslots, l->batch)};
+    cm_blocks_fitted fitted;
+    if (cm_blocks_fit(&l->blocks, &budget, &fitted) != CM_OK || fitted.nframes > UINT32_MAX)
+        return no_frames(l, cm_mul_sat(fitted.need / l->blocks.frame_nbytes, each), err);
+    l->nframes = (unsigned)fitted.nframes;
     return CM_OK;
 }
 
-/* No order's stash fits: says what the least would take. */
-static int refuse_stash(cm_load_run *l, search *s, const cm_error *why, cm_error *err)
+static int fit_frames(cm_load_run *l, cm_error *err)
 {
-    cm_error ignored;
-    int rc = CM_EBUDGET;
-    while (rc == CM_EBUDGET && l->max_stash < l->rank[0].share.per_rank) {
-        l->max_stash = 2 * l->max_stash + 1;
-        rc = try_windows(l, s, &ignored);
+    int rc = fit_frames_beside(l, err);
+    while (rc == CM_EBUDGET && l->nslots > l->kept + 1) {
+        l->nslots--;
+        rc = fit_frames_beside(l, err);
     }
-    return s->need != UINT64_MAX ? too_large(l, s->need, err)
-                                 : cm_fail(err, CM_EBUDGET, "`loader` planned: %s", why->text);
+    for (unsigned i = 0; i < l->setting.ranks && rc == CM_OK; i++) {
+        cm_block_order_release(&l->rank[i].order);
+        l->rank[i].order_of = UINT64_MAX;
+        rc = cm_block_order_make(&l->blocks, l->shape.window, &l->rank[i].order, err);
+    }
+    return rc;
 }
 
-/* What an order may take of the memory: a stash, and the meetings of samples and chunks. */
-static void bound_order(cm_load_run *l)
+/* Blocks as they were chosen before, or are chosen now. */
+static int set_blocks(cm_load_run *l, cm_error *err)
 {
-    const uint64_t left = l->memory_limit > l->fixed_nbytes ? l->memory_limit - l->fixed_nbytes : 0;
-    const uint64_t each = left / l->setting.ranks;
-    l->max_stash = l->kept_window != 0 ? l->kept_stash : each / (l->shared.space.sample_nbytes + 1);
-    if (l->max_stash > l->rank[0].share.per_rank) /* no more can wait */
-        l->max_stash = l->rank[0].share.per_rank;
-    l->max_meetings = each / CM_LOAD_MEETING_NBYTES;
-    if (l->max_meetings < LEAST_MEETINGS) /* so that what is refused can be counted */
-        l->max_meetings = LEAST_MEETINGS;
+    int rc = make_blocks(l, err);
+    if (rc == CM_OK && l->shape.window == 0)
+        choose_shape(l);
+    else if (rc == CM_OK)
+        cm_blocks_grow(&l->blocks, l->shape.grown);
+    if (rc == CM_OK && l->shape.window > l->blocks.nblocks)
+        rc = cm_fail(err, CM_EINVAL, "a window of %" PRIu64 " of %" PRIu64 " blocks",
+                     l->shape.window, l->blocks.nblocks);
+    return rc;
 }
 
-/* Orders with less in the stash follow where those with more leave no room for batches. */
-static int planned_slots(cm_load_run *l, cm_error *err)
+uint64_t cm_load_rank_nbytes(const cm_load_run *l)
 {
-    search s = {.need = UINT64_MAX};
-    cm_error inner = {0};
-    int rc = refuse_unchunked(l, err);
-    if (rc != CM_OK)
-        return rc;
-    bound_order(l);
-    rc = try_windows(l, &s, &inner);
-    while (rc == CM_OK && !s.fits && s.stash > 0 && l->kept_window == 0) {
-        l->max_stash = s.stash - 1;
-        rc = try_windows(l, &s, &inner);
-    }
-    if (rc != CM_OK && rc != CM_EBUDGET) {
-        if (err != NULL)
-            *err = inner;
-        return rc;
-    }
-    if (s.fits)
-        return CM_OK;
-    if (s.slots != 0)
-        return cm_fail(err, CM_EINVAL,
-                       "`slots` %u: the planned loader has %" PRIu64 " batches under way at once",
-                       l->options->slots, s.slots);
-    return s.need != UINT64_MAX ? too_large(l, s.need, err) : refuse_stash(l, &s, &inner, err);
+    const uint64_t frames = l->setting.planned ? cm_mul_sat(l->nframes, l->blocks.frame_nbytes) : 0;
+    return round_up(cm_add_sat(cm_mul_sat(l->nslots, l->slot_nbytes), frames), SLOT_ALIGN);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -311,19 +265,28 @@ int cm_load_memory(cm_load_run *l, cm_error *err)
         return cm_fail(err, CM_EINVAL, "`batch` %" PRIu64 ": a batch has too many bytes",
                        l->options->batch);
     l->batch_nbytes = nbytes;
-    l->max_pieces = l->batch;
     l->slot_nbytes = round_up(nbytes, SLOT_ALIGN);
     int rc = cm_load_check_worker_memory(l, err);
     if (rc == CM_OK)
         rc = check_slot_size(l, err);
     l->fixed_nbytes = cm_add_sat(cm_load_workers_nbytes(l), l->other_nbytes(l->owner));
+    if (rc == CM_OK && l->setting.planned)
+        rc = set_blocks(l, err);
     if (rc == CM_OK)
-        rc = l->setting.planned ? planned_slots(l, err) : map_slots(l, err);
+        rc = fit_slots(l, err);
+    if (rc == CM_OK && l->setting.planned)
+        rc = fit_frames(l, err);
     if (rc != CM_OK)
         return rc;
-    l->rank_nbytes = rank_nbytes(l, l->nslots, l->nstash);
+    l->rank_nbytes = cm_load_rank_nbytes(l);
     l->memory_free = cm_memory_available();
-    l->memory_planned = total_nbytes(l, l->nslots, l->nstash);
-    return cm_arena_create(arena_nbytes(l, l->nslots, l->nstash),
-                           l->setting.mode == CM_POOL_PROCESSES, &l->arena, err);
+    const uint64_t arena = cm_mul_sat(l->setting.ranks, l->rank_nbytes);
+    l->memory_planned = cm_add_sat(l->fixed_nbytes, arena);
+    if (l->setting.planned)
+        l->memory_planned =
+            cm_add_sat(l->memory_planned,
+                       cm_mul_sat(cm_mul_sat(l->setting.ranks, l->nframes), bookkeeping_nbytes(l)));
+    /* Decoded chunks may be far more than an epoch ever needs. */
+    return cm_arena_create(arena, l->setting.mode == CM_POOL_PROCESSES, !l->setting.planned,
+                           &l->arena, err);
 }

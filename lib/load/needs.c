@@ -149,12 +149,3 @@ uint64_t cm_load_room(const cm_load_run *l)
     const uint64_t here = cm_resident(NULL);
     return limit > here ? limit - here : 0;
 }
-
-/* ---- plans ---------------------------------------------------------------------------------- */
-
-/* While a plan is made; what is kept of it, and what the loader keeps besides, is less. */
-uint64_t cm_load_plan_nbytes(const cm_epoch_plan *plan)
-{
-    return cm_add_sat(cm_mul_sat(plan->nuses, CM_LOAD_MEETING_NBYTES),
-                      cm_add_sat(cm_mul_sat(plan->nplaces, 96), cm_mul_sat(plan->nchunks, 112)));
-}

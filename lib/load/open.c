@@ -62,9 +62,10 @@ void cm_load_close(cm_load_run *l)
     cm_load_stage_close(l);
     cm_load_free_source(l);
     for (unsigned i = 0; l->rank != NULL && i < l->setting.ranks; i++)
-        cm_epoch_plan_release(&l->rank[i].plan);
+        cm_block_order_release(&l->rank[i].order);
     free(l->rank);
     l->rank = NULL;
     cm_arena_release(&l->arena);
+    cm_blocks_release(&l->blocks);
     cm_load_shared_release(&l->shared);
 }

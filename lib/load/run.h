@@ -24,7 +24,7 @@
 #include "load/reader/reader.h"
 #include "load/workers/load_exec.h"
 #include "model/feed.h"
-#include "plan/epoch.h"
+#include "plan/block_order.h"
 #include "store/io.h"
 
 enum {
@@ -158,8 +158,9 @@ typedef struct cm_load_origin {
     const char *store;
     cm_delay *delay; /* in memory that forked processes share; or NULL */
     cm_monitor *monitor;
-    unsigned nahead;      /* places of a process that reads (load/reader/lookahead.h) */
-    atomic_bool stopping; /* of this process's threads: what they make is not wanted any more */
+    unsigned nahead;         /* places of a process that reads (load/reader/lookahead.h) */
+    const cm_blocks *blocks; /* of the planned loader, or NULL */
+    atomic_bool stopping;    /* of this process's threads: what they make is not wanted any more */
 
     cm_load_shared described; /* CM_LOAD_COMMAND: what the program is told */
     const char *variable[CM_LOAD_MAX_PARTS];
@@ -178,11 +179,18 @@ typedef struct cm_load_rank {
     unsigned index;
     cm_epoch_share share;
     cm_batcher *batcher;
-    cm_epoch_plan plan;
+    cm_block_order order; /* planned: for cm_load_number, of epoch `order_of` */
+    uint64_t order_of;
     cm_device *device;
     cm_stage *stage; /* NULL: no device */
     cm_error err;
 } cm_load_rank;
+
+/* What the order of the planned loader follows from, beside the samples and the seed. */
+typedef struct cm_load_shape {
+    uint64_t window;            /* blocks that are mixed; 0: to be chosen */
+    uint8_t grown[CM_MAX_RANK]; /* cm_blocks.grown */
+} cm_load_shape;
 
 struct cm_load_run {
     const cm_readbench_options *options;
@@ -210,12 +218,11 @@ struct cm_load_run {
     uint64_t batch;      /* samples of the largest one: no more than an epoch has */
     unsigned nslots;     /* of one rank */
     size_t slot_nbytes;
-    uint64_t nstash, max_stash;    /* samples, of one rank */
-    uint64_t window, max_meetings; /* of the planned loader */
-    size_t max_pieces;             /* of a task */
-    size_t rank_nbytes;            /* of the arena */
-    uint64_t fixed_nbytes;         /* all but arena and plans */
-    uint64_t plan_nbytes;          /* of one rank, while it is made */
+    size_t rank_nbytes;    /* of the arena */
+    uint64_t fixed_nbytes; /* all but the arena */
+    cm_blocks blocks;      /* of the planned loader, and how many frames of them a rank has */
+    unsigned nframes;
+    cm_load_shape shape;
     cm_arena arena;
 
     /* workers.c */
@@ -225,9 +232,6 @@ struct cm_load_run {
     unsigned npools;
 
     cm_load_rank *rank;
-    uint64_t first_epoch; /* that the planned loader's memory is for */
-    /* Of the planned loader, as they were chosen before; 0: they are yet to be. */
-    uint64_t kept_window, kept_stash;
 };
 
 /* A sentence for the user. */
@@ -243,16 +247,12 @@ int cm_load_open(cm_load_run *l, cm_readbench_advice *advice, cm_error *err);
 void cm_load_close(cm_load_run *l);
 
 /* needs.c: bytes besides the batches; UINT64_MAX: too many to count. */
-enum {
-    CM_LOAD_MEETING_NBYTES = 16 /* of a sample and a chunk, while a plan is made */
-};
 uint64_t cm_load_workers_nbytes(const cm_load_run *l); /* this process, and all that read */
 uint64_t cm_load_here_nbytes(const cm_load_run *l);    /* this process now, others' arenas not */
 uint64_t cm_load_open_nbytes(const cm_load_run *l);    /* of what is open */
 /* CM_EBUDGET where a process that reads needs more than the options allow it. */
 int cm_load_check_worker_memory(const cm_load_run *l, cm_error *err);
 uint64_t cm_load_room(const cm_load_run *l); /* that this process may take yet, its workers gone */
-uint64_t cm_load_plan_nbytes(const cm_epoch_plan *plan);
 
 /* lookahead.c: places within a share of the memory; and what they take in all processes. */
 unsigned cm_load_lookahead_places(const cm_load_run *l);
@@ -263,10 +263,9 @@ uint64_t cm_load_lookahead_nbytes(const cm_load_run *l);
  */
 void cm_load_lookahead_threads(cm_load_run *l);
 
-/* memory.c: slots and stash within the limit; makes the arena. */
+/* memory.c: slots and frames within the limit; makes the arena.  Keeps `shape` where it is set. */
 int cm_load_memory(cm_load_run *l, cm_error *err);
-int cm_load_plan_epoch(const cm_load_run *l, const cm_load_rank *rank, uint64_t epoch,
-                       cm_epoch_plan *plan, cm_error *err);
+uint64_t cm_load_rank_nbytes(const cm_load_run *l); /* of the arena */
 
 /* workers.c: pools and batchers. */
 int cm_load_start_workers(cm_load_run *l, cm_error *err);
@@ -280,9 +279,19 @@ void cm_load_stage_close(cm_load_run *l);
 int cm_load_stage_submit(cm_load_rank *rank, const cm_load_batch *batch, uint64_t epoch);
 
 /*
- * epoch.c: plans EPOCH where that is asked for, and sets the batcher to work, at batch FIRST;
- * errors into rank->err.
+ * epoch.c: which sample of EPOCH the K-th of BATCH is, counted as the epoch delivers them to all
+ * ranks.
  */
+uint64_t cm_load_place(const cm_load_rank *rank, const cm_load_batch *batch, uint64_t k);
+/* The number (cm_sample_at) of sample K that the rank delivers in EPOCH; one thread. */
+uint64_t cm_load_number(cm_load_rank *rank, uint64_t epoch, uint64_t k);
+/*
+ * How far the first rank's delivery is from reading in C order (cm_sample_displacement); negative:
+ * there is no memory to sort it.
+ */
+double cm_load_displacement(cm_load_run *l);
+
+/* Sets the batcher to work on EPOCH, at batch FIRST; errors into rank->err. */
 int cm_load_begin(cm_load_rank *rank, uint64_t epoch, uint64_t first);
 /*
  * The next batch, as cm_batcher_next has it; errors into rank->err.  Where chunks were missing

@@ -79,6 +79,7 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
                          .nparts = s->nparts,
                          .fixed = s->fixed,
                          .nfixed = s->nfixed,
+                         .blocks = o->blocks,
                          .cache = r->cache,
                          .ahead = r->ahead,
                          .delay = o->options->cache_dir != NULL ? NULL : o->delay,

@@ -322,6 +322,7 @@ int cm_load_space_make(const cm_readbench_options *o, const cm_load_setting *set
         align_parts(s);
     if (rc == CM_OK)
         rc = for_sample(cm_sample_space_init(&s->space, s->dim_name, err), o, d, err);
+    s->space.by_number = setting->planned;
     if (rc == CM_OK)
         rc = count_samples(o, setting, s, err);
     if (rc != CM_OK)

@@ -11,7 +11,7 @@ static int start_pool(cm_load_run *l, unsigned i, cm_error *err)
     const cm_pool_options options = {.mode = t->mode,
                                      .nworkers = t->workers,
                                      .nclients = t->shared_pool ? t->ranks : 1,
-                                     .max_pieces = l->max_pieces,
+                                     .max_pieces = l->batch,
                                      .worker_memory = l->options->worker_memory,
                                      .stop = {cm_monitor_cancels, l->monitor},
                                      .grace_ns =
@@ -30,10 +30,12 @@ static int start_batcher(cm_load_run *l, unsigned i, cm_error *err)
                                         .arena_offset = i * l->rank_nbytes,
                                         .nslots = l->nslots,
                                         .slot_nbytes = l->slot_nbytes,
-                                        .sample_nbytes = l->shared.space.sample_nbytes,
-                                        .nstash = l->nstash,
                                         .nparts = l->shared.space.nparts,
-                                        .part_nbytes = l->shared.space.part_nbytes};
+                                        .part_nbytes = l->shared.space.part_nbytes,
+                                        .part = l->shared.space.part,
+                                        .blocks = t->planned ? &l->blocks : NULL,
+                                        .window = l->shape.window,
+                                        .nframes = t->planned ? l->nframes : 0};
     return cm_batcher_create(l->pool[t->shared_pool ? 0 : i], &l->arena, &options,
                              &l->rank[i].batcher, err);
 }
@@ -46,7 +48,8 @@ static int make_source(cm_load_run *l, const char *store, cm_error *err)
                                  .setting = &l->setting,
                                  .store = store,
                                  .monitor = l->monitor,
-                                 .nahead = l->nahead};
+                                 .nahead = l->nahead,
+                                 .blocks = l->setting.planned ? &l->blocks : NULL};
     if (l->setting.emulated)
         rc = cm_delay_create(&l->setting.delay, &l->origin.delay, err);
     return rc == CM_OK ? cm_load_origin_source(&l->origin, &l->source, err) : rc;

@@ -9,8 +9,7 @@
 
 #define MAX_SAMPLES (UINT64_C(1) << 62)
 
-/* Samples of these orders start anywhere; those of the others lie side by side. */
-static bool starts_anywhere(cm_order order)
+bool cm_sample_starts_anywhere(cm_order order)
 {
     return order == CM_ORDER_RANDOM || order == CM_ORDER_MAP || order == CM_ORDER_SERIES;
 }
@@ -81,7 +80,7 @@ static int check_dimension(const cm_sample_space *s, unsigned j, char *const *na
 
 static uint64_t count_places(const cm_sample_space *s, unsigned j)
 {
-    if (starts_anywhere(s->order))
+    if (cm_sample_starts_anywhere(s->order))
         return usable(s, j) - s->sample[j] + 1;
     if (s->order == CM_ORDER_ALL)
         return cm_div_ceil(usable(s, j), s->sample[j]);
@@ -186,6 +185,8 @@ static uint64_t chunk_after_chunk(const cm_sample_space *s, uint64_t i)
 
 uint64_t cm_sample_number(const cm_sample_space *space, uint64_t epoch, uint64_t i)
 {
+    if (space->by_number)
+        return i;
     switch (space->order) {
     case CM_ORDER_RANDOM:
     case CM_ORDER_MAP:
@@ -207,7 +208,7 @@ uint64_t cm_sample_number(const cm_sample_space *space, uint64_t epoch, uint64_t
 
 void cm_sample_at(const cm_sample_space *space, uint64_t epoch, uint64_t i, cm_box *out)
 {
-    const bool anywhere = starts_anywhere(space->order);
+    const bool anywhere = cm_sample_starts_anywhere(space->order);
     uint64_t number = cm_sample_number(space, epoch, i);
 
     out->rank = space->rank;

@@ -36,6 +36,7 @@ typedef struct cm_sample_space {
     cm_order order;
     uint64_t parameter; /* N of STRIDED, K of BLOCK_SHUFFLE; >= 1 */
     uint64_t seed;
+    bool by_number; /* sample I is number I in C order: somebody else orders them */
 
     /* Set by init. */
     uint64_t count[CM_MAX_RANK]; /* places along each dimension */
@@ -54,6 +55,9 @@ int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *er
  * `sample`, clipped only with CM_ORDER_ALL.
  */
 void cm_sample_at(const cm_sample_space *space, uint64_t epoch, uint64_t i, cm_box *out);
+
+/* True where samples may start at any element, false where they lie side by side. */
+bool cm_sample_starts_anywhere(cm_order order);
 
 /*
  * The number of the same sample when all (of an epoch that takes all) are counted in C order
@@ -102,6 +106,11 @@ typedef struct cm_epoch_share {
 int cm_epoch_share_init(cm_epoch_share *share, cm_error *err);
 /* Number in the epoch of sample K (0 <= K < per_rank) of this rank. */
 uint64_t cm_epoch_share_sample(const cm_epoch_share *share, uint64_t k);
+/*
+ * The same where each rank has a run of the epoch, so that chunks that several samples need are
+ * needed by one rank: its place in the order, which begins anew behind the last one.
+ */
+uint64_t cm_epoch_share_place(const cm_epoch_share *share, uint64_t k);
 /* Samples of batch B: `batch`, fewer for the last. */
 uint64_t cm_epoch_share_batch(const cm_epoch_share *share, uint64_t b);
 

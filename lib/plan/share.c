@@ -39,6 +39,11 @@ uint64_t cm_epoch_share_sample(const cm_epoch_share *share, uint64_t k)
     return (share->rank + k * share->world) % share->nsamples;
 }
 
+uint64_t cm_epoch_share_place(const cm_epoch_share *share, uint64_t k)
+{
+    return (share->rank * share->per_rank + k) % share->nsamples;
+}
+
 uint64_t cm_epoch_share_batch(const cm_epoch_share *share, uint64_t b)
 {
     const uint64_t left = share->per_rank - b * share->batch;

@@ -13,8 +13,9 @@ typedef enum cm_shuffle_purpose {
     CM_SHUFFLE_RUNS,
     CM_SHUFFLE_WITHIN_RUNS,
     CM_SHUFFLE_SHORT_RUN,
-    CM_SHUFFLE_CHUNKS,
-    CM_SHUFFLE_WINDOWS
+    CM_SHUFFLE_BLOCKS,
+    CM_SHUFFLE_WITHIN_BLOCKS,
+    CM_SHUFFLE_STEPS
 } cm_shuffle_purpose;
 
 uint64_t cm_shuffle_key(uint64_t seed, uint64_t epoch, cm_shuffle_purpose purpose);

@@ -79,7 +79,8 @@ static cm_json *loader(cm_document *d, const cm_readbench_session *s)
     cm_document_u64(d, o, "batch", s->batch);
     cm_document_u64(d, o, "batch_nbytes", s->batch_nbytes);
     cm_document_known_u64(d, o, "window", s->window, s->window > 0);
-    cm_document_text(d, o, "chunk_order", s->chunk_order);
+    cm_document_double(d, o, "decodes_per_chunk", s->decodes_per_chunk, s->decodes_per_chunk > 0);
+    cm_document_double(d, o, "blocks_mixed", s->blocks_mixed, s->blocks_mixed > 0);
     cm_document_double(d, o, "displacement", s->displacement, s->displacement >= 0);
     cm_document_u64(d, o, "batches_in_flight", s->batches_in_flight);
     cm_document_u64(d, o, "in_flight_nbytes", s->in_flight_nbytes);
@@ -176,7 +177,6 @@ static cm_json *counts(cm_document *d, const cm_readbench_session *s)
     cm_document_u64(d, o, "failed_batches", c->failed_batches);
     cm_document_u64(d, o, "chunks", c->chunks);
     cm_document_u64(d, o, "decoded", c->decoded);
-    cm_document_known_u64(d, o, "distinct_chunks", c->distinct_chunks, c->distinct_chunks > 0);
     cm_document_u64(d, o, "requests", c->requests);
     cm_document_u64(d, o, "stored_nbytes", c->stored_nbytes);
     cm_document_u64(d, o, "decoded_nbytes", c->decoded_nbytes);

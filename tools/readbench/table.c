@@ -82,7 +82,7 @@ static const cm_option OPTIONS[] = {
      .words = "map|planned",
      .swept = true,
      .help = "map: whole batches per worker, as PyTorch's DataLoader does. planned: each stored "
-             "chunk is read and decoded once an epoch, inside a shuffle window.",
+             "chunk is decoded once for all samples of a block, and blocks are mixed.",
      .unset = "map"},
     {.name = "shuffle-window",
      .value = "K",
@@ -90,7 +90,7 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(o.window),
      .min = 1,
      .swept = true,
-     .help = "Chunks in the window of the planned loader.",
+     .help = "Blocks of chunks that the planned loader mixes at once.",
      .unset = "chosen, and reported"},
     {.name = "mode",
      .kind = CM_OPTION_WORD,

@@ -17,7 +17,8 @@ static int check_options(const cm_pool *pool, const cm_arena *arena, const cm_ba
                          cm_error *err)
 {
     const cm_pool_options *p = cm_pool_get_options(pool);
-    size_t slots, stash, end;
+    const size_t frame_nbytes = o->blocks != NULL ? o->blocks->frame_nbytes : 0;
+    size_t slots, frames, end;
     if (o->client >= p->nclients || o->nworkers < 1 || o->first_worker >= p->nworkers ||
         o->nworkers > p->nworkers - o->first_worker)
         return cm_fail(err, CM_EINVAL,
@@ -26,13 +27,16 @@ static int check_options(const cm_pool *pool, const cm_arena *arena, const cm_ba
     if (o->prefetch < 1 || o->nslots < 1 || o->nslots > MAX_SLOTS)
         return cm_fail(err, CM_EINVAL, "a loader has %u slots and %u batches a worker ahead",
                        o->nslots, o->prefetch);
+    if (o->blocks != NULL && (o->window < 1 || o->nframes < o->window))
+        return cm_fail(err, CM_EINVAL, "a loader has %u frames for a window of %llu blocks",
+                       o->nframes, (unsigned long long)o->window);
     if (!cm_mul_size(o->nslots, o->slot_nbytes, &slots) ||
-        !cm_mul_size(o->nstash, o->sample_nbytes, &stash) || !cm_add_size(slots, stash, &end) ||
+        !cm_mul_size(o->nframes, frame_nbytes, &frames) || !cm_add_size(slots, frames, &end) ||
         !cm_add_size(end, o->arena_offset, &end) || end > arena->nbytes)
         return cm_fail(err, CM_EINVAL,
-                       "%u slots of %zu bytes and %zu samples of %zu bytes from byte %zu on do not "
+                       "%u slots of %zu bytes and %u frames of %zu bytes from byte %zu on do not "
                        "fit %zu bytes",
-                       o->nslots, o->slot_nbytes, o->nstash, o->sample_nbytes, o->arena_offset,
+                       o->nslots, o->slot_nbytes, o->nframes, frame_nbytes, o->arena_offset,
                        arena->nbytes);
     return CM_OK;
 }
@@ -49,9 +53,6 @@ static int copy_parts(cm_batcher *l, cm_error *err)
             return cm_fail(err, CM_EINVAL, "a sample is too large");
     }
     l->options.part_nbytes = l->part_nbytes;
-    if (l->part_total > o->sample_nbytes && o->nstash > 0)
-        return cm_fail(err, CM_EINVAL, "the parts of a sample have %zu bytes, the sample %zu",
-                       l->part_total, o->sample_nbytes);
     return CM_OK;
 }
 
@@ -132,8 +133,7 @@ void cm_batcher_free(cm_batcher *l)
 
 /* ---- an epoch ---- */
 
-static int check_batch(const cm_batcher *l, const cm_epoch_share *share, const cm_epoch_plan *plan,
-                       cm_error *err)
+static int check_batch(const cm_batcher *l, const cm_epoch_share *share, cm_error *err)
 {
     const cm_batcher_options *o = &l->options;
     const size_t max_pieces = cm_pool_get_options(l->pool)->max_pieces;
@@ -143,7 +143,7 @@ static int check_batch(const cm_batcher *l, const cm_epoch_share *share, const c
         return cm_fail(err, CM_EBUDGET,
                        "a batch of %llu samples of %zu bytes does not fit a slot of %zu",
                        (unsigned long long)n, l->part_total, o->slot_nbytes);
-    if (plan == NULL && n > max_pieces)
+    if (n > max_pieces)
         return cm_fail(err, CM_EBUDGET, "a batch has %llu samples, a task of the pool at most %zu",
                        (unsigned long long)n, max_pieces);
     return CM_OK;
@@ -162,22 +162,21 @@ static void hand_out_more(cm_batcher *l)
 }
 
 static int begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch, uint64_t first,
-                 const cm_epoch_plan *plan, cm_error *err)
+                 cm_error *err)
 {
     end_epoch(l);
-    int rc = check_batch(l, share, plan, err);
+    int rc = check_batch(l, share, err);
     if (rc != CM_OK)
         return rc;
-    if (first > share->nbatches ||
-        (plan != NULL && plan->first_place != first * share->batch && first < share->nbatches))
+    if (first > share->nbatches)
         return cm_fail(err, CM_EINVAL, "an epoch of %llu batches cannot begin with batch %llu",
                        (unsigned long long)share->nbatches, (unsigned long long)first);
     l->share = share;
     l->epoch = epoch;
     l->nbatches = share->nbatches;
     l->next = l->taken = first;
-    if (plan != NULL)
-        rc = cm_planned_begin(l, plan, err);
+    if (l->options.blocks != NULL)
+        rc = cm_planned_begin(l, err);
     if (rc == CM_OK && !l->sync)
         rc = dispatch(l, err);
     if (rc != CM_OK)
@@ -193,10 +192,10 @@ void cm_batcher_end(cm_batcher *l)
 }
 
 int cm_batcher_begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch, uint64_t first,
-                     const cm_epoch_plan *plan, cm_error *err)
+                     cm_error *err)
 {
     pthread_mutex_lock(&l->lock);
-    int rc = begin(l, share, epoch, first, plan, err);
+    int rc = begin(l, share, epoch, first, err);
     pthread_mutex_unlock(&l->lock);
     return rc;
 }
@@ -225,11 +224,6 @@ static void collect(cm_batcher *l, uint64_t timeout_ns)
     }
 }
 
-static uint32_t next_ready(const cm_batcher *l)
-{
-    return l->planned != NULL ? cm_planned_ready(l) : cm_batcher_map_ready(l);
-}
-
 static void take(cm_batcher *l, uint32_t slot, cm_load_batch *batch)
 {
     cm_batcher_slot *s = &l->slot[slot];
@@ -249,7 +243,7 @@ static int next(cm_batcher *l, bool (*stop)(void *context), void *context, cm_lo
     if (!l->sync)
         collect(l, 0);
     for (;;) {
-        uint32_t slot = next_ready(l);
+        uint32_t slot = cm_batcher_slot_ready(l);
         if (slot != CM_BATCHER_NONE) {
             take(l, slot, batch);
             hand_out_more(l);

@@ -7,9 +7,9 @@
  * its batches is taken; batches come in order.  With `unordered` they come as they
  * are ready, and the next one goes to the worker that has the fewest.
  *
- * Planned loader (plan/epoch.h): chunks are handed out in the order of the plan,
- * each to the worker that has the fewest, PREFETCH for each worker in all, as many
- * as the slots allow; a batch is ready when its samples are complete, and batches
+ * Planned loader (plan/block_order.h): samples come in the order of blocks.  Their chunks are
+ * decoded once for all samples of a block, each by the worker that has the fewest tasks, and
+ * batches are cut out of them; PREFETCH batches for each worker are under way in all, and
  * come in order.
  *
  * Batches lie in slots of the arena.  With CM_POOL_SYNC they are made inside
@@ -20,9 +20,13 @@
 #define CM_LOAD_BATCHES_BATCHER_H
 
 #include "load/workers/pool.h"
-#include "plan/epoch.h"
+#include "plan/blocks.h"
 
 typedef struct cm_batcher cm_batcher;
+
+enum {
+    CM_BATCHER_CHUNK_NBYTES = 40 /* kept of each chunk in a frame, besides its elements */
+};
 
 typedef struct cm_batcher_options {
     unsigned client; /* of the pool */
@@ -34,21 +38,23 @@ typedef struct cm_batcher_options {
     size_t arena_offset; /* of this loader's share of the arena */
     unsigned nslots;     /* batches that can be held, >= 1; those handed out are among them */
     size_t slot_nbytes;  /* one batch, >= what a source delivers */
-    /* one sample, as delivered: the planned loader's stash is counted in these */
-    size_t sample_nbytes;
-    size_t nstash; /* samples that fit behind the slots (planned loader) */
     /*
      * Where part p of the sample at PLACE of a batch of N lies in its slot, and how
      * many bytes: batches are laid out part after part, each [batch, ...].
      */
     size_t nparts;
     const size_t *part_nbytes; /* of one sample */
+    /* The planned loader: borrowed until the batcher is freed.  NULL: map loader. */
+    const cm_blocks *blocks;
+    const cm_sample_part *part;
+    uint64_t window;  /* blocks that are mixed */
+    unsigned nframes; /* of decoded chunks, behind the slots; no fewer than the window */
 } cm_batcher_options;
 
 typedef struct cm_load_batch {
     uint64_t number; /* of the epoch, of this rank */
     uint64_t nsamples;
-    const uint64_t *sample; /* their numbers in the epoch, valid until release */
+    const uint64_t *sample; /* their numbers (cm_sample_at), valid until release */
     uint8_t *data;
     size_t nbytes;
     unsigned slot;
@@ -59,10 +65,10 @@ typedef struct cm_load_batch {
     uint32_t deaths;
     bool has_crc32c; /* the source gave one (load_exec.h) */
     uint32_t crc32c;
-    uint64_t queued_ns;        /* handed to a worker; planned: the first of its chunks */
+    uint64_t queued_ns;        /* handed out */
     uint64_t begin_ns, end_ns; /* begun and ready */
     uint64_t rss_nbytes;
-    /* Map: of this batch.  Planned: of the chunks that came in since the batch before was ready. */
+    /* Planned: what concerns chunks is of those that came since the batch before was ready. */
     cm_load_counts counts;
 } cm_load_batch;
 
@@ -72,34 +78,17 @@ int cm_batcher_create(cm_pool *pool, cm_arena *arena, const cm_batcher_options *
 void cm_batcher_free(cm_batcher *loader);
 
 /*
- * What a plan needs at least, when batches are taken in order and each is given
- * back before the next is waited for.  More slots let workers go further ahead.
- */
-typedef struct cm_batcher_needs {
-    uint64_t nslots;
-    uint64_t nstash;
-    uint64_t max_pieces; /* of the pool */
-} cm_batcher_needs;
-
-/* CM_EINVAL: the plan contradicts itself or SHARE.  Takes about 16 bytes a sample while it runs. */
-int cm_batcher_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share,
-                          cm_batcher_needs *out, cm_error *err);
-
-/*
- * Begins an epoch with batch FIRST, at most the number of its batches; a PLAN begins with that
- * batch's first sample (cm_epoch_plan_skip).  What is left of the epoch before is dropped, after
- * the tasks that
- * workers are at have ended.  Batches that were taken stay valid until their
- * release.  SHARE and PLAN (NULL: map loader) are borrowed until the next begin or end.
- * CM_EBUDGET: a batch does not fit a slot, or the plan needs more slots, stash or
- * pieces than there are; the sentence says how many would do.
+ * Begins an epoch with batch FIRST, at most the number of its batches.  The rest of the epoch
+ * before is dropped, after the tasks that workers are at have ended.  Batches that were taken
+ * stay valid until their release.  SHARE is borrowed until the next begin or end.
+ * CM_EBUDGET: a batch does not fit a slot, or a task of the pool.
  */
 int cm_batcher_begin(cm_batcher *loader, const cm_epoch_share *share, uint64_t epoch,
-                     uint64_t first, const cm_epoch_plan *plan, cm_error *err);
+                     uint64_t first, cm_error *err);
 
 /*
- * Ends the epoch, if there is one: SHARE and PLAN are not looked at any more, also when a batch
- * is given back.
+ * Ends the epoch, if there is one: SHARE is not looked at any more, also when a batch is given
+ * back.
  */
 void cm_batcher_end(cm_batcher *loader);
 

@@ -1,9 +1,8 @@
 /*
- * what the files of the batcher share; for them alone.
+ * Shared by the files of the batcher, for them alone.
  *
  * A slot is free; or it is being filled for one batch; or it is ready; or the
- * caller has it.  Tasks of the map loader are numbered by their slot, those of the
- * planned loader by their chunk's place in the plan.
+ * caller has it.  Tasks of the map loader are numbered by their slot.
  */
 #ifndef CM_LOAD_BATCHES_BATCHER_IMPL_H
 #define CM_LOAD_BATCHES_BATCHER_IMPL_H
@@ -13,7 +12,7 @@
 #include "load/batches/batcher.h"
 
 enum {
-    CM_BATCHER_NONE = UINT32_MAX /* no slot, no place in the stash */
+    CM_BATCHER_NONE = UINT32_MAX /* no slot */
 };
 
 typedef enum cm_batcher_slot_state {
@@ -44,13 +43,13 @@ struct cm_batcher {
     cm_batcher_slot *slot;
     uint32_t *free_slot; /* a stack */
     unsigned nfree;
-    /* for each worker: map loader, batches that it has and that are not taken; planned, chunks */
+    /* for each worker: map loader, batches that it has and that are not taken; planned, tasks */
     unsigned *given;
     cm_load_task *task; /* where tasks are put together */
     const cm_epoch_share *share;
     uint64_t epoch;
     uint64_t nbatches;
-    uint64_t next; /* map loader: the one to hand out next */
+    uint64_t next; /* batch to hand out; planned: or in part handed out */
     uint64_t taken;
     uint64_t came;
     unsigned outstanding; /* tasks */
@@ -74,19 +73,19 @@ size_t cm_batcher_part_offset(const cm_batcher *l, uint64_t nbatch, uint64_t pla
 unsigned cm_batcher_idlest(const cm_batcher *l);
 void cm_load_batch_fail(cm_load_batch *batch, int status, const char *text);
 
+/* The slot of the batch that comes next and is ready; CM_BATCHER_NONE: it is not. */
+uint32_t cm_batcher_slot_ready(const cm_batcher *l);
+
 /* ---- batcher_map.c ---- */
 
 int cm_batcher_map_dispatch(cm_batcher *l, cm_error *err);
 void cm_batcher_map_result(cm_batcher *l, const cm_load_result *r);
-/* The slot of the batch that comes next and is ready; CM_BATCHER_NONE: it is not. */
-uint32_t cm_batcher_map_ready(const cm_batcher *l);
 
-/* ---- batcher_planned.c ---- */
+/* ---- batcher_blocks.c ---- */
 
-int cm_planned_begin(cm_batcher *l, const cm_epoch_plan *plan, cm_error *err);
+int cm_planned_begin(cm_batcher *l, cm_error *err);
 void cm_planned_end(cm_batcher *l); /* frees it; nothing is outstanding */
 int cm_planned_dispatch(cm_batcher *l, cm_error *err);
 void cm_planned_result(cm_batcher *l, const cm_load_result *r);
-uint32_t cm_planned_ready(const cm_batcher *l);
 
 #endif

@@ -70,18 +70,3 @@ void cm_batcher_map_result(cm_batcher *l, const cm_load_result *r)
     else if (r->nbytes > l->options.slot_nbytes)
         cm_load_batch_fail(b, CM_EINTERNAL, "the source delivered more than a slot holds");
 }
-
-uint32_t cm_batcher_map_ready(const cm_batcher *l)
-{
-    uint32_t best = CM_BATCHER_NONE;
-    for (uint32_t i = 0; i < l->options.nslots; i++) {
-        const cm_batcher_slot *s = &l->slot[i];
-        if (s->state != CM_SLOT_READY)
-            continue;
-        if (!l->options.unordered && s->batch.number == l->taken)
-            return i;
-        if (l->options.unordered && (best == CM_BATCHER_NONE || s->came < l->slot[best].came))
-            best = i;
-    }
-    return best;
-}

@@ -60,6 +60,21 @@ void cm_batcher_slot_put(cm_batcher *l, uint32_t slot)
     l->free_slot[l->nfree++] = slot;
 }
 
+uint32_t cm_batcher_slot_ready(const cm_batcher *l)
+{
+    uint32_t best = CM_BATCHER_NONE;
+    for (uint32_t i = 0; i < l->options.nslots; i++) {
+        const cm_batcher_slot *s = &l->slot[i];
+        if (s->state != CM_SLOT_READY)
+            continue;
+        if (!l->options.unordered && s->batch.number == l->taken)
+            return i;
+        if (l->options.unordered && (best == CM_BATCHER_NONE || s->came < l->slot[best].came))
+            best = i;
+    }
+    return best;
+}
+
 unsigned cm_batcher_idlest(const cm_batcher *l)
 {
     unsigned best = 0;

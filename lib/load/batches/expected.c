@@ -50,7 +50,8 @@ static cm_expected *begin(cm_expecting *e, const cm_load_arrays *arrays, const c
     if (x == NULL)
         return NULL;
     x->task = task;
-    cm_lookahead_begin(x->list, (uint64_t)task->npieces * arrays->nparts, box, x);
+    const uint64_t n = task->kind == CM_LOAD_CHUNK ? 1 : (uint64_t)task->npieces * arrays->nparts;
+    cm_lookahead_begin(x->list, n, box, x);
     return x;
 }
 

@@ -32,8 +32,9 @@ void cm_expecting_init(cm_expecting *e);
 void cm_expecting_release(cm_expecting *e);
 
 /*
- * TASK, a batch, will be loaded from ARRAYS or forgotten, and stays where it is until then.  BOX is
- * called with the cm_expected, as cm_lookahead_box says.  Without memory nothing is asked for.
+ * TASK, a batch or a chunk, will be loaded from ARRAYS or forgotten, and stays where it is until
+ * then.  BOX is called with the cm_expected, as cm_lookahead_box says.  Without memory nothing is
+ * asked for.
  */
 void cm_expecting_add(cm_expecting *e, const cm_load_arrays *arrays, const cm_load_task *task,
                       cm_lookahead_box *box);

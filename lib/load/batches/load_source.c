@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/team.h"
+#include "load/batches/cut.h"
 #include "load/batches/expected.h"
 #include "store/io.h"
 
@@ -49,8 +50,6 @@ typedef struct worker {
     hand *hand;
     unsigned nhands;
     uint8_t **fixed; /* the parts that are read once */
-    cm_chunk_target *target;
-    size_t target_capacity;
 
     size_t reach; /* where in the arena ends what was written here so far */
 
@@ -207,7 +206,6 @@ static void close_worker(void *state)
     leave_arrays(w);
     free(w->fixed);
     free(w->hand);
-    free(w->target);
     free(w);
 }
 
@@ -262,22 +260,34 @@ static const cm_feed *feed_of(const cm_load_arrays *in, size_t part)
     return in->feed != NULL ? &in->feed[part] : NULL;
 }
 
-/* What PART takes of sample number I, and how many bytes that are: no more than a whole one has. */
-static int place_part(const cm_load_arrays *in, uint64_t epoch, uint64_t i, size_t part,
-                      cm_box *box, size_t *nbytes, cm_error *err)
+/* Bytes of an element of PART, as delivered. */
+static size_t element_nbytes(const cm_load_arrays *in, size_t part)
 {
-    const cm_sample_part *p = &in->part[part];
-    const cm_array *a = in->array[p->array];
     const cm_feed *feed = feed_of(in, part);
-    cm_box sample;
-    cm_sample_at(in->space, epoch, i, &sample);
-    cm_sample_part_box(p, &sample, box);
-    const uint64_t nelem = cm_box_nelem(box);
-    const uint64_t each = feed != NULL ? cm_feed_nbytes(feed) : a->dtype.nbytes;
+    return feed != NULL ? cm_feed_nbytes(feed) : in->array[in->part[part].array]->dtype.nbytes;
+}
+
+/* What PART takes of SAMPLE, and how many bytes that are: no more than a whole one has. */
+static int share_of(const cm_load_arrays *in, const cm_box *sample, size_t part, cm_box *box,
+                    size_t *nbytes, cm_error *err)
+{
+    const cm_array *a = in->array[in->part[part].array];
+    *nbytes = 0;
+    cm_sample_part_box(&in->part[part], sample, box);
+    const uint64_t nelem = cm_box_nelem(box), each = element_nbytes(in, part);
     if (nelem > in->part_nbytes[part] / each)
         return cm_fail(err, CM_EINTERNAL, "array %s: a sample is larger than its place", a->name);
     *nbytes = nelem * each;
     return CM_OK;
+}
+
+/* The same of sample number I. */
+static int place_part(const cm_load_arrays *in, uint64_t epoch, uint64_t i, size_t part,
+                      cm_box *box, size_t *nbytes, cm_error *err)
+{
+    cm_box sample;
+    cm_sample_at(in->space, epoch, i, &sample);
+    return share_of(in, &sample, part, box, nbytes, err);
 }
 
 /* What a clipped sample of NBYTES leaves of its place at DST becomes zero. */
@@ -286,21 +296,25 @@ static void clear_rest(const cm_load_arrays *in, size_t part, uint8_t *dst, size
     memset(dst + nbytes, 0, in->part_nbytes[part] - nbytes);
 }
 
-/* True for one chunk alone of those that BOX meets. */
-static bool is_first_chunk(const cm_array *a, const cm_box *box, uint64_t number)
+static void chunk_box(const cm_array *a, uint64_t number, cm_box *out)
 {
-    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK];
-    cm_grid_cover(&a->grid, box, first, count);
-    return cm_grid_number(&a->grid, first) == number;
+    uint64_t coord[CM_MAX_RANK];
+    cm_grid_coord(&a->grid, number, coord);
+    cm_grid_box(&a->grid, coord, out);
 }
 
-/* Of what is expected: number I is part I of the batch's samples. */
+/* Of what is expected: number I is part I of the batch's samples, or the chunk. */
 static bool box_ahead(void *context, uint64_t i, cm_array **array, cm_box *box)
 {
     const cm_expected *x = context;
     const cm_load_arrays *in = x->arrays;
     const size_t part = i % in->nparts;
     size_t nbytes;
+    if (x->task->kind == CM_LOAD_CHUNK) {
+        *array = in->array[x->task->array];
+        chunk_box(*array, x->task->number, box);
+        return true;
+    }
     *array = in->array[in->part[part].array];
     return place_part(in, x->task->epoch, x->task->piece[i / in->nparts].sample, part, box, &nbytes,
                       NULL) == CM_OK;
@@ -312,7 +326,7 @@ static void expect(void *context, const cm_load_task *task)
     pthread_mutex_lock(&s->lock);
     const bool open = s->users > 0 && s->pid == getpid();
     pthread_mutex_unlock(&s->lock);
-    if (open && s->arrays.ahead != NULL && task->kind == CM_LOAD_BATCH)
+    if (open && s->arrays.ahead != NULL && task->kind != CM_LOAD_CUT)
         cm_expecting_add(&s->expecting, &s->arrays, task, box_ahead);
 }
 
@@ -387,40 +401,83 @@ static int load_batch(worker *w, cm_load_result *result, cm_error *err)
     return rc;
 }
 
+static int check_chunk(const cm_load_arrays *in, const cm_load_task *task, cm_error *err)
+{
+    if (task->array >= in->narrays || task->npieces != 1 || task->piece[0].part >= in->nparts ||
+        in->part[task->piece[0].part].array != task->array ||
+        task->number >= in->array[task->array]->grid.nchunks)
+        return cm_fail(err, CM_EINTERNAL, "no chunk %llu of array %u",
+                       (unsigned long long)task->number, task->array);
+    return CM_OK;
+}
+
 static int load_chunk(worker *w, cm_load_result *result, cm_error *err)
 {
     const cm_load_arrays *in = w->arrays;
     const cm_load_task *task = w->task;
     const uint64_t cpu_ns = cm_thread_cpu_ns();
-    if (task->npieces > w->target_capacity) {
-        cm_chunk_target *more = realloc(w->target, task->npieces * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for %u pieces", task->npieces);
-        w->target = more;
-        w->target_capacity = task->npieces;
-    }
-    if (task->array >= in->narrays)
-        return cm_fail(err, CM_EINTERNAL, "no array %u", task->array);
-    const cm_feed *feed = task->npieces > 0 ? feed_of(in, task->piece[0].part) : NULL;
-    int rc = CM_OK;
-    for (uint32_t i = 0; i < task->npieces && rc == CM_OK; i++) {
-        const cm_load_piece *piece = &task->piece[i];
-        size_t nbytes;
-        if (piece->part >= in->nparts || in->part[piece->part].array != task->array)
-            return cm_fail(err, CM_EINTERNAL, "part %u is not of array %u", piece->part,
-                           task->array);
-        w->target[i].dst = w->arena + piece->offset;
-        look_far(w, piece->offset + in->part_nbytes[piece->part]);
-        rc = place_part(in, task->epoch, piece->sample, piece->part, &w->target[i].box, &nbytes,
-                        err);
-        /* Other chunks of the sample may be at work on it: only one of them clears. */
-        if (rc == CM_OK && is_first_chunk(in->array[task->array], &w->target[i].box, task->number))
-            clear_rest(in, piece->part, w->arena + piece->offset, nbytes);
-    }
+    cm_load_counts *counts = &result->counts;
+    cm_expecting *e = &w->source->expecting;
+    int rc = cm_stop_check(&w->source->options.stop, err);
     if (rc == CM_OK)
-        rc = cm_reader_chunk(w->hand[0].reader, in->array[task->array], task->number, feed,
-                             w->target, task->npieces, &result->counts, err);
-    result->counts.cpu_ns += cm_thread_cpu_ns() - cpu_ns;
+        rc = check_chunk(in, task, err);
+    if (rc != CM_OK)
+        return rc;
+    cm_array *a = in->array[task->array];
+    look_far(w, task->offset + a->grid.chunk_nelem * element_nbytes(in, task->piece[0].part));
+    cm_expected *x = in->ahead != NULL ? cm_expecting_take(e, in, task, box_ahead) : NULL;
+    cm_reader_lookahead(w->hand[0].reader, x != NULL ? x->list : NULL, 0);
+    rc = cm_reader_chunk(w->hand[0].reader, a, task->number, feed_of(in, task->piece[0].part),
+                         w->arena + task->offset, counts, err);
+    cm_reader_lookahead(w->hand[0].reader, NULL, 0);
+    cm_expecting_done(e, x);
+    w->arena[task->piece[0].offset] = counts->missing_chunks > 0;
+    counts->logical_nbytes = counts->missing_nbytes = 0; /* those of samples count */
+    counts->cpu_ns += cm_thread_cpu_ns() - cpu_ns;
+    return rc;
+}
+
+/* Part PART of the sample of PIECE. */
+static int cut_part(worker *w, const cm_load_piece *piece, const cm_box *sample, size_t part,
+                    cm_load_counts *counts, cm_error *err)
+{
+    const cm_load_arrays *in = w->arrays;
+    cm_array *a = in->array[in->part[part].array];
+    uint8_t *dst = w->arena + w->task->offset +
+                   cm_load_offset(in->part_nbytes, w->task->nbatch, part, piece->place);
+    cm_box box;
+    size_t nbytes;
+    int rc = share_of(in, sample, part, &box, &nbytes, err);
+    if (rc != CM_OK)
+        return rc;
+    clear_rest(in, part, dst, nbytes);
+    if (in->blocks->strip_of[part] == CM_BLOCK_NO_STRIP)
+        return cm_reader_box(w->hand[0].reader, a, &box, feed_of(in, part), dst, counts, err);
+    const cm_cut cut = {.blocks = in->blocks,
+                        .strip = in->blocks->strip_of[part],
+                        .itemsize = element_nbytes(in, part),
+                        .stored_itemsize = a->dtype.nbytes,
+                        .frame = w->arena + piece->offset};
+    cm_cut_box(&cut, sample, &box, dst, counts);
+    return CM_OK;
+}
+
+static int load_cut(worker *w, cm_load_result *result, cm_error *err)
+{
+    const cm_load_arrays *in = w->arrays;
+    const cm_load_task *task = w->task;
+    const uint64_t cpu_ns = cm_thread_cpu_ns(), begin_ns = cm_now_ns();
+    cm_load_counts *counts = &result->counts;
+    int rc = in->blocks != NULL ? CM_OK : cm_fail(err, CM_EINTERNAL, "no blocks to cut from");
+    for (uint32_t i = 0; i < task->npieces && rc == CM_OK; i++) {
+        cm_box sample;
+        cm_sample_at(in->space, task->epoch, task->piece[i].sample, &sample);
+        for (size_t part = 0; part < in->nparts && rc == CM_OK; part++)
+            rc = cut_part(w, &task->piece[i], &sample, part, counts, err);
+    }
+    counts->stage_ns[CM_LOAD_ASSEMBLE] += cm_now_ns() - begin_ns;
+    counts->stage_calls[CM_LOAD_ASSEMBLE]++;
+    counts->cpu_ns += cm_thread_cpu_ns() - cpu_ns;
     return rc;
 }
 
@@ -444,7 +501,9 @@ static int load(void *state, const cm_load_task *task, uint8_t *arena, cm_load_r
     worker *w = state;
     w->task = task;
     w->arena = arena;
-    int rc = task->kind == CM_LOAD_CHUNK ? load_chunk(w, result, err) : load_batch(w, result, err);
+    int rc = task->kind == CM_LOAD_CHUNK ? load_chunk(w, result, err)
+             : task->kind == CM_LOAD_CUT ? load_cut(w, result, err)
+                                         : load_batch(w, result, err);
     count_disk(w, &result->counts);
     return rc;
 }

@@ -10,16 +10,15 @@
  * in the C order of its own shape; the rest of the place is zero.
  *
  * CM_LOAD_BATCH reads every sample for itself; the parts of the samples are shared
- * out among the worker's threads.  CM_LOAD_CHUNK reads and decodes one chunk and
- * gives each piece its share, in one thread.  A piece's offset is where its part
- * of its sample begins.
+ * out among the worker's threads.  CM_LOAD_CHUNK decodes one chunk, as it is delivered, and
+ * CM_LOAD_CUT makes samples of such chunks; each in one thread.
  */
 #ifndef CM_LOAD_BATCHES_LOAD_SOURCE_H
 #define CM_LOAD_BATCHES_LOAD_SOURCE_H
 
 #include "base/stop.h"
 #include "load/reader/reader.h"
-#include "plan/samples.h"
+#include "plan/blocks.h"
 #include "store/store.h"
 
 enum {
@@ -39,8 +38,9 @@ typedef struct cm_load_arrays {
     /* has no dimension of the space: read once, when a worker opens, and not delivered */
     const cm_sample_part *fixed;
     size_t nfixed;
+    const cm_blocks *blocks;    /* whose chunks samples are cut out of; or NULL */
     cm_chunk_cache *cache;      /* of this process, or NULL */
-    cm_lookahead *ahead;        /* of this process, for batches without a cache; or NULL */
+    cm_lookahead *ahead;        /* of this process, where there is no cache; or NULL */
     cm_delay *delay;            /* or NULL */
     bool library;               /* boxes through the format's library */
     size_t group_nbytes;        /* as in cm_reader_options */

@@ -111,38 +111,38 @@ static int check(const cm_reader *r, const cm_array *a, const cm_box *box, cm_er
     return CM_OK;
 }
 
-static int begin(cm_read_call *c, cm_reader *r, cm_array *a, const cm_feed *feed,
-                 const cm_chunk_target *target, size_t n, cm_load_counts *counts, cm_error *err)
+static int begin(cm_read_call *c, cm_reader *r, cm_array *a, const cm_feed *feed, const cm_box *box,
+                 void *dst, cm_load_counts *counts, cm_error *err)
 {
-    *c = (cm_read_call){.reader = r, .array = a, .target = target, .ntargets = n, .counts = counts};
+    *c = (cm_read_call){.reader = r, .array = a, .box = *box, .dst = dst, .counts = counts};
     c->err = err;
     c->cache = r->options.cache;
     c->feed = feed != NULL && !cm_feed_is_identity(feed) ? feed : NULL;
     c->itemsize = a->dtype.nbytes;
     c->out_itemsize = c->feed != NULL ? cm_feed_nbytes(feed) : c->itemsize;
     r->last_ns = cm_now_ns();
-    for (size_t i = 0; i < n; i++) {
-        int rc = check(r, a, &target[i].box, err);
-        if (rc != CM_OK)
-            return rc;
-    }
-    if (!a->chunked || r->options.library)
-        return CM_OK;
+    int rc = check(r, a, box, err);
+    if (rc != CM_OK || !a->chunked || r->options.library)
+        return rc;
     cm_strides_c(a->rank, a->grid.chunk, c->itemsize, c->chunk_stride);
-    c->in_place =
-        n == 1 && c->feed == NULL && cm_grid_chunks_are_runs(&a->grid, target[0].box.shape);
-    int rc = cm_buf_reserve(&r->decoded, cm_chain_decoded_nbytes(a->chain), err);
+    c->in_place = c->feed == NULL && cm_grid_chunks_are_runs(&a->grid, box->shape);
+    rc = cm_buf_reserve(&r->decoded, cm_chain_decoded_nbytes(a->chain), err);
     if (rc == CM_OK && c->feed != NULL)
         rc = cm_feed_scratch_reserve(&r->scratch, feed, a->grid.chunk_nelem, err);
     return rc;
 }
 
-static int read_chunks(cm_read_call *c, const cm_box *box)
+/* The box of the call, which is not empty. */
+static int read_box(cm_read_call *c)
 {
     cm_reader *r = c->reader;
     cm_chunk_walk walk;
     size_t n;
-    cm_chunk_walk_begin(&walk, c->array, box, cm_reader_group(c->array, r->options.group_nbytes));
+    c->counts->logical_nbytes += cm_box_nelem(&c->box) * c->itemsize;
+    if (!c->array->chunked || r->options.library)
+        return cm_read_through_library(c);
+    cm_chunk_walk_begin(&walk, c->array, &c->box,
+                        cm_reader_group(c->array, r->options.group_nbytes));
     while ((n = cm_chunk_walk_next(&walk, r->number)) > 0)
         cm_read_group(c, n);
     return c->status;
@@ -151,15 +151,10 @@ static int read_chunks(cm_read_call *c, const cm_box *box)
 int cm_reader_box(cm_reader *reader, cm_array *a, const cm_box *box, const cm_feed *feed, void *dst,
                   cm_load_counts *counts, cm_error *err)
 {
-    const cm_chunk_target target = {.box = *box, .dst = dst};
     cm_read_call c;
-    int rc = begin(&c, reader, a, feed, &target, 1, counts, err);
-    if (rc == CM_OK && cm_box_nelem(box) > 0) {
-        counts->logical_nbytes += cm_box_nelem(box) * c.itemsize;
-        if (a->chunked && !reader->options.library)
-            return read_chunks(&c, box);
-        rc = cm_read_target(&c, &target);
-    }
+    int rc = begin(&c, reader, a, feed, box, dst, counts, err);
+    if (rc == CM_OK && cm_box_nelem(box) > 0)
+        rc = read_box(&c);
     cm_read_keep_error(&c, rc);
     return rc;
 }
@@ -167,45 +162,32 @@ int cm_reader_box(cm_reader *reader, cm_array *a, const cm_box *box, const cm_fe
 int cm_reader_count(cm_reader *reader, cm_array *a, const cm_box *box, cm_load_counts *counts,
                     cm_error *err)
 {
-    const cm_chunk_target target = {.box = *box};
     cm_delay *delay = reader->options.delay;
     cm_read_call c;
-    int rc = begin(&c, reader, a, NULL, &target, 1, counts, err);
+    int rc = begin(&c, reader, a, NULL, box, NULL, counts, err);
     reader->options.delay = NULL;
     c.count_only = true;
-    if (rc == CM_OK && cm_box_nelem(box) > 0) {
-        counts->logical_nbytes += cm_box_nelem(box) * c.itemsize;
-        if (a->chunked && !reader->options.library)
-            rc = read_chunks(&c, box);
-        else
-            rc = cm_read_target(&c, &target);
-    }
+    if (rc == CM_OK && cm_box_nelem(box) > 0)
+        rc = read_box(&c);
     reader->options.delay = delay;
     return rc;
 }
 
-int cm_reader_chunk(cm_reader *reader, cm_array *a, uint64_t number, const cm_feed *feed,
-                    const cm_chunk_target *target, size_t n, cm_load_counts *counts, cm_error *err)
+int cm_reader_chunk(cm_reader *reader, cm_array *a, uint64_t number, const cm_feed *feed, void *dst,
+                    cm_load_counts *counts, cm_error *err)
 {
+    uint64_t coord[CM_MAX_RANK];
+    cm_box box;
     cm_read_call c;
-    int rc = begin(&c, reader, a, feed, target, n, counts, err);
-    if (rc == CM_OK && number >= a->grid.nchunks)
-        rc = cm_fail(err, CM_EINVAL, "array %s: has no chunk %llu", cm_array_label(a),
-                     (unsigned long long)number);
-    if (rc == CM_OK) {
-        counts->logical_nbytes += cm_read_nelem_shared(&c, number) * c.itemsize;
-        if (a->chunked && !reader->options.library) {
-            c.cache = NULL;
-            reader->number[0] = number;
-            cm_read_group(&c, 1);
-            return c.status;
-        }
-        if (a->grid.nchunks > 1)
-            rc = cm_read_library_chunk(&c, number);
-        else
-            for (size_t i = 0; i < n && rc == CM_OK; i++)
-                rc = cm_read_target(&c, &target[i]);
-    }
+    if (number >= a->grid.nchunks)
+        return cm_fail(err, CM_EINVAL, "array %s: has no chunk %llu", cm_array_label(a),
+                       (unsigned long long)number);
+    cm_grid_coord(&a->grid, number, coord);
+    cm_grid_box(&a->grid, coord, &box);
+    int rc = begin(&c, reader, a, feed, &box, dst, counts, err);
+    c.cache = NULL;
+    if (rc == CM_OK)
+        rc = read_box(&c);
     cm_read_keep_error(&c, rc);
     return rc;
 }

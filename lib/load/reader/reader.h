@@ -91,21 +91,10 @@ int cm_reader_count(cm_reader *reader, cm_array *a, const cm_box *box, cm_load_c
 size_t cm_reader_group(const cm_array *a, size_t group_nbytes);
 
 /*
- * Where a part of a decoded chunk goes: the elements that the chunk shares with BOX, into DST,
- * which holds BOX in C order.
+ * Reads and decodes chunk NUMBER of A, past the cache, into DST: the elements inside the array, in
+ * C order, through FEED.
  */
-typedef struct cm_chunk_target {
-    cm_box box;
-    void *dst;
-} cm_chunk_target;
-
-/*
- * Reads and decodes chunk NUMBER once, past the cache, and gives each of N targets
- * its share.  With a FEED the chunk is converted once where the shares together
- * are more than the chunk.  Of a sliceable array that is one chunk each target is
- * read for itself.
- */
-int cm_reader_chunk(cm_reader *reader, cm_array *a, uint64_t number, const cm_feed *feed,
-                    const cm_chunk_target *target, size_t n, cm_load_counts *counts, cm_error *err);
+int cm_reader_chunk(cm_reader *reader, cm_array *a, uint64_t number, const cm_feed *feed, void *dst,
+                    cm_load_counts *counts, cm_error *err);
 
 #endif

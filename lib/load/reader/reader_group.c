@@ -80,7 +80,7 @@ static void deliver(cm_read_call *c, const cm_fetch_item *item, cm_cached_chunk 
     if (entry != NULL)
         cm_chunk_cache_publish(c->cache, entry);
     if (place == NULL)
-        cm_read_distribute(c, item->number, data);
+        cm_read_scatter(c, item->number, data);
     if (entry != NULL)
         cm_chunk_cache_unpin(c->cache, entry);
 }
@@ -139,7 +139,7 @@ static cm_cache_answer look_up(cm_read_call *c, uint64_t number, bool wait, cm_c
         if (wait)
             cm_read_stage(c, CM_LOAD_STORAGE);
         c->counts->cache_hits++;
-        cm_read_distribute(c, number, cm_cached_chunk_data(*entry));
+        cm_read_scatter(c, number, cm_cached_chunk_data(*entry));
         cm_chunk_cache_unpin(c->cache, *entry);
     } else if (answer != CM_CACHE_BUSY)
         c->counts->cache_misses++;

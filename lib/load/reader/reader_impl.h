@@ -31,14 +31,14 @@ struct cm_reader {
     uint64_t box;             /* its number there */
 };
 
-/* One call: a box, or one chunk and its targets. */
+/* One call: a box, or one chunk. */
 typedef struct cm_read_call {
     cm_reader *reader;
     cm_array *array;
     const cm_feed *feed; /* NULL: elements pass unchanged */
     size_t itemsize, out_itemsize;
-    const cm_chunk_target *target;
-    size_t ntargets;
+    cm_box box; /* that DST holds in C order */
+    void *dst;
     cm_chunk_cache *cache; /* or NULL */
     bool count_only;       /* nothing is read */
     bool in_place;         /* a chunk that lies whole in the box can be decoded where it goes */
@@ -57,33 +57,23 @@ void cm_read_stage(cm_read_call *c, int which);
  * there already.
  */
 void cm_read_keep_error(cm_read_call *c, int rc);
-/* The chunks number[0 .. n - 1] of the reader to all targets; errors are kept. */
+/* The chunks number[0 .. n - 1] of the reader to the box; errors are kept. */
 void cm_read_group(cm_read_call *c, size_t n);
 
 /* ---- reader_scatter.c ---- */
 
 /* The part of the array that chunk NUMBER covers. */
 void cm_read_covered(const cm_read_call *c, uint64_t number, cm_box *out);
-/* Elements of chunk NUMBER that all targets take together. */
-uint64_t cm_read_nelem_shared(const cm_read_call *c, uint64_t number);
-/*
- * The elements of chunk NUMBER at DATA, laid out with STRIDE, to all targets;
- * CONVERTED: they are what the feed gives already.
- */
-void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data, const int64_t *stride,
-                     bool converted);
-/* A whole decoded chunk to all targets: converted once, where that is less than once for each. */
-void cm_read_distribute(cm_read_call *c, uint64_t number, const uint8_t *data);
-/* Fill values to all targets; counts the chunk as missing. */
+/* The elements of decoded chunk NUMBER at DATA to their places in the box. */
+void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data);
+/* Fill values there; counts the chunk as missing. */
 void cm_read_fill(cm_read_call *c, uint64_t number);
-/* Where chunk NUMBER, decoded, is exactly a run of bytes of its target; NULL: nowhere. */
+/* Where chunk NUMBER, decoded, is exactly a run of bytes of the box; NULL: nowhere. */
 void *cm_read_place(const cm_read_call *c, uint64_t number);
 
 /* ---- reader_slice.c ---- */
 
-/* A target of its own through read_box: read, and converted in one go. */
-int cm_read_target(cm_read_call *c, const cm_chunk_target *target);
-/* A chunk of an array that is read through its library: its box, then as any other. */
-int cm_read_library_chunk(cm_read_call *c, uint64_t number);
+/* The box through read_box: read, and converted in one go. */
+int cm_read_through_library(cm_read_call *c);
 
 #endif

@@ -1,8 +1,5 @@
 /* Arrays without stored chunks, and those that a library reads. */
 #include "load/reader/reader_impl.h"
-#include "model/copy.h"
-
-/* ---- arrays without stored chunks, and libraries ---- */
 
 /* Runs of bytes of BOX that lie side by side in A's C order. */
 static uint64_t count_runs(const cm_array *a, const cm_box *box)
@@ -53,36 +50,17 @@ static int read_slice(cm_read_call *c, const cm_box *box, void *dst, cm_error *e
     return CM_OK;
 }
 
-int cm_read_target(cm_read_call *c, const cm_chunk_target *target)
+int cm_read_through_library(cm_read_call *c)
 {
     if (c->feed == NULL)
-        return read_slice(c, &target->box, target->dst, c->err);
-    uint64_t nelem = cm_box_nelem(&target->box);
+        return read_slice(c, &c->box, c->dst, c->err);
+    uint64_t nelem = cm_box_nelem(&c->box);
     int rc = cm_buf_reserve(&c->reader->decoded, nelem * c->itemsize, c->err);
     if (rc == CM_OK)
-        rc = read_slice(c, &target->box, c->reader->decoded.data, c->err);
+        rc = read_slice(c, &c->box, c->reader->decoded.data, c->err);
     if (rc == CM_OK) {
-        cm_feed_run(c->feed, target->dst, c->reader->decoded.data, nelem);
+        cm_feed_run(c->feed, c->dst, c->reader->decoded.data, nelem);
         cm_read_stage(c, CM_LOAD_CONVERT);
     }
     return rc;
-}
-
-int cm_read_library_chunk(cm_read_call *c, uint64_t number)
-{
-    cm_reader *r = c->reader;
-    cm_box covered;
-    int64_t stride[CM_MAX_RANK];
-    cm_read_covered(c, number, &covered);
-    uint64_t nelem = cm_box_nelem(&covered);
-    int rc = cm_buf_reserve(&r->decoded, nelem * c->itemsize, c->err);
-    if (rc == CM_OK && c->feed != NULL)
-        rc = cm_feed_scratch_reserve(&r->scratch, c->feed, nelem, c->err);
-    if (rc == CM_OK)
-        rc = read_slice(c, &covered, r->decoded.data, c->err);
-    if (rc != CM_OK)
-        return rc;
-    cm_strides_c(covered.rank, covered.shape, c->itemsize, stride);
-    cm_read_scatter(c, number, r->decoded.data, stride, false);
-    return CM_OK;
 }

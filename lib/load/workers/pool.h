@@ -31,27 +31,33 @@ typedef enum cm_pool_mode {
     CM_POOL_PROCESSES /* copies of this one */
 } cm_pool_mode;
 
-/* One piece of a task; its meaning is the source's. */
+/* One piece of a task: a sample, or where a chunk's flag lies. */
 typedef struct cm_load_piece {
     uint64_t sample; /* number in the epoch */
-    uint64_t offset; /* in the arena, bytes, of what goes there; CM_LOAD_BATCH: of part 0 */
-    uint32_t part;   /* of the sample; CM_LOAD_BATCH: 0, all parts are read */
-    uint32_t place;  /* in its batch */
+    /*
+     * In the arena, bytes.  CM_LOAD_BATCH: where part 0 goes; CM_LOAD_CUT: the frame with the
+     * chunks of the sample's block (plan/blocks.h); CM_LOAD_CHUNK: the byte that says that the
+     * chunk is missing.
+     */
+    uint64_t offset;
+    uint32_t part;  /* CM_LOAD_CHUNK: one whose elements the chunk has; otherwise 0 */
+    uint32_t place; /* in its batch */
 } cm_load_piece;
 
 typedef enum cm_load_kind {
     CM_LOAD_BATCH, /* the pieces are the samples of batch `number`, each read for itself */
-    CM_LOAD_CHUNK  /* chunk `number` of array `array` goes to all the pieces */
+    CM_LOAD_CHUNK, /* chunk `number` of array `array` is decoded to `offset`; one piece */
+    CM_LOAD_CUT    /* the pieces are samples of batch `number`, cut out of decoded chunks */
 } cm_load_kind;
 
 typedef struct cm_load_task {
     uint64_t id; /* the client's */
     uint64_t epoch;
     uint64_t number;
-    uint64_t offset; /* in the arena, of the batch (CM_LOAD_BATCH) */
+    uint64_t offset; /* in the arena, of the batch or the chunk */
     uint32_t kind;
-    uint32_t array;
-    uint32_t nbatch; /* samples in the batch (CM_LOAD_BATCH) */
+    uint32_t array;  /* CM_LOAD_CHUNK */
+    uint32_t nbatch; /* samples in the batch; CM_LOAD_CHUNK: 0 */
     uint32_t npieces;
     cm_load_piece piece[];
 } cm_load_task;
@@ -90,8 +96,8 @@ typedef struct cm_load_result {
     uint32_t deaths;           /* workers that died on the way */
     int status;                /* cm_status; then `error` is a sentence */
     uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC, when the worker took and finished it */
-    uint64_t nbytes; /* delivered at the task's offset, after conversion (CM_LOAD_BATCH) */
-    bool has_crc32c; /* of those bytes: from a source whose bytes do not come here */
+    uint64_t nbytes;           /* delivered at the task's offset, after conversion; of a chunk 0 */
+    bool has_crc32c;           /* of those bytes: from a source whose bytes do not come here */
     uint32_t crc32c;
     uint64_t rss_nbytes; /* of the worker's process */
     cm_load_counts counts;
@@ -125,7 +131,8 @@ typedef struct cm_arena {
     bool shared; /* a process that is forked writes to the same pages */
 } cm_arena;
 
-int cm_arena_create(size_t nbytes, bool shared, cm_arena *out, cm_error *err);
+/* RESIDENT: no batch waits for a page, and the memory taken is the memory planned, from now on. */
+int cm_arena_create(size_t nbytes, bool shared, bool resident, cm_arena *out, cm_error *err);
 void cm_arena_release(cm_arena *arena);
 
 typedef struct cm_pool_options {

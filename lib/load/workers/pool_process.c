@@ -49,7 +49,7 @@ static bool blame(cm_pool_member *m, cm_pool_job *job, const char *how)
         return false;
     char text[CM_LOAD_ERROR_SIZE];
     const cm_load_task *task = job->task;
-    const char *what = task->kind == CM_LOAD_BATCH ? "batch" : "chunk";
+    const char *what = task->kind == CM_LOAD_CHUNK ? "chunk" : "batch";
     snprintf(text, sizeof(text), "%s %llu: %s; %u workers died on it, so it is given up", what,
              (unsigned long long)task->number, how, job->deaths);
     fail_job(m, job, CM_EIO, text);

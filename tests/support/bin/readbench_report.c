@@ -479,10 +479,10 @@ static void fill_session(const plan *p, cm_readbench_session *s, unsigned i)
     fill_times(s);
     fill_rates(&own, s);
     if (p->planned) {
-        s->counts.distinct_chunks = s->counts.chunks / 8;
-        s->counts.decoded = s->counts.distinct_chunks;
+        s->counts.decoded = s->counts.chunks / 8;
         s->displacement = 0.31;
-        s->chunk_order = text("random");
+        s->decodes_per_chunk = 1.12;
+        s->blocks_mixed = 27;
         s->window = 64;
     }
     if (p->device) {

@@ -115,7 +115,7 @@ static void test_variables_and_lags(void **state)
                 check_places(s);
                 assert_int_equal(s->device.mismatches, 0);
                 if (l == 1)
-                    assert_int_equal(s->counts.decoded, s->counts.distinct_chunks);
+                    assert_true(s->counts.decoded == s->counts.chunks && s->decodes_per_chunk >= 1);
                 else if (i < 3) /* a file without chunks has nothing to predict */
                     assert_int_equal(s->counts.chunks, s->predicted.planned_chunks);
                 cm_readbench_report_release(&r);

@@ -17,6 +17,7 @@
 
 #include "../unit.h"
 #include "load/batches/batcher.h"
+#include "load/batches/cut.h"
 #include "pool_kinds.h"
 
 enum {
@@ -30,6 +31,7 @@ typedef struct problem {
     cm_sample_part part[NPARTS];
     cm_grid grid[NARRAYS];
     size_t part_nbytes[NPARTS], sample_nbytes;
+    cm_blocks blocks;                /* of the planned loader */
     uint64_t fail_batch, fail_chunk; /* + 1; a chunk of the field */
     uint64_t kill_at;                /* batch or chunk of the field + 1: its worker kills itself */
     bool block;                      /* tasks wait until the board says go */
@@ -113,11 +115,27 @@ static inline void load_chunk(const problem *p, const cm_load_task *task, uint8_
     cm_box chunk;
     cm_grid_coord(grid, task->number, coord);
     cm_grid_box(grid, coord, &chunk);
+    write_share(task->array, &chunk, &chunk, arena + task->offset);
+    arena[task->piece[0].offset] = 0;
+}
+
+static inline void load_cut(const problem *p, const cm_load_task *task, uint8_t *arena)
+{
+    cm_load_counts counts = {0};
     for (uint32_t i = 0; i < task->npieces; i++) {
         const cm_load_piece *piece = &task->piece[i];
-        cm_box box;
-        part_box(p, task->epoch, piece->sample, piece->part, &box);
-        write_share(task->array, &box, &chunk, arena + piece->offset);
+        uint8_t *at = arena + task->offset;
+        for (uint32_t part = 0; part < NPARTS; at += task->nbatch * p->part_nbytes[part++]) {
+            const cm_cut cut = {.blocks = &p->blocks,
+                                .strip = p->blocks.strip_of[part],
+                                .itemsize = 2,
+                                .stored_itemsize = 2,
+                                .frame = arena + piece->offset};
+            cm_box sample, box;
+            cm_sample_at(&p->space, task->epoch, piece->sample, &sample);
+            cm_sample_part_box(&p->part[part], &sample, &box);
+            cm_cut_box(&cut, &sample, &box, at + piece->place * p->part_nbytes[part], &counts);
+        }
     }
 }
 
@@ -127,8 +145,8 @@ static inline int source_load(void *state, const cm_load_task *task, uint8_t *ar
     const loader_source *s = state;
     const problem *p = s->problem;
     board *b = board_of(arena, s->arena_nbytes);
-    bool whole = task->kind == CM_LOAD_BATCH;
-    bool field = whole || task->array == 0;
+    bool whole = task->kind == CM_LOAD_BATCH, is_chunk = task->kind == CM_LOAD_CHUNK;
+    bool field = whole || (is_chunk && task->array == 0);
     atomic_fetch_add(&b->begun, 1);
     while ((p->block || p->hold == task->number + 1) && atomic_load(&b->go) == 0)
         usleep(200);
@@ -136,14 +154,11 @@ static inline int source_load(void *state, const cm_load_task *task, uint8_t *ar
         raise(SIGKILL);
     if (field && (whole ? p->fail_batch : p->fail_chunk) == task->number + 1)
         return cm_fail(err, CM_EFORMAT, "number %u is corrupt", (unsigned)task->number);
-    if (whole)
-        load_batch(p, task, arena);
-    else
-        load_chunk(p, task, arena);
-    if (!whole)
+    (whole ? load_batch : is_chunk ? load_chunk : load_cut)(p, task, arena);
+    if (is_chunk)
         atomic_fetch_add(&b->loads[task->array][task->number], 1);
     result->nbytes = whole ? task->nbatch * p->sample_nbytes : 0;
-    result->counts.decoded = 1;
+    result->counts.decoded = whole || is_chunk;
     return CM_OK;
 }
 
@@ -179,6 +194,22 @@ static inline void problem_init(problem *p, cm_order order)
     p->sample_nbytes = 2 * p->part_nbytes[0] + p->part_nbytes[2];
 }
 
+/* Blocks for the planned loader, GROWN cells long along each dimension. */
+static inline void problem_block(problem *p, uint8_t grown)
+{
+    static const uint32_t element_nbytes[NPARTS] = {2, 2, 2};
+    const cm_grid *const grid[NARRAYS] = {&p->grid[0], &p->grid[1]};
+    const uint8_t all[CM_MAX_RANK] = {grown, grown, grown};
+    const cm_blocks_request request = {.space = &p->space,
+                                       .part = p->part,
+                                       .nparts = NPARTS,
+                                       .grid = grid,
+                                       .element_nbytes = element_nbytes};
+    p->space.by_number = true;
+    assert_int_equal(cm_blocks_make(&request, &p->blocks, NULL), CM_OK);
+    cm_blocks_grow(&p->blocks, all);
+}
+
 typedef struct fixture {
     problem problem;
     cm_arena arena;
@@ -203,20 +234,20 @@ static inline void start_pool(fixture *f, const kind *k, unsigned nloaders)
 {
     cm_batcher_options *o = &f->options;
     o->slot_nbytes = f->share.batch * f->problem.sample_nbytes;
-    o->sample_nbytes = f->problem.sample_nbytes;
     o->nparts = NPARTS;
     o->part_nbytes = f->problem.part_nbytes;
     if (k->mode == CM_POOL_SYNC)
         o->nworkers = 1;
-    size_t nbytes = nloaders * (o->nslots * o->slot_nbytes + o->nstash * o->sample_nbytes);
-    assert_int_equal(
-        cm_arena_create(nbytes + sizeof(board) + 64, k->mode == CM_POOL_PROCESSES, &f->arena, NULL),
-        CM_OK);
+    size_t nbytes =
+        nloaders * (o->nslots * o->slot_nbytes + o->nframes * f->problem.blocks.frame_nbytes);
+    assert_int_equal(cm_arena_create(nbytes + sizeof(board) + 64, k->mode == CM_POOL_PROCESSES,
+                                     true, &f->arena, NULL),
+                     CM_OK);
     f->source = (loader_source){&f->problem, f->arena.nbytes};
     const cm_load_source source = {
         .context = &f->source, .open = source_open, .load = source_load, .close = source_close};
     f->pool_options = (cm_pool_options){
-        .mode = k->mode, .nworkers = o->nworkers, .nclients = nloaders, .max_pieces = 4096};
+        .mode = k->mode, .nworkers = o->nworkers, .nclients = nloaders, .max_pieces = 8192};
     if (cm_pool_create(&f->pool_options, &source, &f->arena, &f->pool, &f->err) != CM_OK)
         fail_msg("%s: %s", k->name, f->err.text);
 }
@@ -233,6 +264,7 @@ static inline void stop(fixture *f)
     cm_batcher_free(f->loader);
     cm_pool_free(f->pool);
     cm_arena_release(&f->arena);
+    cm_blocks_release(&f->problem.blocks);
 }
 
 static inline board *board_at(fixture *f)

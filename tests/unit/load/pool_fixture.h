@@ -143,7 +143,8 @@ static inline int begin_large(fixture *f, const kind *k, unsigned nworkers, unsi
                               orders todo, size_t max_pieces)
 {
     memset(f, 0, sizeof(*f));
-    assert_int_equal(cm_arena_create(ARENA, k->mode == CM_POOL_PROCESSES, &f->arena, NULL), CM_OK);
+    assert_int_equal(cm_arena_create(ARENA, k->mode == CM_POOL_PROCESSES, true, &f->arena, NULL),
+                     CM_OK);
     f->context = (source_context){.todo = todo, .arena = f->arena.data};
     f->options = (cm_pool_options){.mode = k->mode,
                                    .nworkers = k->mode == CM_POOL_SYNC ? 1 : nworkers,

@@ -39,8 +39,7 @@ static void test_in_order(void **state)
             fixture *f = new_fixture(row[i].nworkers, row[i].prefetch, row[i].nslots);
             start(f, &kinds[k]);
             for (uint64_t epoch = 0; epoch < 2; epoch++) {
-                assert_int_equal(cm_batcher_begin(f->loader, &f->share, epoch, 0, NULL, &f->err),
-                                 CM_OK);
+                assert_int_equal(cm_batcher_begin(f->loader, &f->share, epoch, 0, &f->err), CM_OK);
                 for (uint64_t number = 0; number < f->share.nbatches; number++) {
                     cm_load_batch b = next_batch(f);
                     assert_int_equal(b.number, number);
@@ -64,7 +63,7 @@ static void test_unordered(void **state)
         uint8_t seen[64] = {0};
         f->options.unordered = true;
         start(f, &kinds[k]);
-        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 3, 0, NULL, &f->err), CM_OK);
+        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 3, 0, &f->err), CM_OK);
         for (uint64_t i = 0; i < f->share.nbatches; i++) {
             cm_load_batch b = next_batch(f);
             assert_in_range(b.number, 0, f->share.nbatches - 1);
@@ -85,7 +84,7 @@ static void test_unordered_does_not_wait(void **state)
     f->options.unordered = true;
     f->problem.hold = 0 + 1;
     start(f, &kinds[THREADS]);
-    assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err), CM_OK);
+    assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, &f->err), CM_OK);
     for (uint64_t i = 1; i < f->share.nbatches; i++) {
         cm_load_batch b = next_batch(f);
         assert_int_equal(b.number, i);
@@ -109,7 +108,7 @@ static void test_in_flight(void **state)
     f->options.unordered = true;
     f->problem.block = true;
     start(f, &kinds[THREADS]);
-    assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err), CM_OK);
+    assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, &f->err), CM_OK);
     board *b = board_at(f);
     while (atomic_load(&b->begun) == 0)
         usleep(500);
@@ -135,7 +134,7 @@ static void test_ranks_and_dropped_tails(void **state)
             (cm_epoch_share){.nsamples = 50, .world = 3, .rank = 2, .batch = 5, .drop_last = drop};
         assert_int_equal(cm_epoch_share_init(&f->share, NULL), CM_OK);
         start(f, &kinds[THREADS]);
-        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err), CM_OK);
+        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, &f->err), CM_OK);
         uint64_t n = 0;
         for (uint64_t i = 0; i < f->share.nbatches; i++) {
             cm_load_batch b = next_batch(f);
@@ -157,7 +156,7 @@ static void test_a_failed_batch_is_delivered(void **state)
         fixture *f = new_fixture(2, 2, 4);
         f->problem.fail_batch = 7 + 1;
         start(f, &kinds[k]);
-        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err), CM_OK);
+        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, &f->err), CM_OK);
         for (uint64_t number = 0; number < f->share.nbatches; number++) {
             cm_load_batch b = next_batch(f);
             assert_int_equal(b.number, number);
@@ -180,7 +179,7 @@ static void test_a_killed_worker(void **state)
         fixture *f = new_fixture(3, 2, 6);
         f->problem.kill_at = 4 + 1;
         start(f, &kinds[k]);
-        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err), CM_OK);
+        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, &f->err), CM_OK);
         for (uint64_t number = 0; number < f->share.nbatches; number++) {
             cm_load_batch b = next_batch(f);
             assert_int_equal(b.number, number);
@@ -202,8 +201,7 @@ static void test_another_epoch_half_way(void **state)
         start(f, &kinds[k]);
         cm_load_batch kept = {0};
         for (uint64_t epoch = 0; epoch < 4; epoch++) {
-            assert_int_equal(cm_batcher_begin(f->loader, &f->share, epoch, 0, NULL, &f->err),
-                             CM_OK);
+            assert_int_equal(cm_batcher_begin(f->loader, &f->share, epoch, 0, &f->err), CM_OK);
             uint64_t n = epoch < 3 ? 5 + epoch : f->share.nbatches;
             for (uint64_t number = 0; number < n; number++) {
                 cm_load_batch b = next_batch(f);
@@ -238,7 +236,7 @@ static void test_stop(void **state)
     bool more;
     f->problem.block = true;
     start(f, &kinds[FORK]);
-    assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err), CM_OK);
+    assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, &f->err), CM_OK);
     assert_int_equal(cm_batcher_next(f->loader, say_stop, &asked, &b, &more, &f->err),
                      CM_ECANCELED);
     assert_int_equal(asked, 1);
@@ -259,7 +257,7 @@ static void test_all_slots_taken(void **state)
         cm_load_batch b[4];
         bool more;
         start(f, &kinds[k]);
-        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err), CM_OK);
+        assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, &f->err), CM_OK);
         for (unsigned i = 0; i < 3; i++)
             b[i] = next_batch(f);
         assert_int_equal(cm_batcher_next(f->loader, NULL, NULL, &b[3], &more, &f->err), CM_EINVAL);
@@ -291,12 +289,10 @@ static void test_refusals(void **state)
         {"no slots", {.nworkers = 2, .prefetch = 1}},
         {"arena", {.nworkers = 2, .prefetch = 1, .nslots = 1000000}},
         {"offset", {.nworkers = 2, .prefetch = 1, .nslots = 1, .arena_offset = SIZE_MAX - 4}},
-        {"stash", {.nworkers = 2, .prefetch = 1, .nslots = 1, .nstash = SIZE_MAX / 4}},
     };
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         cm_batcher_options o = row[i].change;
         o.slot_nbytes = f->options.slot_nbytes;
-        o.sample_nbytes = f->options.sample_nbytes;
         if (cm_batcher_create(f->pool, &f->arena, &o, &none, &f->err) != CM_EINVAL)
             fail_msg("%s was accepted", row[i].what);
         assert_null(none);
@@ -304,7 +300,7 @@ static void test_refusals(void **state)
     assert_int_equal(cm_batcher_create(f->pool, &f->arena, &f->options, &f->loader, &f->err),
                      CM_OK);
     set_share(f, 203, 9);
-    assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err), CM_EBUDGET);
+    assert_int_equal(cm_batcher_begin(f->loader, &f->share, 0, 0, &f->err), CM_EBUDGET);
     assert_non_null(strstr(f->err.text, "a batch of 9 samples of 250 bytes does not fit"));
     assert_at_end(f);
     end(f);
@@ -333,7 +329,7 @@ static void *run_rank(void *arg)
     r->wrong += cm_epoch_share_init(&share, &err) != CM_OK;
     r->wrong += cm_batcher_create(f->pool, &f->arena, &o, &loader, &err) != CM_OK;
     for (uint64_t epoch = 0; epoch < 3 && r->wrong == 0; epoch++) {
-        r->wrong += cm_batcher_begin(loader, &share, epoch, 0, NULL, &err) != CM_OK;
+        r->wrong += cm_batcher_begin(loader, &share, epoch, 0, &err) != CM_OK;
         for (uint64_t number = 0; number < share.nbatches && r->wrong == 0; number++) {
             cm_load_batch b;
             bool more;

@@ -55,7 +55,6 @@ void free(void *block)
 
 typedef struct run {
     fixture f;
-    cm_epoch_plan plan;
     unsigned nerrors;
 } run;
 
@@ -86,10 +85,7 @@ static void take_all(run *r)
     }
 }
 
-/*
- * Pool, loader, a planned epoch with a chunk that fails, an epoch of the map loader; as far as
- * there is memory.
- */
+/* Pool, loader and an epoch, the planned one with a chunk that fails; as far as memory goes. */
 static void run_through(run *r, const cm_load_source *source)
 {
     fixture *f = &r->f;
@@ -97,41 +93,31 @@ static void run_through(run *r, const cm_load_source *source)
         return;
     if (!done(r, cm_batcher_create(f->pool, &f->arena, &f->options, &f->loader, &f->err)))
         return;
-    if (done(r, cm_batcher_begin(f->loader, &f->share, 0, 0, &r->plan, &f->err)))
-        take_all(r);
-    if (done(r, cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err)))
+    if (done(r, cm_batcher_begin(f->loader, &f->share, 0, 0, &f->err)))
         take_all(r);
 }
 
-static void prepare(run *r)
+static void prepare(run *r, bool planned)
 {
-    static const cm_grid *grid[NARRAYS];
     fixture *f = &r->f;
-    cm_batcher_needs needs;
     problem_init(&f->problem, CM_ORDER_RANDOM);
     set_share(f, 60, 8);
-    for (size_t i = 0; i < NARRAYS; i++)
-        grid[i] = &f->problem.grid[i];
-    const cm_epoch_request request = {.space = &f->problem.space,
-                                      .share = &f->share,
-                                      .part = f->problem.part,
-                                      .nparts = NPARTS,
-                                      .grid = grid,
-                                      .narrays = NARRAYS,
-                                      .window = 6,
-                                      .max_stash = 1000};
-    assert_int_equal(cm_epoch_plan_make(&request, &r->plan, &f->err), CM_OK);
-    assert_int_equal(cm_batcher_plan_needs(&r->plan, &f->share, &needs, &f->err), CM_OK);
-    f->problem.fail_chunk = r->plan.chunk[1].number + 1;
-    f->options = (cm_batcher_options){
-        .nworkers = 2, .prefetch = 2, .nslots = (unsigned)needs.nslots, .nstash = needs.nstash};
+    f->options = (cm_batcher_options){.nworkers = 2, .prefetch = 2, .nslots = 3};
+    if (!planned)
+        return;
+    problem_block(&f->problem, 0);
+    f->problem.fail_chunk = 3;
+    f->options.blocks = &f->problem.blocks;
+    f->options.part = f->problem.part;
+    f->options.window = 6;
+    f->options.nframes = 8;
 }
 
 /* True: all allocations were done, N is past the last one. */
-static bool fail_number(const kind *k, unsigned n, unsigned *nerrors)
+static bool fail_number(const kind *k, bool planned, unsigned n, unsigned *nerrors)
 {
     run r = {0};
-    prepare(&r);
+    prepare(&r, planned);
     start_pool(&r.f, k, 1);
     cm_pool_free(r.f.pool);
     r.f.pool = NULL;
@@ -147,22 +133,23 @@ static bool fail_number(const kind *k, unsigned n, unsigned *nerrors)
     cm_pool_free(r.f.pool);
     assert_int_equal(nblocks, before);
     cm_arena_release(&r.f.arena);
-    cm_epoch_plan_release(&r.plan);
+    cm_blocks_release(&r.f.problem.blocks);
     return all;
 }
 
 static void test_allocations_fail(void **state)
 {
     (void)state;
-    for (int k = THREADS; k <= FORK; k++) {
-        unsigned nfailed = 0, nerrors;
-        /* The first time leaves what the C library keeps for its threads. */
-        assert_true(fail_number(&kinds[k], UINT32_MAX, &nerrors));
-        for (unsigned n = 1; !fail_number(&kinds[k], n, &nerrors); n++)
-            nfailed += nerrors > 0;
-        assert_true(nfailed > 20);
-        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-    }
+    for (int k = THREADS; k <= FORK; k++)
+        for (int planned = 0; planned < 2; planned++) {
+            unsigned nfailed = 0, nerrors;
+            /* The first time leaves what the C library keeps for its threads. */
+            assert_true(fail_number(&kinds[k], planned, UINT32_MAX, &nerrors));
+            for (unsigned n = 1; !fail_number(&kinds[k], planned, n, &nerrors); n++)
+                nfailed += nerrors > 0;
+            assert_true(nfailed > (planned ? 20 : 10));
+            assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+        }
 }
 
 #endif

@@ -1,76 +1,83 @@
-/* The planned loader: every chunk once, every sample whole, never a standstill. */
+/* The planned loader: each sample once and whole, few chunks twice, never a standstill. */
 #include "batcher_fixture.h"
+#include "plan/block_order.h"
 
 typedef struct planned {
     fixture f;
-    cm_epoch_plan plan;
-    cm_batcher_needs needs;
+    bool seen[12 * 30 * 28]; /* of an epoch, by number */
 } planned;
 
-static void make_plan(planned *p, uint64_t epoch, uint64_t window)
-{
-    static const cm_grid *grid[NARRAYS];
-    for (size_t i = 0; i < NARRAYS; i++)
-        grid[i] = &p->f.problem.grid[i];
-    const cm_epoch_request request = {.space = &p->f.problem.space,
-                                      .share = &p->f.share,
-                                      .epoch = epoch,
-                                      .part = p->f.problem.part,
-                                      .nparts = NPARTS,
-                                      .grid = grid,
-                                      .narrays = NARRAYS,
-                                      .window = window,
-                                      .max_stash = 100000};
-    cm_epoch_plan_release(&p->plan);
-    if (cm_epoch_plan_make(&request, &p->plan, &p->f.err) != CM_OK ||
-        cm_batcher_plan_needs(&p->plan, &p->f.share, &p->needs, &p->f.err) != CM_OK)
-        fail_msg("%s", p->f.err.text);
-}
-
-/*
- * NSAMPLES in batches of BATCH, a plan for epoch 0; nslots and nstash are what it needs and
- * MORE.
- */
-static planned *new_planned(uint64_t nsamples, uint64_t batch, uint64_t window, unsigned more)
+/* NSAMPLES in batches of BATCH, NFRAMES frames for a WINDOW of blocks, GROWN cells each. */
+static planned *new_planned(uint64_t nsamples, uint64_t batch, uint64_t window, unsigned nframes,
+                            uint8_t grown)
 {
     planned *p = test_calloc(1, sizeof(*p));
     problem_init(&p->f.problem, CM_ORDER_RANDOM);
+    problem_block(&p->f.problem, grown);
     set_share(&p->f, nsamples, batch);
-    make_plan(p, 0, window);
     p->f.options = (cm_batcher_options){.nworkers = 2,
                                         .prefetch = 2,
-                                        .nslots = (unsigned)p->needs.nslots + more,
-                                        .nstash = p->needs.nstash + more};
+                                        .nslots = 6,
+                                        .blocks = &p->f.problem.blocks,
+                                        .part = p->f.problem.part,
+                                        .window = window,
+                                        .nframes = nframes};
     return p;
 }
 
 static void end(planned *p)
 {
     stop(&p->f);
-    cm_epoch_plan_release(&p->plan);
     test_free(p);
+}
+
+static int begin_at(planned *p, uint64_t epoch, uint64_t first)
+{
+    memset(p->seen, 0, sizeof(p->seen));
+    return cm_batcher_begin(p->f.loader, &p->f.share, epoch, first, &p->f.err);
 }
 
 static int begin(planned *p, uint64_t epoch)
 {
-    return cm_batcher_begin(p->f.loader, &p->f.share, epoch, 0, &p->plan, &p->f.err);
+    return begin_at(p, epoch, 0);
 }
 
 static void check_batch(planned *p, uint64_t epoch, const cm_load_batch *b)
 {
+    cm_block_order order;
+    const problem *pr = &p->f.problem;
     assert_int_equal(b->status, CM_OK);
     assert_int_equal(b->nsamples, cm_epoch_share_batch(&p->f.share, b->number));
-    assert_memory_equal(b->sample, p->plan.sample + b->number * p->f.share.batch,
-                        b->nsamples * sizeof(b->sample[0]));
-    assert_true(content_is_right(&p->f.problem, epoch, b));
+    assert_int_equal(cm_block_order_make(&pr->blocks, p->f.options.window, &order, NULL), CM_OK);
+    cm_block_order_begin(&order, pr->space.seed, epoch);
+    for (uint64_t k = 0; k < b->nsamples; k++) {
+        cm_block_sample at;
+        const uint64_t place = cm_epoch_share_place(&p->f.share, b->number * p->f.share.batch + k);
+        cm_block_order_at(&order, place, &at);
+        assert_int_equal(b->sample[k], at.number);
+        assert_false(p->seen[at.number]);
+        p->seen[at.number] = true;
+    }
+    cm_block_order_release(&order);
+    assert_true(content_is_right(pr, epoch, b));
     assert_true(b->begin_ns >= b->queued_ns && b->end_ns >= b->begin_ns);
     assert_true(b->queued_ns > 0 && b->end_ns < UINT64_MAX);
 }
 
-static void take_all(planned *p, uint64_t epoch)
+static uint64_t count_loads(planned *p)
+{
+    uint64_t loads = 0;
+    for (size_t a = 0; a < NARRAYS; a++)
+        for (size_t i = 0; i < MAX_CHUNKS; i++)
+            loads += atomic_load(&board_at(&p->f)->loads[a][i]);
+    return loads;
+}
+
+/* Takes batches from FIRST on; returns chunks that they say were decoded. */
+static uint64_t take_from(planned *p, uint64_t epoch, uint64_t first)
 {
     uint64_t decoded = 0;
-    for (uint64_t number = 0; number < p->f.share.nbatches; number++) {
+    for (uint64_t number = first; number < p->f.share.nbatches; number++) {
         cm_load_batch b = next_batch(&p->f);
         assert_int_equal(b.number, number);
         check_batch(p, epoch, &b);
@@ -78,67 +85,87 @@ static void take_all(planned *p, uint64_t epoch)
         cm_batcher_release(p->f.loader, &b);
     }
     assert_at_end(&p->f);
-    assert_int_equal(decoded, p->plan.nchunks);
+    return decoded;
 }
 
-static void assert_each_chunk_once(planned *p)
-{
-    board *b = board_at(&p->f);
-    uint64_t loads = 0;
-    for (uint64_t i = 0; i < p->plan.nchunks; i++)
-        assert_int_equal(atomic_load(&b->loads[p->plan.chunk[i].array][p->plan.chunk[i].number]),
-                         1);
-    for (size_t a = 0; a < NARRAYS; a++)
-        for (size_t i = 0; i < MAX_CHUNKS; i++)
-            loads += atomic_load(&b->loads[a][i]);
-    assert_int_equal(loads, p->plan.nchunks);
-}
+/* The samples of an epoch of all: 11 - 1 of time, for lag 1, by 26 by 23. */
+enum {
+    ALL = 10 * 26 * 23
+};
 
-static void test_each_chunk_once(void **state)
+/* A whole epoch decodes as many chunks as blocks need, with whatever frames and workers. */
+static void test_each_chunk_of_a_block_once(void **state)
 {
     (void)state;
     const struct {
-        uint64_t nsamples, batch, window;
-        unsigned nworkers, prefetch, more;
-    } row[] = {{1, 1, 1, 1, 1, 0},      {40, 4, 1, 2, 1, 0},    {200, 8, 3, 2, 2, 0},
-               {203, 8, 5, 8, 4, 0},    {203, 7, 5, 3, 2, 40},  {500, 32, 16, 4, 2, 2},
-               {90, 1, 7, 3, 3, 0},     {100, 100, 4, 2, 2, 0}, {300, 16, 1000, 5, 1, 0},
-               {300, 16, 1000, 4, 4, 8}};
-    for (size_t k = 0; k < NKINDS; k++) {
+        uint64_t batch, window;
+        unsigned nframes, nworkers, prefetch;
+        uint8_t grown;
+    } row[] = {{1, 1, 1, 1, 1, 0},   {8, 1, 1, 2, 2, 0},  {8, 3, 4, 2, 2, 0},
+               {64, 5, 5, 8, 4, 0},  {33, 5, 9, 3, 2, 1}, {500, 16, 17, 4, 2, 0},
+               {7, 64, 64, 4, 2, 0}, {32, 1, 2, 3, 3, 2}, {ALL, 4, 5, 2, 2, 1},
+               {16, 8, 8, 4, 4, 3}};
+    for (size_t k = 0; k < NKINDS; k++)
         for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-            planned *p = new_planned(row[i].nsamples, row[i].batch, row[i].window, row[i].more);
+            planned *p =
+                new_planned(ALL, row[i].batch, row[i].window, row[i].nframes, row[i].grown);
+            assert_int_equal(p->f.problem.space.nsamples, ALL);
             p->f.options.nworkers = row[i].nworkers;
             p->f.options.prefetch = row[i].prefetch;
+            if (p->f.options.window > p->f.problem.blocks.nblocks)
+                p->f.options.window = p->f.problem.blocks.nblocks;
             start(&p->f, &kinds[k]);
             if (begin(p, 0) != CM_OK)
                 fail_msg("%s: %s", kinds[k].name, p->f.err.text);
-            take_all(p, 0);
-            assert_each_chunk_once(p);
+            const uint64_t decoded = take_from(p, 0, 0);
+            assert_int_equal(decoded, count_loads(p));
+            assert_int_equal(decoded, (uint64_t)cm_blocks_decodes(&p->f.problem.blocks).decoded);
             end(p);
         }
+}
+
+/* Ranks share an epoch without a sample twice, and where it does not come out even, begin anew. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    enum {
+        WORLD = 7
+    };
+    for (int drop_last = 0; drop_last < 2; drop_last++) {
+        unsigned *times = test_calloc(ALL, sizeof(*times)), total = 0;
+        for (uint64_t rank = 0; rank < WORLD; rank++) {
+            planned *p = new_planned(ALL, 9, 5, 6, 0);
+            p->f.share = (cm_epoch_share){
+                .nsamples = ALL, .world = WORLD, .rank = rank, .batch = 9, .drop_last = drop_last};
+            assert_int_equal(cm_epoch_share_init(&p->f.share, NULL), CM_OK);
+            start(&p->f, &kinds[THREADS]);
+            assert_int_equal(begin(p, 2), CM_OK);
+            take_from(p, 2, 0);
+            for (size_t i = 0; i < ALL; i++)
+                times[i] += p->seen[i];
+            end(p);
+        }
+        for (size_t i = 0; i < ALL; i++) {
+            assert_in_range(times[i], drop_last ? 0 : 1, drop_last ? 1 : 2);
+            total += times[i];
+        }
+        assert_int_equal(total, drop_last ? ALL / WORLD / 9 * 9 * WORLD
+                                          : (ALL + WORLD - 1) / WORLD * WORLD);
+        test_free(times);
     }
 }
 
-/* The plan knows its stash, and its open batches but for those that wait for their turn. */
-static void test_needs_and_plan_agree(void **state)
+/* An epoch that goes on at any batch delivers what the whole one has there. */
+static void test_going_on(void **state)
 {
     (void)state;
-    for (uint64_t window = 1; window < 300; window = window * 2 + 1) {
-        for (uint64_t batch = 1; batch <= 64; batch *= 4) {
-            planned *p = test_calloc(1, sizeof(*p));
-            problem_init(&p->f.problem, CM_ORDER_RANDOM);
-            set_share(&p->f, 400, batch);
-            make_plan(p, 5, window);
-            uint32_t most = 0;
-            for (uint64_t i = 0; i < p->plan.nchunks; i++)
-                most = p->plan.chunk[i].nuses > most ? p->plan.chunk[i].nuses : most;
-            assert_int_equal(p->needs.nstash, p->plan.peak_stash);
-            assert_int_equal(p->needs.max_pieces, most);
-            assert_true(p->needs.nslots >= p->plan.peak_open);
-            assert_true(p->needs.nslots <= p->f.share.nbatches);
-            cm_epoch_plan_release(&p->plan);
-            test_free(p);
-        }
+    for (uint64_t first = 0; first <= 23; first++) {
+        planned *p = new_planned(180, 8, 4, 5, 0);
+        start(&p->f, &kinds[THREADS]);
+        assert_int_equal(p->f.share.nbatches, 23);
+        assert_int_equal(begin_at(p, 1, first), CM_OK);
+        take_from(p, 1, first);
+        end(p);
     }
 }
 
@@ -146,12 +173,10 @@ static void test_epochs_follow_each_other(void **state)
 {
     (void)state;
     for (size_t k = 0; k < NKINDS; k++) {
-        planned *p = new_planned(200, 8, 5, 20);
+        planned *p = new_planned(200, 8, 5, 6, 0);
         cm_load_batch kept = {0};
         start(&p->f, &kinds[k]);
         for (uint64_t epoch = 0; epoch < 4; epoch++) {
-            if (epoch > 0)
-                make_plan(p, epoch, 5);
             assert_int_equal(begin(p, epoch), CM_OK);
             if (epoch % 2 == 1) { /* left half-way, with one batch kept */
                 kept = next_batch(&p->f);
@@ -162,7 +187,7 @@ static void test_epochs_follow_each_other(void **state)
                     cm_batcher_release(p->f.loader, &b);
                 }
             } else {
-                take_all(p, epoch);
+                take_from(p, epoch, 0);
             }
             if (epoch >= 2) {
                 assert_true(content_is_right(&p->f.problem, epoch == 3 ? 3 : 1, &kept));
@@ -173,37 +198,45 @@ static void test_epochs_follow_each_other(void **state)
     }
 }
 
-/* The samples of a chunk that cannot be read fail with their batches, and no others. */
+/* Whether a sample of B needs chunk NUMBER of the field. */
+static bool needs_chunk(const problem *p, const cm_load_batch *b, uint64_t number)
+{
+    uint64_t coord[CM_MAX_RANK];
+    cm_box chunk, box, shared;
+    bool needs = false;
+    cm_grid_coord(&p->grid[0], number, coord);
+    cm_grid_box(&p->grid[0], coord, &chunk);
+    for (uint64_t k = 0; k < b->nsamples; k++)
+        for (uint32_t part = 0; part < 2; part++) {
+            part_box(p, 0, b->sample[k], part, &box);
+            needs |= cm_box_intersect(&box, &chunk, &shared);
+        }
+    return needs;
+}
+
+/* Batches that need a chunk that cannot be read fail with its sentence, and no others. */
 static void test_a_failed_chunk(void **state)
 {
     (void)state;
     for (size_t k = 0; k < NKINDS; k++) {
-        planned *p = new_planned(120, 4, 6, 0);
-        bool bad[30] = {false};
+        planned *p = new_planned(1200, 4, 3, 4, 0);
         unsigned nbad = 0;
-        const cm_epoch_chunk *c = p->plan.chunk;
-        while (c->array != 0)
-            c++;
-        for (uint32_t i = 0; i < c->nuses; i++)
-            bad[p->plan.use[c->first_use + i].place / 4] = true;
-        p->f.problem.fail_chunk = c->number + 1;
+        p->f.problem.fail_chunk = 22;
         start(&p->f, &kinds[k]);
         assert_int_equal(begin(p, 0), CM_OK);
-        for (uint64_t number = 0; number < 30; number++) {
+        for (uint64_t number = 0; number < p->f.share.nbatches; number++) {
             cm_load_batch b = next_batch(&p->f);
             assert_int_equal(b.number, number);
-            if (bad[number]) {
-                char want[64];
-                snprintf(want, sizeof(want), "number %u is corrupt", (unsigned)c->number);
+            if (needs_chunk(&p->f.problem, &b, 21)) {
                 assert_int_equal(b.status, CM_EFORMAT);
-                assert_string_equal(b.error, want);
+                assert_string_equal(b.error, "number 21 is corrupt");
                 nbad++;
             } else {
                 check_batch(p, 0, &b);
             }
             cm_batcher_release(p->f.loader, &b);
         }
-        assert_in_range(nbad, 1, 29);
+        assert_in_range(nbad, 1, p->f.share.nbatches - 1);
         assert_at_end(&p->f);
         end(p);
     }
@@ -213,12 +246,9 @@ static void test_a_killed_worker(void **state)
 {
     (void)state;
     for (size_t k = FORK; k < NKINDS; k++) {
-        planned *p = new_planned(200, 8, 5, 0);
+        planned *p = new_planned(ALL, 64, 5, 6, 0);
         uint64_t deaths = 0;
-        const cm_epoch_chunk *c = &p->plan.chunk[p->plan.nchunks / 2];
-        while (c->array != 0)
-            c++;
-        p->f.problem.kill_at = c->number + 1;
+        p->f.problem.kill_at = 12;
         start(&p->f, &kinds[k]);
         assert_int_equal(begin(p, 0), CM_OK);
         for (uint64_t number = 0; number < p->f.share.nbatches; number++) {
@@ -228,84 +258,34 @@ static void test_a_killed_worker(void **state)
             cm_batcher_release(p->f.loader, &b);
         }
         assert_int_equal(deaths, 1);
-        assert_each_chunk_once(p);
+        assert_int_equal(count_loads(p), (uint64_t)cm_blocks_decodes(&p->f.problem.blocks).decoded);
         end(p);
     }
 }
 
-static void test_what_does_not_fit_is_refused(void **state)
+static void test_refusals(void **state)
 {
     (void)state;
     const struct {
-        const char *what;
-        unsigned slots, stash, pieces;
-    } row[] = {
-        {"batches at once", 1, 0, 0}, {"samples wait at once", 0, 1, 0}, {"places", 0, 0, 1}};
+        uint64_t window;
+        unsigned nframes, more;
+    } row[] = {{0, 4, 0}, {5, 4, 0}, {2, 4, 1}};
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-        planned *p = new_planned(200, 8, 5, 0);
-        char number[32];
-        assert_true(p->needs.nslots > 1 && p->needs.nstash > 1 && p->needs.max_pieces > 1);
-        p->f.options.nslots -= row[i].slots;
-        p->f.options.nstash -= row[i].stash;
-        start(&p->f, &kinds[THREADS]);
-        if (row[i].pieces > 0) {
-            const cm_load_source source = {.context = &p->f.source,
-                                           .open = source_open,
-                                           .load = source_load,
-                                           .close = source_close};
-            cm_batcher_free(p->f.loader);
-            cm_pool_free(p->f.pool);
-            p->f.pool_options.max_pieces = p->needs.max_pieces - 1;
-            assert_int_equal(
-                cm_pool_create(&p->f.pool_options, &source, &p->f.arena, &p->f.pool, &p->f.err),
-                CM_OK);
-            assert_int_equal(
-                cm_batcher_create(p->f.pool, &p->f.arena, &p->f.options, &p->f.loader, &p->f.err),
-                CM_OK);
-        }
-        assert_int_equal(begin(p, 0), CM_EBUDGET);
-        assert_non_null(strstr(p->f.err.text, row[i].what));
-        snprintf(number, sizeof(number), " %u ",
-                 (unsigned)(row[i].slots   ? p->needs.nslots
-                            : row[i].stash ? p->needs.nstash
-                                           : p->needs.max_pieces));
-        assert_non_null(strstr(p->f.err.text, number));
-        assert_at_end(&p->f);
+        planned *p = new_planned(200, 8, row[i].window, row[i].nframes, 0);
+        cm_batcher *l;
+        start_pool(&p->f, &kinds[THREADS], 1);
+        p->f.options.nframes += row[i].more * 1000000;
+        assert_int_equal(cm_batcher_create(p->f.pool, &p->f.arena, &p->f.options, &l, &p->f.err),
+                         CM_EINVAL);
+        assert_non_null(strstr(p->f.err.text, "frames"));
         end(p);
     }
-}
-
-static void test_wrong_plans(void **state)
-{
-    (void)state;
-    for (int wrong = 0; wrong < 6; wrong++) {
-        planned *p = new_planned(50, 8, 5, 0);
-        cm_epoch_plan *plan = &p->plan;
-        start(&p->f, &kinds[THREADS]);
-        switch (wrong) {
-        case 0:
-            set_share(&p->f, 51, 8);
-            break;
-        case 1:
-            plan->use[3].place = 1000000;
-            break;
-        case 2:
-            plan->missing[7]++;
-            break;
-        case 3:
-            plan->missing[7]--;
-            break;
-        case 4:
-            plan->chunk[0].first_use = plan->nuses;
-            break;
-        case 5:
-            plan->use[3].part = NPARTS;
-            break;
-        }
-        if (begin(p, 0) != CM_EINVAL)
-            fail_msg("wrong plan %d was accepted", wrong);
-        end(p);
-    }
+    planned *p = new_planned(200, 8, 2, 4, 0);
+    start(&p->f, &kinds[THREADS]);
+    assert_int_equal(begin_at(p, 0, 26), CM_EINVAL);
+    set_share(&p->f, 200, 9); /* than slots were made for */
+    assert_int_equal(begin(p, 0), CM_EBUDGET);
+    end(p);
 }
 
 /*
@@ -315,7 +295,7 @@ static void test_wrong_plans(void **state)
 static void test_slots_are_held(void **state)
 {
     (void)state;
-    planned *p = new_planned(200, 8, 5, 0);
+    planned *p = new_planned(200, 8, 5, 6, 0);
     cm_load_batch *held = test_calloc(p->f.options.nslots, sizeof(*held));
     unsigned n = 0;
     bool more;
@@ -344,13 +324,13 @@ static void test_slots_are_held(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_chunk_once),
-        cmocka_unit_test(test_needs_and_plan_agree),
+        cmocka_unit_test(test_each_chunk_of_a_block_once),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_going_on),
         cmocka_unit_test(test_epochs_follow_each_other),
         cmocka_unit_test(test_a_failed_chunk),
         cmocka_unit_test(test_a_killed_worker),
-        cmocka_unit_test(test_what_does_not_fit_is_refused),
-        cmocka_unit_test(test_wrong_plans),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_slots_are_held),
     };
     return cmocka_run_group_tests_name("loader, planned", tests, NULL, NULL);

@@ -241,7 +241,7 @@ static void the_pool_leaves_no_command(void **state)
                                      .nclients = 1,
                                      .max_pieces = 2,
                                      .grace_ns = CM_LOAD_EXEC_GRACE_NS};
-    assert_int_equal(cm_arena_create(1, true, &arena, NULL), CM_OK);
+    assert_int_equal(cm_arena_create(1, true, true, &arena, NULL), CM_OK);
     assert_int_equal(cm_pool_create(&options, &f.source, &arena, &pool, &f.err), CM_OK);
     close(alive[1]);
     cm_pool_free(pool);

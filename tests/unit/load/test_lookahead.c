@@ -427,7 +427,8 @@ static void queued(void **state)
     cm_load_result result;
     cm_arena arena;
     cm_pool *pool;
-    assert_int_equal(cm_arena_create(NBATCHES * batch_nbytes(&f), false, &arena, NULL), CM_OK);
+    assert_int_equal(cm_arena_create(NBATCHES * batch_nbytes(&f), false, true, &arena, NULL),
+                     CM_OK);
     assert_int_equal(cm_pool_create(&options, &f.source, &arena, &pool, NULL), CM_OK);
     later.held = true;
     for (unsigned b = 0, before; b < NBATCHES; b++) {

@@ -282,7 +282,7 @@ static void test_refusals(void **state)
         cm_arena arena;
         cm_pool *pool;
         cm_error err = {0};
-        assert_int_equal(cm_arena_create(ARENA, row[i].shared, &arena, NULL), CM_OK);
+        assert_int_equal(cm_arena_create(ARENA, row[i].shared, true, &arena, NULL), CM_OK);
         if (cm_pool_create(&row[i].options, &source, &arena, &pool, &err) != CM_EINVAL)
             fail_msg("%s was accepted", row[i].what);
         assert_null(pool);
@@ -310,15 +310,15 @@ static void test_arena(void **state)
     for (int shared = 0; shared <= 1; shared++) {
         cm_arena arena;
         cm_error err = {0};
-        assert_int_equal(cm_arena_create(5000, shared, &arena, &err), CM_OK);
+        assert_int_equal(cm_arena_create(5000, shared, true, &arena, &err), CM_OK);
         assert_int_equal((uintptr_t)arena.data % 4096, 0);
         assert_true(arena.nbytes >= 5000);
         assert_int_equal(arena.data[4999], 0);
         cm_arena_release(&arena);
         assert_null(arena.data);
         cm_arena_release(&arena);
-        assert_int_equal(cm_arena_create(SIZE_MAX - 5, shared, &arena, &err), CM_ENOMEM);
-        assert_int_not_equal(cm_arena_create(SIZE_MAX / 4, shared, &arena, &err), CM_OK);
+        assert_int_equal(cm_arena_create(SIZE_MAX - 5, shared, true, &arena, &err), CM_ENOMEM);
+        assert_int_not_equal(cm_arena_create(SIZE_MAX / 4, shared, true, &arena, &err), CM_OK);
         assert_null(arena.data);
     }
 }

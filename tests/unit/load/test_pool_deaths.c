@@ -230,7 +230,7 @@ static void test_processes_that_never_begin(void **state)
                                        .max_pieces = PIECES,
                                        .stop = {stop ? yes : NULL, NULL},
                                        .ready_timeout_ns = stop ? 0 : 1500000000};
-            assert_int_equal(cm_arena_create(ARENA, true, &arena, NULL), CM_OK);
+            assert_int_equal(cm_arena_create(ARENA, true, true, &arena, NULL), CM_OK);
             assert_int_equal(cm_pool_create(&o, &source, &arena, &pool, &err),
                              stop ? CM_ECANCELED : CM_EIO);
             assert_non_null(strstr(err.text, stop ? "stopped" : "was not ready within 1.5 s"));

@@ -190,15 +190,11 @@ static void fed(void **state)
     }
 }
 
-/* One chunk to several targets, which also share elements, with and without a feed. */
-static void chunk_to_targets(void **state)
+/* Chunks one by one, clipped at the edges, with and without a feed. */
+static void single_chunks(void **state)
 {
     (void)state;
     made m = {.rank = 2, .shape = {10, 9}, .chunk = {4, 4}, .codec = CM_CODEC_ZSTD, .absent_of = 4};
-    static const cm_box boxes[] = {{.rank = 2, .start = {0, 0}, .shape = {10, 9}},
-                                   {.rank = 2, .start = {2, 3}, .shape = {5, 3}},
-                                   {.rank = 2, .start = {8, 1}, .shape = {2, 2}},
-                                   {.rank = 2, .start = {1, 2}, .shape = {6, 6}}};
     cm_store *store;
     assert_int_equal(cm_store_open_memory(&store, NULL), CM_OK);
     made_write(store, &m, 1);
@@ -206,31 +202,32 @@ static void chunk_to_targets(void **state)
     cm_reader *r = new_reader(NULL);
     for (int with_feed = 0; with_feed < 2; with_feed++) {
         cm_feed feed = {.src = a->dtype, .to = CM_FEED_FLOAT32};
-        cm_chunk_target target[4];
         cm_load_counts counts = {0};
-        int32_t *data = calloc(4 * 90, 4);
-        for (int i = 0; i < 4; i++)
-            target[i] = (cm_chunk_target){boxes[i], data + 90 * i};
-        for (uint64_t n = 0; n < a->grid.nchunks; n++)
+        for (uint64_t n = 0; n < a->grid.nchunks; n++) {
+            int32_t data[17];
+            uint64_t coord[CM_MAX_RANK];
+            cm_box box;
+            cm_grid_coord(&a->grid, n, coord);
+            cm_grid_box(&a->grid, coord, &box);
+            data[cm_box_nelem(&box)] = 77;
             assert_int_equal(
-                cm_reader_chunk(r, a, n, with_feed ? &feed : NULL, target, 4, &counts, NULL),
-                CM_OK);
-        for (int t = 0; t < 4; t++)
-            for (uint64_t i = 0; i < cm_box_nelem(&boxes[t]); i++) {
-                int32_t want = made_value_in(&m, &boxes[t], i), got = data[90 * t + i];
+                cm_reader_chunk(r, a, n, with_feed ? &feed : NULL, data, &counts, NULL), CM_OK);
+            for (uint64_t i = 0; i < cm_box_nelem(&box); i++) {
+                const int32_t want = made_value_in(&m, &box, i);
                 float number;
-                memcpy(&number, &got, 4);
-                assert_true(with_feed ? number == (float)want : got == want);
+                memcpy(&number, &data[i], 4);
+                assert_true(with_feed ? number == (float)want : data[i] == want);
             }
+            assert_int_equal(data[cm_box_nelem(&box)], 77);
+        }
         assert_int_equal(counts.chunks, 9);
         assert_int_equal(counts.decoded, 6);
         assert_int_equal(counts.missing_chunks, 3);
-        assert_int_equal(counts.logical_nbytes, (90 + 15 + 4 + 36) * 4);
-        free(data);
+        assert_int_equal(counts.logical_nbytes, 90 * 4);
     }
     cm_load_counts counts = {0};
     cm_error err = {0};
-    assert_int_equal(cm_reader_chunk(r, a, 9, NULL, NULL, 0, &counts, &err), CM_EINVAL);
+    assert_int_equal(cm_reader_chunk(r, a, 9, NULL, NULL, &counts, &err), CM_EINVAL);
     assert_non_null(strstr(err.text, "has no chunk 9"));
     cm_reader_free(r);
     cm_array_free(a);
@@ -389,11 +386,9 @@ static void sliceable(void **state)
         assert_int_equal(counts.stored_nbytes, table[k].stored);
         assert_int_equal(counts.decoded, table[k].decoded);
         assert_int_equal(counts.decoded_nbytes, table[k].decoded_nbytes);
-        /* Chunk by chunk the same, converted. */
+        /* The same, converted. */
         cm_feed feed = {.src = a.dtype, .to = CM_FEED_FLOAT32};
-        cm_chunk_target target = {table[k].box, number};
-        for (uint64_t n = 0; n < a.grid.nchunks; n++)
-            assert_int_equal(cm_reader_chunk(r, &a, n, &feed, &target, 1, &again, NULL), CM_OK);
+        assert_int_equal(cm_reader_box(r, &a, &table[k].box, &feed, number, &again, NULL), CM_OK);
         for (uint64_t i = 0; i < cm_box_nelem(&table[k].box); i++)
             assert_true(number[i] == (float)want[i]);
         assert_int_equal(again.logical_nbytes, counts.logical_nbytes);
@@ -564,7 +559,7 @@ int main(void)
         cmocka_unit_test(boxes_and_counts),
         cmocka_unit_test(shard_index_is_a_request),
         cmocka_unit_test(fed),
-        cmocka_unit_test(chunk_to_targets),
+        cmocka_unit_test(single_chunks),
         cmocka_unit_test(corrupt_chunks),
         cmocka_unit_test(unreadable_chunk),
         cmocka_unit_test(refusals),

@@ -1,0 +1,429 @@
+#include "plan/blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/number.h"
+#include "plan/meetings.h"
+
+enum {
+    ALIGN = 64,        /* of chunks and frames, bytes */
+    MOST_STRETCHED = 8 /* a cell may be so many times the chunk, to be a multiple of the step */
+};
+
+/* ---- strips ---- */
+
+static void start_strip(cm_blocks *b, const cm_blocks_request *r, size_t p)
+{
+    const cm_sample_part *part = &r->part[p];
+    const cm_grid *grid = r->grid[part->array];
+    cm_block_strip *s = &b->strip[b->nstrips];
+    *s = (cm_block_strip){.grid = grid,
+                          .array = part->array,
+                          .rank = part->rank,
+                          .least_lag = part->lag,
+                          .greatest_lag = part->lag};
+    memcpy(s->axis, part->axis, part->rank * sizeof(s->axis[0]));
+    size_t nbytes;
+    if (!cm_mul_size(grid->chunk_nelem, r->element_nbytes[p], &nbytes) || nbytes > SIZE_MAX - ALIGN)
+        s->chunk_nbytes = SIZE_MAX;
+    else
+        s->chunk_nbytes = (nbytes + ALIGN - 1) / ALIGN * ALIGN;
+    b->strip_of[p] = b->nstrips++;
+}
+
+/* The chunks between two lags are worth decoding where samples of both overlap or nearly do. */
+static bool is_close(const cm_blocks *b, const cm_block_strip *s, const cm_sample_part *part)
+{
+    const uint64_t reach = b->space->rank > 0 ? b->space->sample[0] + b->cell[0] : 0;
+    return s->array == part->array && part->lag <= cm_add_sat(s->greatest_lag, reach) &&
+           cm_add_sat(part->lag, reach) >= s->least_lag;
+}
+
+static void add_part(cm_blocks *b, const cm_blocks_request *r, size_t p)
+{
+    for (uint32_t i = 0; i < b->nstrips; i++) {
+        cm_block_strip *s = &b->strip[i];
+        if (!is_close(b, s, &r->part[p]))
+            continue;
+        const uint64_t lag = r->part[p].lag;
+        s->least_lag = lag < s->least_lag ? lag : s->least_lag;
+        s->greatest_lag = lag > s->greatest_lag ? lag : s->greatest_lag;
+        b->strip_of[p] = i;
+        return;
+    }
+    start_strip(b, r, p);
+}
+
+/* ---- cells ---- */
+
+uint64_t cm_block_step(const cm_sample_space *space, unsigned j)
+{
+    return cm_sample_starts_anywhere(space->order) ? 1 : space->sample[j];
+}
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* A multiple of STEP, and where that is not much longer of CHUNK, too: then nothing is cut. */
+static uint64_t cell_of(uint64_t chunk, uint64_t step)
+{
+    const uint64_t longer = chunk > step ? chunk : step;
+    uint64_t both;
+    if (cm_mul_u64(chunk / gcd(chunk, step), step, &both) && both / MOST_STRETCHED <= longer)
+        return both;
+    return cm_div_ceil(chunk, step) * step;
+}
+
+/* The longest chunk along J of those that are cut there, but no longer than the dimension. */
+static uint64_t longest_chunk(const cm_blocks_request *r, unsigned j)
+{
+    uint64_t longest = 1;
+    for (size_t p = 0; p < r->nparts; p++) {
+        const cm_grid *grid = r->grid[r->part[p].array];
+        for (unsigned d = 0; grid != NULL && d < grid->rank; d++) {
+            const uint64_t chunk =
+                grid->chunk[d] < grid->shape[d] ? grid->chunk[d] : grid->shape[d];
+            if (r->part[p].axis[d] == (int)j && chunk > longest)
+                longest = chunk;
+        }
+    }
+    return longest;
+}
+
+/* ---- sizes ---- */
+
+static uint64_t positions_along(const cm_blocks *b, unsigned j, uint64_t at, uint64_t *first)
+{
+    const uint64_t step = cm_block_step(b->space, j);
+    const uint64_t each = b->length[j] / step;
+    *first = at * each;
+    const uint64_t left = b->space->count[j] - *first;
+    return left < each ? left : each;
+}
+
+/* Chunks of dimension D of S that block AT along its axis needs. */
+static uint64_t chunks_along(const cm_blocks *b, const cm_block_strip *s, unsigned d, uint64_t at,
+                             uint64_t *first)
+{
+    const int j = s->axis[d];
+    *first = 0;
+    if (j < 0)
+        return s->grid->count[d];
+    uint64_t position;
+    const uint64_t n = positions_along(b, (unsigned)j, at, &position);
+    const uint64_t step = cm_block_step(b->space, (unsigned)j);
+    const uint64_t begin = position * step + (j == 0 ? s->least_lag : 0);
+    uint64_t last = (position + n - 1) * step + b->space->sample[j] - 1;
+    last += j == 0 ? s->greatest_lag : 0;
+    last = last < s->grid->shape[d] ? last : s->grid->shape[d] - 1; /* clipped: CM_ORDER_ALL */
+    *first = begin / s->grid->chunk[d];
+    return last / s->grid->chunk[d] - *first + 1;
+}
+
+/*
+ * No block needs more: those that begin as far behind a chunk's beginning as any can.  A block
+ * begins at multiples of its length.
+ */
+static uint64_t most_along(const cm_blocks *b, const cm_block_strip *s, unsigned d)
+{
+    const int j = s->axis[d];
+    if (j < 0)
+        return s->grid->count[d];
+    const uint64_t chunk = s->grid->chunk[d], step = cm_block_step(b->space, (unsigned)j);
+    const uint64_t lag = j == 0 ? s->least_lag : 0;
+    const uint64_t reach = j == 0 ? s->greatest_lag - s->least_lag : 0;
+    const uint64_t positions =
+        b->length[j] / step < b->space->count[j] ? b->length[j] / step : b->space->count[j];
+    const uint64_t span = (positions - 1) * step + b->space->sample[j] + reach;
+    const uint64_t g = b->count[j] > 1 ? gcd(b->length[j], chunk) : chunk;
+    const uint64_t behind = chunk - g + lag % g;
+    const uint64_t n = (behind + span - 1) / chunk + 1;
+    return n < s->grid->count[d] ? n : s->grid->count[d];
+}
+
+static void size_frame(cm_blocks *b)
+{
+    size_t nbytes = 0;
+    bool fits = true;
+    b->frame_nchunks = 0;
+    for (uint32_t i = 0; i < b->nstrips; i++) {
+        cm_block_strip *s = &b->strip[i];
+        s->nchunks = 1;
+        for (unsigned d = 0; d < s->rank; d++) {
+            s->most[d] = most_along(b, s, d);
+            s->nchunks = cm_mul_sat(s->nchunks, s->most[d]);
+        }
+        size_t own;
+        s->first = b->frame_nchunks;
+        s->offset = nbytes;
+        b->frame_nchunks = cm_add_sat(b->frame_nchunks, s->nchunks);
+        fits = fits && cm_mul_size(s->nchunks, s->chunk_nbytes, &own) &&
+               cm_add_size(nbytes, own, &nbytes);
+    }
+    fits = fits && b->frame_nchunks < UINT32_MAX &&
+           cm_add_size(nbytes, b->frame_nchunks, &nbytes) && nbytes < SIZE_MAX / 2;
+    b->frame_nbytes = fits ? (nbytes + ALIGN - 1) / ALIGN * ALIGN : SIZE_MAX;
+}
+
+void cm_blocks_grow(cm_blocks *b, const uint8_t *grown)
+{
+    b->nblocks = 1;
+    for (unsigned j = 0; j < b->space->rank; j++) {
+        const uint64_t end = (b->space->count[j] - 1) * cm_block_step(b->space, j) + 1;
+        b->grown[j] = grown[j];
+        b->length[j] = b->cell[j] > UINT64_MAX >> grown[j] ? UINT64_MAX / b->cell[j] * b->cell[j]
+                                                           : b->cell[j] << grown[j];
+        b->count[j] = cm_div_ceil(end, b->length[j]);
+        b->nblocks *= b->count[j]; /* no more than there are samples */
+    }
+    size_frame(b);
+}
+
+/* ---- making ---- */
+
+int cm_blocks_make(const cm_blocks_request *r, cm_blocks *out, cm_error *err)
+{
+    static const uint8_t one_cell[CM_MAX_RANK];
+    *out = (cm_blocks){.space = r->space, .nparts = r->nparts};
+    out->strip = cm_calloc(r->nparts, sizeof(out->strip[0]), err);
+    out->strip_of = out->strip == NULL ? NULL : cm_calloc(r->nparts, sizeof(uint32_t), err);
+    if (out->strip_of == NULL)
+        return CM_ENOMEM;
+    for (unsigned j = 0; j < r->space->rank; j++)
+        out->cell[j] = cell_of(longest_chunk(r, j), cm_block_step(r->space, j));
+    for (size_t p = 0; p < r->nparts; p++) {
+        out->strip_of[p] = CM_BLOCK_NO_STRIP;
+        if (r->grid[r->part[p].array] != NULL)
+            add_part(out, r, p);
+    }
+    cm_blocks_grow(out, one_cell);
+    return CM_OK;
+}
+
+void cm_blocks_release(cm_blocks *b)
+{
+    free(b->strip);
+    free(b->strip_of);
+    *b = (cm_blocks){0};
+}
+
+/* ---- choosing ---- */
+
+enum {
+    USUAL_WINDOW = 64,
+    MOST_WINDOW = 4096,
+    LEAST_WINDOW = 16, /* blocks do not grow where fewer would be mixed */
+    MIXED_BATCHES = 16 /* batches that are drawn from a window, where blocks have few samples */
+};
+/* Decoded bytes for each delivered one: below this copying costs more than decoding. */
+#define LITTLE_DECODING 0.0625
+#define LITTLE_MORE     1.05 /* times what is decoded with one block for everything */
+#define WORTH_IT        0.97 /* what growing leaves of it, at most */
+
+static double mean_nsamples(const cm_blocks *b)
+{
+    return (double)b->space->nsamples / (double)b->nblocks;
+}
+
+/* Bytes decoded for each sample. */
+static double decoding(const cm_blocks *b)
+{
+    return (double)b->frame_nbytes / mean_nsamples(b);
+}
+
+/* Where every chunk is decoded once. */
+static double least_decoding(const cm_blocks *b)
+{
+    double nbytes = 0;
+    for (uint32_t i = 0; i < b->nstrips; i++)
+        nbytes += (double)b->strip[i].grid->nchunks * (double)b->strip[i].chunk_nbytes;
+    return nbytes / (double)b->space->nsamples;
+}
+
+static uint64_t usual_window(const cm_blocks *b, const cm_blocks_budget *budget)
+{
+    const double wanted = (double)budget->batch * MIXED_BATCHES / mean_nsamples(b);
+    uint64_t n = wanted < MOST_WINDOW ? (uint64_t)wanted : MOST_WINDOW;
+    n = n < USUAL_WINDOW ? USUAL_WINDOW : n;
+    n = budget->window != 0 ? budget->window : n;
+    return n < b->nblocks ? n : b->nblocks;
+}
+
+/* Blocks that are begun while the samples under way are prepared. */
+static uint64_t ahead(const cm_blocks *b, const cm_blocks_budget *budget)
+{
+    const double n = (double)budget->under_way / mean_nsamples(b) + 1;
+    return n < MOST_WINDOW ? (uint64_t)n : MOST_WINDOW;
+}
+
+static uint64_t affordable(const cm_blocks *b, uint64_t nbytes)
+{
+    return b->frame_nbytes == SIZE_MAX ? 0 : nbytes / b->frame_nbytes;
+}
+
+/* A block that is alone needs no second frame: the next one waits until it is through. */
+static uint64_t least_frames(const cm_blocks *b, uint64_t window)
+{
+    return window < b->nblocks && window > 1 ? window + 1 : window;
+}
+
+/* Doubles the blocks along the dimension that saves most, if there is room; false: none does. */
+static bool grow_once(cm_blocks *b, const cm_blocks_budget *budget)
+{
+    const double now = decoding(b);
+    uint8_t best[CM_MAX_RANK], grown[CM_MAX_RANK];
+    double least = now * WORTH_IT;
+    bool found = false;
+    memcpy(grown, b->grown, sizeof(grown));
+    for (unsigned j = 0; j < b->space->rank; j++) {
+        if (b->count[j] <= 1 || grown[j] >= CM_BLOCKS_MAX_GROWN || j >= CM_BLOCKS_MAX_GROWING)
+            continue;
+        grown[j]++;
+        cm_blocks_grow(b, grown);
+        const uint64_t floor = budget->window != 0 ? budget->window : LEAST_WINDOW;
+        const uint64_t window = floor < b->nblocks ? floor : b->nblocks;
+        const double next = decoding(b);
+        if (affordable(b, budget->nbytes) >= least_frames(b, window) && next < least) {
+            least = next;
+            found = true;
+            memcpy(best, grown, sizeof(best));
+        }
+        grown[j]--;
+    }
+    cm_blocks_grow(b, found ? best : grown);
+    return found;
+}
+
+void cm_blocks_grow_within(cm_blocks *b, const cm_blocks_budget *budget)
+{
+    const double enough = LITTLE_DECODING * (double)budget->sample_nbytes;
+    const double least = least_decoding(b) * LITTLE_MORE;
+    while (decoding(b) > enough && decoding(b) > least && grow_once(b, budget))
+        continue;
+}
+
+int cm_blocks_fit(const cm_blocks *b, const cm_blocks_budget *budget, cm_blocks_fitted *out)
+{
+    const uint64_t most = affordable(b, budget->nbytes);
+    uint64_t n = usual_window(b, budget);
+    if (budget->window == 0 && least_frames(b, n) > most)
+        n = most > 1 ? most - 1 : 1;
+    const uint64_t least = least_frames(b, n);
+    uint64_t frames = n + ahead(b, budget);
+    frames = frames < b->nblocks ? frames : b->nblocks;
+    frames = frames < most ? frames : most;
+    *out = (cm_blocks_fitted){.window = n,
+                              .nframes = frames > least ? frames : least,
+                              .need = cm_mul_sat(least, b->frame_nbytes)};
+    return least > most ? CM_EBUDGET : CM_OK;
+}
+
+/* ---- asking ---- */
+
+static void block_at(const cm_blocks *b, uint64_t id, uint64_t *at)
+{
+    for (unsigned j = b->space->rank; j-- > 0; id /= b->count[j])
+        at[j] = id % b->count[j];
+}
+
+void cm_block_positions(const cm_blocks *b, uint64_t id, uint64_t *first, uint64_t *n)
+{
+    uint64_t at[CM_MAX_RANK];
+    block_at(b, id, at);
+    for (unsigned j = 0; j < b->space->rank; j++)
+        n[j] = positions_along(b, j, at[j], &first[j]);
+}
+
+uint64_t cm_block_nsamples(const cm_blocks *b, uint64_t id)
+{
+    uint64_t first[CM_MAX_RANK], n[CM_MAX_RANK], total = 1;
+    cm_block_positions(b, id, first, n);
+    for (unsigned j = 0; j < b->space->rank; j++)
+        total *= n[j];
+    return total;
+}
+
+void cm_block_chunks(const cm_blocks *b, uint32_t s, const cm_box *sample, uint64_t *first,
+                     uint64_t *count)
+{
+    const cm_block_strip *strip = &b->strip[s];
+    for (unsigned d = 0; d < strip->rank; d++) {
+        const int j = strip->axis[d];
+        const uint64_t at = j < 0 ? 0 : sample->start[j] / b->length[j];
+        count[d] = chunks_along(b, strip, d, at, &first[d]);
+    }
+}
+
+uint64_t cm_block_chunk(const cm_blocks *b, uint32_t s, const uint64_t *first,
+                        const uint64_t *coord)
+{
+    const cm_block_strip *strip = &b->strip[s];
+    uint64_t number = 0;
+    for (unsigned d = 0; d < strip->rank; d++)
+        number = number * strip->most[d] + (coord[d] - first[d]);
+    return strip->first + number;
+}
+
+size_t cm_block_chunk_offset(const cm_blocks *b, uint32_t s, uint64_t number)
+{
+    const cm_block_strip *strip = &b->strip[s];
+    return strip->offset + (number - strip->first) * strip->chunk_nbytes;
+}
+
+size_t cm_block_flag_offset(const cm_blocks *b, uint64_t number)
+{
+    const cm_block_strip *last = &b->strip[b->nstrips - 1];
+    return last->offset + last->nchunks * last->chunk_nbytes + number;
+}
+
+/* Of dimension D of S: chunks of all blocks together, and different ones among them. */
+static cm_blocks_count count_along(const cm_blocks *b, const cm_block_strip *s, unsigned d)
+{
+    const uint64_t nblocks = s->axis[d] < 0 ? 1 : b->count[s->axis[d]];
+    cm_blocks_count sum = {0, 0};
+    uint64_t end = 0;
+    for (uint64_t at = 0; at < nblocks; at++) {
+        uint64_t first;
+        const uint64_t n = chunks_along(b, s, d, at, &first);
+        sum.decoded += (double)n;
+        if (first + n > end) {
+            sum.distinct += (double)(first + n - (first > end ? first : end));
+            end = first + n;
+        }
+    }
+    return sum;
+}
+
+/* Blocks that have the same chunks of S, for it lacks the dimensions that tell them apart. */
+static double repetitions(const cm_blocks *b, const cm_block_strip *s)
+{
+    double n = (double)b->nblocks;
+    for (unsigned d = 0; d < s->rank; d++)
+        n /= s->axis[d] < 0 ? 1 : (double)b->count[s->axis[d]];
+    return n;
+}
+
+cm_blocks_count cm_blocks_decodes(const cm_blocks *b)
+{
+    cm_blocks_count total = {0, 0};
+    for (uint32_t i = 0; i < b->nstrips; i++) {
+        cm_blocks_count n = {repetitions(b, &b->strip[i]), 1};
+        for (unsigned d = 0; d < b->strip[i].rank; d++) {
+            const cm_blocks_count along = count_along(b, &b->strip[i], d);
+            n.decoded *= along.decoded;
+            n.distinct *= along.distinct;
+        }
+        total.decoded += n.decoded;
+        total.distinct += n.distinct;
+    }
+    return total;
+}
