@@ -224,29 +224,58 @@ enum {
     LEAST_WINDOW = 16, /* blocks do not grow where fewer would be mixed */
     MIXED_BATCHES = 16 /* batches that are drawn from a window, where blocks have few samples */
 };
-/* Decoded bytes for each delivered one: below this copying costs more than decoding. */
-#define LITTLE_DECODING 0.0625
-#define LITTLE_MORE     1.05 /* times what is decoded with one block for everything */
-#define WORTH_IT        0.97 /* what growing leaves of it, at most */
+/* Cost for each delivered byte, in bytes decoded: below this copying costs more. */
+#define LITTLE_COST 0.0625
+#define LITTLE_MORE 1.05 /* times the cost with one block for everything */
+#define WORTH_IT    0.97 /* what growing leaves of the cost, at most */
+/* To ask storage for a chunk costs as much as to decode so many bytes. */
+#define REQUEST_NBYTES 1048576.0
 
 static double mean_nsamples(const cm_blocks *b)
 {
     return (double)b->space->nsamples / (double)b->nblocks;
 }
 
-/* Bytes decoded for each sample. */
-static double decoding(const cm_blocks *b)
+static double least_of(double a, double b)
 {
-    return (double)b->frame_nbytes / mean_nsamples(b);
+    return a < b ? a : b;
+}
+
+/* Chunks that one sample meets, in the mean. */
+static double met_by_sample(const cm_blocks *b, const cm_block_strip *s)
+{
+    double n = 1;
+    for (unsigned d = 0; d < s->rank; d++)
+        n *= s->axis[d] < 0
+                 ? (double)s->grid->count[d]
+                 : 1 + (double)(b->space->sample[s->axis[d]] - 1) / (double)s->grid->chunk[d];
+    return n;
+}
+
+/*
+ * Bytes decoded for each sample, and what asking for them costs.  An epoch that takes few of the
+ * samples has few from each block, and decodes no more than these need.
+ */
+static double cost(const cm_blocks *b, const cm_blocks_budget *budget, uint64_t window)
+{
+    const double n = least_of(mean_nsamples(b), (double)budget->nsamples / (double)window);
+    double total = 0;
+    for (uint32_t i = 0; i < b->nstrips; i++) {
+        const cm_block_strip *s = &b->strip[i];
+        const double chunks = least_of((double)s->nchunks, n * met_by_sample(b, s));
+        total += chunks * ((double)s->chunk_nbytes + REQUEST_NBYTES);
+    }
+    return total / n;
 }
 
 /* Where every chunk is decoded once. */
-static double least_decoding(const cm_blocks *b)
+static double least_cost(const cm_blocks *b)
 {
-    double nbytes = 0;
+    double total = 0;
     for (uint32_t i = 0; i < b->nstrips; i++)
-        nbytes += (double)b->strip[i].grid->nchunks * (double)b->strip[i].chunk_nbytes;
-    return nbytes / (double)b->space->nsamples;
+        total +=
+            (double)b->strip[i].grid->nchunks * ((double)b->strip[i].chunk_nbytes + REQUEST_NBYTES);
+    return total / (double)b->space->nsamples;
 }
 
 static uint64_t usual_window(const cm_blocks *b, const cm_blocks_budget *budget)
@@ -276,12 +305,17 @@ static uint64_t least_frames(const cm_blocks *b, uint64_t window)
     return window < b->nblocks && window > 1 ? window + 1 : window;
 }
 
-/* Doubles the blocks along the dimension that saves most, if there is room; false: none does. */
-static bool grow_once(cm_blocks *b, const cm_blocks_budget *budget)
+/* Blocks of a window that is just large enough; the one that was asked for where it was. */
+static uint64_t least_window(const cm_blocks *b, const cm_blocks_budget *budget)
 {
-    const double now = decoding(b);
+    const uint64_t n = budget->window != 0 ? budget->window : LEAST_WINDOW;
+    return n < b->nblocks ? n : b->nblocks;
+}
+
+/* Doubles the blocks along the dimension that costs least then; false: there is no room. */
+static bool grow_once(cm_blocks *b, const cm_blocks_budget *budget, double *then)
+{
     uint8_t best[CM_MAX_RANK], grown[CM_MAX_RANK];
-    double least = now * WORTH_IT;
     bool found = false;
     memcpy(grown, b->grown, sizeof(grown));
     for (unsigned j = 0; j < b->space->rank; j++) {
@@ -289,11 +323,10 @@ static bool grow_once(cm_blocks *b, const cm_blocks_budget *budget)
             continue;
         grown[j]++;
         cm_blocks_grow(b, grown);
-        const uint64_t floor = budget->window != 0 ? budget->window : LEAST_WINDOW;
-        const uint64_t window = floor < b->nblocks ? floor : b->nblocks;
-        const double next = decoding(b);
-        if (affordable(b, budget->nbytes) >= least_frames(b, window) && next < least) {
-            least = next;
+        const double next = cost(b, budget, usual_window(b, budget));
+        if (affordable(b, budget->nbytes) >= least_frames(b, least_window(b, budget)) &&
+            (!found || next < *then)) {
+            *then = next;
             found = true;
             memcpy(best, grown, sizeof(best));
         }
@@ -303,12 +336,20 @@ static bool grow_once(cm_blocks *b, const cm_blocks_budget *budget)
     return found;
 }
 
+/* On the way to larger and larger blocks a step may cost more, and the next ones less. */
 void cm_blocks_grow_within(cm_blocks *b, const cm_blocks_budget *budget)
 {
-    const double enough = LITTLE_DECODING * (double)budget->sample_nbytes;
-    const double least = least_decoding(b) * LITTLE_MORE;
-    while (decoding(b) > enough && decoding(b) > least && grow_once(b, budget))
-        continue;
+    const double enough = LITTLE_COST * (double)budget->sample_nbytes;
+    const double least = least_cost(b) * LITTLE_MORE;
+    double now = cost(b, budget, usual_window(b, budget)), lowest = now;
+    uint8_t best[CM_MAX_RANK];
+    memcpy(best, b->grown, sizeof(best));
+    while (lowest > enough && lowest > least && grow_once(b, budget, &now))
+        if (now < WORTH_IT * lowest) {
+            lowest = now;
+            memcpy(best, b->grown, sizeof(best));
+        }
+    cm_blocks_grow(b, best);
 }
 
 int cm_blocks_fit(const cm_blocks *b, const cm_blocks_budget *budget, cm_blocks_fitted *out)

@@ -75,6 +75,7 @@ void cm_blocks_grow(cm_blocks *blocks, const uint8_t *grown);
 typedef struct cm_blocks_budget {
     uint64_t nbytes;        /* for frames */
     uint64_t window;        /* blocks that are mixed; 0: to be chosen */
+    uint64_t nsamples;      /* of an epoch that one rank is given */
     uint64_t batch;         /* samples */
     uint64_t under_way;     /* samples that are prepared at once */
     uint64_t sample_nbytes; /* as delivered */

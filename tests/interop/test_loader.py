@@ -641,14 +641,12 @@ def test_programs(tmp_path):
         chunkmill.chunkcalc(tmp_path / "a.zarr", no_such=3)
 
 
-@pytest.mark.parametrize("how", ["map", "planned"])
 @pytest.mark.parametrize("kind", ["v3.zarr", "v2.zarr"])
-def test_a_store_that_disappears_is_an_error(tmp_path, how, kind):
+def test_a_store_that_disappears_is_an_error(tmp_path, kind):
     """Chunks that are gone with their array are not fill values."""
     path = MAKERS[kind](tmp_path / kind)
     for gone in (path, path / "b"):
-        with chunkmill.Loader(path, sample=SAMPLE, variables=["b", "a"], batch=4, batches=400, loader=how,
-                              window=1 if how == "planned" else 0) as loader:
+        with chunkmill.Loader(path, sample=SAMPLE, variables=["b", "a"], batch=4, batches=400) as loader:
             running = iter(loader)
             next(running)
             shutil.copytree(path, tmp_path / "kept")
@@ -663,6 +661,26 @@ def test_a_store_that_disappears_is_an_error(tmp_path, how, kind):
                 next(running)
         shutil.rmtree(path, ignore_errors=True)
         (tmp_path / "kept").rename(path)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_store_that_disappears_from_a_planned_loader(tmp_path, version):
+    """Of more chunks than fit its memory: what was decoded before is right."""
+    path = tmp_path / "a.zarr"
+    field = np.arange(3000 * 4096, dtype="f4").reshape(3000, 64, 64)
+    group = zarr.create_group(str(path), zarr_format=version)
+    group.create_array("b", data=field, chunks=(10, 64, 64), dimension_names=NAMES if version == 3 else None)
+    sample = {"time": 1} if version == 3 else (1, 64, 64)
+    with chunkmill.Loader(path, variables="b", sample=sample, batch=4, loader="planned", memory="24MiB") as loader:
+        running = iter(loader)
+        next(running)
+        shutil.rmtree(path)
+        right = 0
+        with pytest.raises(chunkmill.ChunkmillError, match="removed") as problem:
+            for batch in running:
+                assert np.array_equal(batch["b"].numpy()[:, 0], field[batch.index[:, 0]])
+                right += 1
+        assert problem.value.status == "io" and right < 749
 
 
 def test_missing_chunks_of_a_store_that_is_there(tmp_path):

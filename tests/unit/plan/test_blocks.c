@@ -358,6 +358,7 @@ static void test_choice(void **unused)
         const size_t least = s.blocks.frame_nbytes;
         const cm_blocks_budget budget = {.nbytes = random_below(100 * least + 1),
                                          .window = random_below(3) == 0 ? 1 + random_below(9) : 0,
+                                         .nsamples = 1 + random_below(s.space.nsamples),
                                          .batch = 1 + random_below(40),
                                          .under_way = random_below(200),
                                          .sample_nbytes = 1 + random_below(1000)};
@@ -385,7 +386,7 @@ static void test_growth(void **unused)
     cm_blocks_fitted fitted;
     make_long_scene(&s, 1000000, 4, 8);
     const cm_blocks_budget budget = {
-        .nbytes = 1 << 24, .batch = 16, .under_way = 64, .sample_nbytes = 16};
+        .nbytes = 1 << 24, .nsamples = 999997, .batch = 16, .under_way = 64, .sample_nbytes = 16};
     cm_blocks_count n = cm_blocks_decodes(&s.blocks);
     assert_true(n.decoded / n.distinct > 1.9);
     cm_blocks_grow_within(&s.blocks, &budget);
