@@ -80,7 +80,7 @@ typedef struct cm_loader_options {
     const char *const *variable; /* names or globs; none: the largest */
     size_t nvariables;
     const char *sample; /* "time=4,lat=64,lon=64"; NULL: only with orders that say it */
-    const char *lags;   /* "0,6": steps along the first dimension; NULL: 0 */
+    const char *lags;   /* "-6,0": steps along the first dimension; NULL: 0 */
     uint64_t batch;     /* samples; 32 */
     uint64_t batches;   /* of an epoch and rank; 0: all */
     bool drop_last;     /* leaves out a last batch that is not full, and samples that ranks do not
@@ -159,7 +159,7 @@ typedef struct cm_loader_dim {
 
 typedef struct cm_loader_variable {
     const char *name;
-    uint64_t lag;
+    int64_t lag;
     const char *type;        /* as delivered: "float32", "int16", "bfloat16", ... */
     const char *stored_type; /* before cast and unpack */
     unsigned ndims;

@@ -36,7 +36,7 @@ typedef enum cm_readbench_validate {
 typedef struct cm_readbench_options {
     cm_texts store;     /* Zarr or NetCDF, PATH or PATH::NODE */
     cm_texts variables; /* names or globs; none: the largest */
-    const char *lags;   /* "0,6"; NULL: 0 */
+    const char *lags;   /* "-6,0"; NULL: 0 */
     const char *sample; /* SHAPE; NULL: only with orders that say it */
     uint64_t batch;     /* 32 */
     uint64_t batches;   /* an epoch; 0: 50, or all of them with --order all */
@@ -178,7 +178,7 @@ typedef struct cm_readbench_part {
     uint64_t chunk[32], shard[32];
     uint64_t best_chunk[32]; /* that suit these samples best; 0: not known */
     bool chunked, sharded;
-    uint64_t lag;
+    int64_t lag;
     bool is_static;  /* read once by each worker */
     uint64_t nbytes; /* of one sample, as delivered */
 } cm_readbench_part;

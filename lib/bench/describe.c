@@ -118,7 +118,8 @@ static int add_texts(cm_bench *b, cm_error *err)
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-static int describe_part(cm_bench *b, const cm_sample_part *p, const cm_feed *feed, cm_error *err)
+static int describe_part(cm_bench *b, const cm_sample_part *p, int64_t lag, const cm_feed *feed,
+                         cm_error *err)
 {
     const cm_variable *v = b->load.shared.data.variable[p->array];
     const cm_array *a = v->array;
@@ -135,7 +136,7 @@ static int describe_part(cm_bench *b, const cm_sample_part *p, const cm_feed *fe
     out->chunked = a->chunked;
     out->sharded = v->is_sharded;
     memcpy(out->shard, v->source_shard, a->rank * sizeof out->shard[0]);
-    out->lag = p->lag;
+    out->lag = lag;
     out->is_static = feed == NULL;
     out->nbytes = feed != NULL ? cm_feed_nbytes(feed) : a->dtype.nbytes;
     for (unsigned d = 0; d < a->rank; d++) {
@@ -158,9 +159,9 @@ static int describe_parts(cm_bench *b, cm_error *err)
     if (b->session->part == NULL)
         return CM_ENOMEM;
     for (size_t p = 0; p < s->nparts && rc == CM_OK; p++)
-        rc = describe_part(b, &s->part[p], &s->feed[p], err);
+        rc = describe_part(b, &s->part[p], s->lag[p], &s->feed[p], err);
     for (size_t p = 0; p < s->nfixed && rc == CM_OK; p++)
-        rc = describe_part(b, &s->fixed[p], NULL, err);
+        rc = describe_part(b, &s->fixed[p], 0, NULL, err);
     return rc;
 }
 

@@ -159,7 +159,7 @@ static int describe_variables(const cm_load_shared *s, cm_loader_about *h, cm_er
         const cm_sample_part *part = &space->part[p];
         const cm_array *a = s->data.array[part->array];
         cm_loader_variable *v = &h->variable[h->nvariables++];
-        v->lag = part->lag;
+        v->lag = space->lag[p];
         v->ndims = part->rank;
         v->nbytes = space->part_nbytes[p];
         for (unsigned d = 0; d < part->rank; d++) {

@@ -28,11 +28,12 @@ static uint64_t mix_u64(uint64_t hash, uint64_t n)
     return mix(hash, le, sizeof le);
 }
 
-static uint64_t mix_part(uint64_t hash, const cm_load_run *run, const cm_sample_part *p)
+static uint64_t mix_part(uint64_t hash, const cm_load_run *run, size_t number)
 {
+    const cm_sample_part *p = &run->shared.space.part[number];
     const cm_array *a = run->shared.data.array[p->array];
     hash = mix(hash, a->name, strlen(a->name) + 1);
-    hash = mix_u64(hash, p->lag);
+    hash = mix_u64(hash, (uint64_t)run->shared.space.lag[number]);
     for (unsigned d = 0; d < p->rank; d++) {
         hash = mix_u64(hash, (uint64_t)(int64_t)p->axis[d]);
         hash = mix_u64(hash, p->shape[d]);
@@ -66,7 +67,7 @@ uint64_t cm_loader_fingerprint(const cm_load_run *run)
         hash = mix_u64(hash, s->sample[d]);
     }
     for (size_t p = 0; p < run->shared.space.nparts; p++)
-        hash = mix_part(hash, run, &run->shared.space.part[p]);
+        hash = mix_part(hash, run, p);
     return hash;
 }
 

@@ -28,7 +28,7 @@
 #include "store/io.h"
 
 enum {
-    CM_LOAD_MAX_PARTS = 64
+    CM_LOAD_MAX_PARTS = 512
 };
 
 typedef enum cm_load_engine {
@@ -63,8 +63,9 @@ typedef struct cm_load_setting {
     bool emulated;
     cm_delay_model delay;
     double step_ns, step_per_sample_ns;
-    uint64_t lag[CM_LOAD_MAX_PARTS];
+    int64_t lag[CM_LOAD_MAX_PARTS];
     unsigned nlags;
+    uint64_t behind; /* elements that the least lag reaches back; 0 where none is negative */
     bool uses_device;
     bool pinned;
     cm_feed_to to;
@@ -122,7 +123,8 @@ void cm_load_data_leave(cm_load_data *data, cm_variable *var); /* NULL accepted 
 typedef struct cm_load_space {
     cm_sample_space space;
     char *dim_name[CM_MAX_RANK];
-    cm_sample_part part[CM_LOAD_MAX_PARTS];
+    cm_sample_part part[CM_LOAD_MAX_PARTS]; /* whose lags count from the least one */
+    int64_t lag[CM_LOAD_MAX_PARTS];         /* as they were asked for */
     cm_feed feed[CM_LOAD_MAX_PARTS];
     size_t part_nbytes[CM_LOAD_MAX_PARTS]; /* of one sample, as delivered */
     uint64_t part_nelem[CM_LOAD_MAX_PARTS];
@@ -130,6 +132,7 @@ typedef struct cm_load_space {
     cm_sample_part fixed[CM_LOAD_MAX_PARTS]; /* read once by each worker */
     size_t nfixed;
     size_t sample_nbytes;
+    uint64_t behind;   /* along dimension 0, from what cm_sample_at says to lag 0 */
     uint64_t nsamples; /* of an epoch, all ranks */
 } cm_load_space;
 

@@ -196,11 +196,15 @@ static int parse_lag(void *context, char *part, cm_error *err)
     cm_load_setting *s = context;
     if (s->nlags == CM_LOAD_MAX_PARTS)
         return cm_fail(err, CM_EINVAL, "more than %d of them", CM_LOAD_MAX_PARTS);
-    int rc = cm_parse_u64(part, &s->lag[s->nlags], err);
+    int rc = cm_parse_i64(part, &s->lag[s->nlags], err);
+    if (rc == CM_OK && s->lag[s->nlags] == INT64_MIN)
+        rc = cm_fail(err, CM_EINVAL, "%s is out of range", part);
     for (unsigned i = 0; i < s->nlags && rc == CM_OK; i++)
         if (s->lag[i] == s->lag[s->nlags])
             rc = cm_fail(err, CM_EINVAL, "%s is there twice", part);
-    s->nlags++;
+    const int64_t lag = s->lag[s->nlags++];
+    if (rc == CM_OK && lag < 0 && (uint64_t)-lag > s->behind)
+        s->behind = (uint64_t)-lag;
     return rc;
 }
 

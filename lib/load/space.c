@@ -210,7 +210,8 @@ static bool has_first_dim(const cm_sample_part *p)
     return false;
 }
 
-static int add_part(cm_load_space *s, const cm_sample_part *p, const cm_feed *feed, cm_error *err)
+static int add_part(cm_load_space *s, const cm_sample_part *p, int64_t lag, const cm_feed *feed,
+                    cm_error *err)
 {
     if (s->nparts == CM_LOAD_MAX_PARTS)
         return cm_fail(err, CM_EINVAL, "variables times lags are more than %d", CM_LOAD_MAX_PARTS);
@@ -224,6 +225,7 @@ static int add_part(cm_load_space *s, const cm_sample_part *p, const cm_feed *fe
         s->sample_nbytes > (size_t)1 << 46)
         return cm_fail(err, CM_EINVAL, "it has too many bytes");
     s->part[s->nparts] = *p;
+    s->lag[s->nparts] = lag;
     s->feed[s->nparts] = *feed;
     s->part_nelem[s->nparts] = nelem;
     s->part_nbytes[s->nparts++] = nbytes;
@@ -248,10 +250,11 @@ static int add_parts(const cm_readbench_options *o, const cm_load_setting *setti
         rc = for_sample(cm_load_feed_make(o, setting, d->variable[i], &feed, err), o, d, err);
         const unsigned nlags = has_first_dim(&p) ? setting->nlags : 1;
         for (unsigned k = 0; k < nlags && rc == CM_OK; k++) {
-            p.lag = has_first_dim(&p) ? setting->lag[k] : 0;
+            const int64_t lag = has_first_dim(&p) ? setting->lag[k] : 0;
+            p.lag = has_first_dim(&p) ? (uint64_t)lag + setting->behind : 0;
             if (p.lag > s->space.reach)
                 s->space.reach = p.lag;
-            rc = for_sample(add_part(s, &p, &feed, err), o, d, err);
+            rc = for_sample(add_part(s, &p, lag, &feed, err), o, d, err);
         }
     }
     if (rc == CM_OK && s->nparts == 0)
@@ -273,6 +276,9 @@ static void align_parts(cm_load_space *s)
             const cm_feed feed = s->feed[k];
             const size_t nbytes = s->part_nbytes[k];
             const uint64_t nelem = s->part_nelem[k];
+            const int64_t lag = s->lag[k];
+            s->lag[k] = s->lag[k - 1];
+            s->lag[k - 1] = lag;
             s->part[k] = s->part[k - 1];
             s->feed[k] = s->feed[k - 1];
             s->part_nbytes[k] = s->part_nbytes[k - 1];
@@ -323,6 +329,7 @@ int cm_load_space_make(const cm_readbench_options *o, const cm_load_setting *set
     if (rc == CM_OK)
         rc = for_sample(cm_sample_space_init(&s->space, s->dim_name, err), o, d, err);
     s->space.by_number = setting->planned;
+    s->behind = setting->behind;
     if (rc == CM_OK)
         rc = count_samples(o, setting, s, err);
     if (rc != CM_OK)

@@ -38,6 +38,8 @@ SETTINGS = {
     "drop last": {"batch": 13, "batches": None, "drop_last": True, "order": "chunks"},
     "all": {"order": "all", "batches": None, "sample": {"time": 7, "lat": 23, "lon": 10}},
     "lags": {"variables": ["b", "c"], "lags": [0, 3, 5]},
+    "history": {"variables": ["b", "c"], "lags": [-4, 0, 2]},
+    "planned, history": {**PLANNED, "variables": ["b", "c"], "lags": [-4, 0]},
     "planned, lags": {**PLANNED, "variables": ["b", "c"], "lags": [0, 3]},
     "maps": {"order": "map", "sample": None},
     "series": {"order": "series", "sample": None},

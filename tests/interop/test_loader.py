@@ -683,6 +683,39 @@ def test_a_store_that_disappears_from_a_planned_loader(tmp_path, version):
         assert problem.value.status == "io" and right < 749
 
 
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_history(store, how):
+    """Lags may be negative: `index` and `coords` are those of lag 0."""
+    with chunkmill.Loader(store, sample=SAMPLE, variables=["b", "d"], lags=[-3, 0, 2], batch=4, batches=20, loader=how) as loader:
+        assert set(loader.keys()) == {"b", ("b", -3), ("b", 2), "d"}
+        starts = set()
+        for batch in loader:
+            for k, (t, y, x) in enumerate(batch.index.tolist()):
+                for lag in (-3, 0, 2):
+                    want = FIELDS["b"][t + lag:t + lag + 2, y:y + 6, x:x + 9]
+                    assert np.array_equal(batch["b", lag].numpy()[k] if lag else batch["b"].numpy()[k], want)
+                assert np.array_equal(batch["d"].numpy()[k], FIELDS["d"][y:y + 6, x:x + 9])
+                assert batch.coords["time"][k].tolist() == COORDS["time"][t:t + 2].tolist()
+                starts.add(t)
+        assert min(starts) >= 3 and max(starts) <= SHAPE[0] - 4
+    with pytest.raises(chunkmill.ChunkmillError, match="-3 is there twice"):
+        chunkmill.Loader(store, sample=SAMPLE, variables="b", lags=[-3, -3])
+
+
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_a_hundred_variables(tmp_path, how):
+    group = zarr.create_group(str(tmp_path / "a.zarr"))
+    fields = np.random.default_rng(8).random((100, 20, 6, 7), "f4")
+    for i, field in enumerate(fields):
+        group.create_array(f"v{i}", data=field, chunks=(4, 6, 7), dimension_names=NAMES)
+    with chunkmill.Loader(tmp_path / "a.zarr", variables="v*", sample={"time": 2}, batch=5, loader=how) as loader:
+        assert len(loader.keys()) == 100
+        for batch in loader:
+            for i in (0, 57, 99):
+                for k, t in enumerate(batch.index[:, 0].tolist()):
+                    assert np.array_equal(batch[f"v{i}"].numpy()[k], fields[i, t:t + 2])
+
+
 def test_missing_chunks_of_a_store_that_is_there(tmp_path):
     path = zarr_store(tmp_path / "a.zarr")
     for chunk in (path / "b" / "c" / "1").rglob("*"):

@@ -47,7 +47,8 @@ def make_store(path, rng):
 def make_setting(rng, dims, length):
     sample = {d: rng.randint(1, length[d]) for d in dims if d == dims[0] or rng.random() < 0.8}
     room = length[dims[0]] - sample[dims[0]]
-    lags = sorted(rng.sample(range(min(room, 12) + 1), min(rng.randint(1, 3), min(room, 12) + 1)))
+    back = rng.randint(0, min(room, 12)) if rng.random() < 0.5 else 0
+    lags = sorted(rng.sample(range(-back, min(room, 12) + 1 - back), min(rng.randint(1, 3), min(room, 12) + 1)))
     setting = {
         "sample": sample,
         "lags": lags if rng.random() < 0.4 else None,

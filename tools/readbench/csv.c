@@ -71,7 +71,7 @@ int readbench_samples_csv(const void *context, FILE *to, cm_error *err)
         fprintf(to, "%u,%u,%u,%u,%" PRIu64 ",%u,", l->epoch, l->rank, l->batch, l->place, l->number,
                 l->part);
         print_field(p && p->variable ? p->variable : "", to);
-        fprintf(to, ",%" PRIu64 ",", p ? p->lag : 0);
+        fprintf(to, ",%" PRId64 ",", p ? p->lag : 0);
         print_lengths(p ? p->rank : 0, l->start, to);
         putc(',', to);
         print_lengths(p ? p->rank : 0, l->shape, to);

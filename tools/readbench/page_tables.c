@@ -145,8 +145,9 @@ void page_sample(const cm_readbench_session *s, FILE *to)
     fputs("</tr></thead><tbody>\n", to);
     for (size_t i = 0; i < s->nparts; i++) {
         const cm_readbench_part *p = &s->part[i];
-        if (p->lag > 0)
-            snprintf(buf, sizeof(buf), "%.200s, %" PRIu64 " later", p->variable, p->lag);
+        if (p->lag != 0)
+            snprintf(buf, sizeof(buf), "%.200s, %" PRId64 " %s", p->variable,
+                     p->lag < 0 ? -p->lag : p->lag, p->lag < 0 ? "earlier" : "later");
         else
             snprintf(buf, sizeof(buf), "%.200s%s", p->variable, p->is_static ? " (static)" : "");
         row(buf, to);

@@ -43,7 +43,7 @@ static cm_json *part(cm_document *d, const cm_readbench_part *p)
     cm_document_shape(d, o, "chunk", p->rank, p->chunk, p->chunked);
     cm_document_shape(d, o, "shard", p->rank, p->shard, p->sharded);
     cm_document_shape(d, o, "best_chunk", p->rank, p->best_chunk, p->best_chunk[0] > 0);
-    cm_document_u64(d, o, "lag", p->lag);
+    cm_document_put(d, o, "lag", cm_json_i64(p->lag));
     cm_document_bool(d, o, "static", p->is_static);
     cm_document_u64(d, o, "nbytes", p->nbytes);
     return o;

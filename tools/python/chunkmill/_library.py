@@ -51,7 +51,7 @@ class Dim(Structure):
 
 
 class Variable(Structure):
-    _fields_ = [("name", c_char_p), ("lag", c_uint64), ("type", c_char_p), ("stored_type", c_char_p),
+    _fields_ = [("name", c_char_p), ("lag", c_int64), ("type", c_char_p), ("stored_type", c_char_p),
                 ("ndims", c_uint), ("dim", c_uint32 * MAX_DIMS), ("shape", c_uint64 * MAX_DIMS),
                 ("nbytes", c_uint64)]
 

@@ -210,7 +210,7 @@ class Loader:
         for i in range(info.nvariables):
             v = Variable(i, info.variable[i])
             if v.lag == 0 or v.name not in self._keys:
-                self._keys.setdefault(v.name, v)
+                self._keys[v.name] = v
             if v.lag != 0:
                 self._keys[v.name, v.lag] = v
         self._nbatches = info.nbatches
