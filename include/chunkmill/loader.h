@@ -102,8 +102,9 @@ typedef struct cm_loader_options {
     bool sync;               /* no threads: batches are made inside cm_loader_next */
     uint64_t memory;         /* bytes that the loader may take; 0: half of what is free */
 
-    const char *cast; /* "float32", "float16", "bfloat16"; NULL: none */
-    bool unpack;      /* value * scale_factor + add_offset */
+    /* "float64", "float32", "float16", "bfloat16"; "xarray": as xarray decodes it; NULL: none */
+    const char *cast;
+    bool unpack; /* value * scale_factor + add_offset */
     bool fill_to_nan;
 
     const char *io;        /* "auto", "pread", "mmap", "uring", "direct"; NULL: auto */

@@ -74,7 +74,7 @@ typedef struct cm_readbench_options {
     bool device_step;     /* the step is a kernel that keeps the device busy */
     unsigned slots;       /* 0: 4, or what the batches under way need */
     uint64_t slot_nbytes; /* 0: 16 MiB */
-    const char *cast;     /* "float32", "float16", "bfloat16"; NULL: none */
+    const char *cast;     /* "float64", "float32", "float16", "bfloat16", "xarray"; NULL: none */
     bool unpack;
     bool fill_to_nan;
     cm_readbench_validate validate;

@@ -1,4 +1,5 @@
 /* What --cast, --unpack and --fill-to-nan do to one array, from its attributes. */
+#include <math.h>
 #include <string.h>
 
 #include "format/attr_value.h"
@@ -18,11 +19,13 @@ static int keep_fill(const cm_array *a, const uint8_t *element, cm_feed *f, cm_e
     return CM_OK;
 }
 
-static int add_fill(const cm_array *a, const char *name, const cm_json *value, cm_feed *f,
-                    cm_error *err)
+static int add_fill(const cm_array *a, const char *name, const cm_json *value, bool as_xarray,
+                    cm_feed *f, cm_error *err)
 {
     double number;
     uint8_t to[sizeof f->fill[0]] = {0};
+    if (!cm_attr_number(value, &number) && as_xarray)
+        return CM_OK; /* to xarray no element is equal to it */
     if (!cm_attr_number(value, &number))
         return cm_fail(err, CM_EFORMAT, "its attribute %s is not a number", name);
     if (!cm_attr_element(value, &a->dtype, to) &&
@@ -32,18 +35,18 @@ static int add_fill(const cm_array *a, const char *name, const cm_json *value, c
 }
 
 /* A number, or a list of them (missing_value may have several). */
-static int add_fills(const cm_array *a, const char *name, cm_feed *f, cm_error *err)
+static int add_fills(const cm_array *a, const char *name, bool as_xarray, cm_feed *f, cm_error *err)
 {
     const cm_json *value = cm_json_member(a->attrs, name);
     if (!cm_json_is(value, CM_JSON_ARRAY))
-        return value != NULL ? add_fill(a, name, value, f, err) : CM_OK;
+        return value != NULL ? add_fill(a, name, value, as_xarray, f, err) : CM_OK;
     int rc = CM_OK;
     for (size_t i = 0; i < cm_json_length(value) && rc == CM_OK; i++)
-        rc = add_fill(a, name, cm_json_at(value, i), f, err);
+        rc = add_fill(a, name, cm_json_at(value, i), as_xarray, f, err);
     return rc;
 }
 
-static int find_fills(const cm_variable *v, cm_feed *f, cm_error *err)
+static int find_fills(const cm_variable *v, bool as_xarray, cm_feed *f, cm_error *err)
 {
     const cm_array *a = v->array;
     int rc = CM_OK;
@@ -54,8 +57,8 @@ static int find_fills(const cm_variable *v, cm_feed *f, cm_error *err)
         a->fill != NULL && a->dtype.nbytes <= sizeof f->fill[0])
         rc = keep_fill(a, a->fill, f, err);
     if (rc == CM_OK)
-        rc = add_fills(a, "_FillValue", f, err);
-    return rc == CM_OK ? add_fills(a, "missing_value", f, err) : rc;
+        rc = add_fills(a, "_FillValue", as_xarray, f, err);
+    return rc == CM_OK ? add_fills(a, "missing_value", as_xarray, f, err) : rc;
 }
 
 static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
@@ -78,6 +81,31 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
     return CM_OK;
 }
 
+/* Also where no element can have the value, as -1 of unsigned bytes: the type follows all the same. */
+static bool names_fill(const cm_array *a, const char *name)
+{
+    const cm_json *value = cm_json_member(a->attrs, name);
+    double number;
+    return value != NULL && !(cm_attr_number(value, &number) && isnan(number));
+}
+
+/* The type that xarray decodes V to: `cast` xarray. */
+static cm_feed_to type_of_xarray(const cm_variable *v, const cm_feed *f)
+{
+    const bool is_float = f->src.kind == CM_KIND_FLOAT;
+    unsigned nbytes;
+    if (f->unpack)
+        nbytes = cm_packing_of(v).shown.nbytes;
+    else if (!is_float && (f->nfills > 0 || names_fill(v->array, "_FillValue") ||
+                           names_fill(v->array, "missing_value")))
+        nbytes = f->src.nbytes <= 2 ? 4 : 8;
+    else
+        return CM_FEED_SAME;
+    return is_float && nbytes == f->src.nbytes ? CM_FEED_SAME
+           : nbytes == 4                       ? CM_FEED_FLOAT32
+                                               : CM_FEED_FLOAT64;
+}
+
 int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s, const cm_variable *v,
                       cm_feed *f, cm_error *err)
 {
@@ -85,6 +113,8 @@ int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s, c
     int rc = CM_OK;
     *f = (cm_feed){.src = a->dtype, .to = s->to};
     const bool is_number = cm_dtype_is_number(&a->dtype) || a->dtype.kind == CM_KIND_BOOL;
+    if (s->as_xarray && (!is_number || a->dtype.kind == CM_KIND_BOOL))
+        return cm_feed_check(f, err);
     if (!is_number && (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan))
         return cm_fail(err, CM_EINVAL,
                        "variable %s: its elements are not numbers, so `cast`, `unpack` and "
@@ -93,7 +123,9 @@ int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s, c
     if (o->unpack)
         rc = find_packing(a, f, err);
     if (rc == CM_OK && o->fill_to_nan)
-        rc = find_fills(v, f, err);
+        rc = find_fills(v, s->as_xarray, f, err);
+    if (rc == CM_OK && s->as_xarray)
+        f->to = type_of_xarray(v, f);
     if (rc == CM_OK)
         rc = cm_feed_check(f, err);
     if (rc != CM_OK)

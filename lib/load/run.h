@@ -69,6 +69,7 @@ typedef struct cm_load_setting {
     bool uses_device;
     bool pinned;
     cm_feed_to to;
+    bool as_xarray; /* each variable to the type that xarray decodes it to, and not `to` */
     cm_readbench_validate validate; /* never CM_READBENCH_VALIDATE_DEFAULT */
 } cm_load_setting;
 

@@ -344,6 +344,15 @@ static void set_steps(const cm_readbench_options *o, cm_load_setting *s)
         s->step_ns = 100e6;
 }
 
+static int parse_cast(const char *text, cm_load_setting *s, cm_error *err)
+{
+    s->as_xarray = text != NULL && strcmp(text, "xarray") == 0;
+    const int rc = text != NULL && !s->as_xarray ? cm_feed_parse(text, &s->to, err) : CM_OK;
+    if (rc != CM_OK)
+        cm_error_prefix(err, "`cast`");
+    return rc;
+}
+
 static int set_device(const cm_readbench_options *o, cm_load_setting *s, cm_error *err)
 {
     unsigned i;
@@ -359,10 +368,6 @@ static int set_device(const cm_readbench_options *o, cm_load_setting *s, cm_erro
         return cm_fail(err, CM_EINVAL, "`no_overlap`: needs a device; give `device`");
     int rc = choose("`staging`", o->staging, stagings, COUNT(stagings), 0, &i, err);
     s->pinned = i == 0;
-    if (rc == CM_OK && o->cast != NULL)
-        rc = cm_feed_parse(o->cast, &s->to, err);
-    if (rc != CM_OK && o->cast != NULL)
-        cm_error_prefix(err, "`cast`");
     return rc;
 }
 
@@ -396,8 +401,8 @@ static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_err
         return cm_fail(err, CM_EINVAL,
                        "`cache_nbytes`, `cache_dir`, `emulate` and `io` are the native engine's");
     if (s->engine == CM_LOAD_COMMAND &&
-        (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan || s->uses_device || o->log_samples ||
-         s->validate == CM_READBENCH_VALIDATE_FULL))
+        (s->to != CM_FEED_SAME || s->as_xarray || o->unpack || o->fill_to_nan || s->uses_device ||
+         o->log_samples || s->validate == CM_READBENCH_VALIDATE_FULL))
         return cm_fail(err, CM_EINVAL,
                        "`engine` exec: the data stay in its process, so nothing can be cast, "
                        "staged or logged here, and validated by `validate` checksum alone");
@@ -433,6 +438,8 @@ int cm_load_setting_parse(const cm_readbench_options *o, cm_load_setting *s,
         rc = parse_emulate(o->emulate, s, err);
     if (rc == CM_OK)
         rc = parse_lags(o->lags, s, err);
+    if (rc == CM_OK)
+        rc = parse_cast(o->cast, s, err);
     if (rc != CM_OK)
         return rc;
     s->planned = loader == 1;

@@ -21,14 +21,16 @@ int cm_feed_parse(const char *text, cm_feed_to *out, cm_error *err)
     static const struct {
         const char *name;
         cm_feed_to to;
-    } types[] = {
-        {"float32", CM_FEED_FLOAT32}, {"float16", CM_FEED_FLOAT16}, {"bfloat16", CM_FEED_BFLOAT16}};
+    } types[] = {{"float64", CM_FEED_FLOAT64},
+                 {"float32", CM_FEED_FLOAT32},
+                 {"float16", CM_FEED_FLOAT16},
+                 {"bfloat16", CM_FEED_BFLOAT16}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(text, types[i].name) == 0) {
             *out = types[i].to;
             return CM_OK;
         }
-    return cm_fail(err, CM_EINVAL, "'%s' is none of float32, float16 and bfloat16", text);
+    return cm_fail(err, CM_EINVAL, "'%s' is none of float64, float32, float16 and bfloat16", text);
 }
 
 static bool is_nothing(const cm_feed *f)
@@ -62,19 +64,32 @@ int cm_feed_check(const cm_feed *f, cm_error *err)
 
 bool cm_feed_is_identity(const cm_feed *f)
 {
-    const bool same = f->to == CM_FEED_SAME || (f->to == CM_FEED_FLOAT32 &&
-                                                f->src.kind == CM_KIND_FLOAT && f->src.nbytes == 4);
+    const bool is_float = f->src.kind == CM_KIND_FLOAT;
+    const bool same = f->to == CM_FEED_SAME ||
+                      (f->to == CM_FEED_FLOAT32 && is_float && f->src.nbytes == 4) ||
+                      (f->to == CM_FEED_FLOAT64 && is_float && f->src.nbytes == 8);
     return same && !f->unpack && f->nfills == 0;
 }
 
 uint32_t cm_feed_nbytes(const cm_feed *f)
 {
-    return f->to == CM_FEED_SAME ? f->src.nbytes : f->to == CM_FEED_FLOAT32 ? 4 : 2;
+    switch (f->to) {
+    case CM_FEED_SAME:
+        break;
+    case CM_FEED_FLOAT64:
+        return 8;
+    case CM_FEED_FLOAT32:
+        return 4;
+    case CM_FEED_FLOAT16:
+    case CM_FEED_BFLOAT16:
+        return 2;
+    }
+    return f->src.nbytes;
 }
 
 char *cm_feed_type_name(const cm_feed *f, char *buf, size_t size)
 {
-    static const char *const names[] = {NULL, "float32", "float16", "bfloat16"};
+    static const char *const names[] = {NULL, "float32", "float16", "bfloat16", "float64"};
     if (f->to == CM_FEED_SAME)
         return cm_dtype_name(&f->src, buf, size);
     snprintf(buf, size, "%s", names[f->to]);
@@ -198,8 +213,8 @@ INLINE void load_floats(unsigned code, const uint8_t *s, size_t n, float *restri
     }
 }
 
-/* Exact, or rounded to odd; 64-bit integers that will be unpacked are rounded to the nearest. */
-INLINE void load_doubles(unsigned code, bool unpack, const uint8_t *s, size_t n,
+/* Exact, or rounded to odd; 64-bit integers to the nearest where NEAREST. */
+INLINE void load_doubles(unsigned code, bool nearest, const uint8_t *s, size_t n,
                          double *restrict out)
 {
     switch (code) {
@@ -220,12 +235,12 @@ INLINE void load_doubles(unsigned code, bool unpack, const uint8_t *s, size_t n,
     case CM_KIND_FLOAT << 4 | 4:
         EACH(float, v);
     case CM_KIND_INT << 4 | 8:
-        if (unpack) {
+        if (nearest) {
             EACH(int64_t, (double)v);
         }
         EACH(int64_t, odd_double_i64(v));
     case CM_KIND_UINT << 4 | 8:
-        if (unpack) {
+        if (nearest) {
             EACH(uint64_t, (double)v);
         }
         EACH(uint64_t, odd_double_u64(v));
@@ -257,6 +272,8 @@ static target target_of(const cm_feed *f)
         return TO_FLOAT16;
     case CM_FEED_BFLOAT16:
         return TO_BFLOAT16;
+    case CM_FEED_FLOAT64:
+        return TO_FLOAT64;
     case CM_FEED_SAME:
         break;
     }
@@ -356,13 +373,13 @@ INLINE void run_block(const cm_feed *f, target to, uint8_t *d, const uint8_t *s,
     uint8_t is_fill[BLOCK];
     if (f->nfills)
         mark_fills(f, s, n, is_fill);
-    if (narrow && !f->unpack) {
+    if (narrow && !f->unpack && to != TO_FLOAT64) {
         float block[BLOCK];
         load_floats(code, s, n, block);
         store_floats(to, block, n, d);
     } else {
         double block[BLOCK];
-        load_doubles(code, f->unpack, s, n, block);
+        load_doubles(code, f->unpack || to == TO_FLOAT64, s, n, block);
         if (f->unpack) {
             const double scale = f->scale, offset = f->offset;
             for (size_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
 /*
- * What a training job feeds: numbers of any type as float32, float16 or
- * bfloat16, with CF packing undone and fill values as NaN.
+ * What a training job feeds: numbers of any type as float64, float32, float16
+ * or bfloat16, with CF packing undone and fill values as NaN.
  *
  * Each element takes these steps: it is compared with the fill values, in its
  * own type; it is unpacked as value * scale + offset in double (each of the two
@@ -23,7 +23,8 @@ typedef enum cm_feed_to {
     CM_FEED_SAME, /* the type of the source, which must be floating point to unpack or hold NaN */
     CM_FEED_FLOAT32,
     CM_FEED_FLOAT16,
-    CM_FEED_BFLOAT16 /* the upper half of a float32 */
+    CM_FEED_BFLOAT16, /* the upper half of a float32 */
+    CM_FEED_FLOAT64
 } cm_feed_to;
 
 /* Zeroed memory with a source type is "unchanged". */
@@ -39,7 +40,7 @@ typedef struct cm_feed {
     uint8_t fill[CM_FEED_MAX_FILLS][8];
 } cm_feed;
 
-/* "float32", "float16" or "bfloat16". */
+/* "float64", "float32", "float16" or "bfloat16". */
 int cm_feed_parse(const char *text, cm_feed_to *out, cm_error *err);
 
 /* Refuses what has no meaning; nothing below needs checking afterwards. */

@@ -316,9 +316,10 @@ static const cm_option OPTIONS[] = {
      .value = "TYPE",
      .kind = CM_OPTION_WORD,
      .field = VALUE(o.cast),
-     .words = "float32|float16|bfloat16",
+     .words = "float64|float32|float16|bfloat16|xarray",
      .swept = true,
-     .help = "Convert on the way: float32, float16 or bfloat16."},
+     .help = "Convert on the way: float64, float32, float16 or bfloat16; xarray is the type that "
+             "xarray decodes each variable to, with --unpack and --fill-to-nan."},
     {.name = "unpack",
      .kind = CM_OPTION_FLAG,
      .field = VALUE(o.unpack),

@@ -486,8 +486,9 @@ static void test_check(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    static const char *const names[] = {"float32", "float16", "bfloat16"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const names[] = {"float32", "float16", "bfloat16", "float64"};
+    static const uint32_t size[] = {4, 2, 2, 8};
+    for (size_t i = 0; i < 4; i++) {
         cm_feed f = feed_of("int16", CM_FEED_SAME);
         char name[32];
         assert_string_equal(cm_feed_type_name(&f, name, sizeof name), "int16");
@@ -497,13 +498,41 @@ static void test_names(void **state)
         assert_int_equal(f.to, CM_FEED_FLOAT32 + i);
         assert_string_equal(cm_feed_type_name(&f, name, sizeof name), names[i]);
         assert_false(cm_feed_is_identity(&f));
-        assert_int_equal(cm_feed_nbytes(&f), i == 0 ? 4 : 2);
+        assert_int_equal(cm_feed_nbytes(&f), size[i]);
     }
     cm_feed_to to;
     cm_error err;
     assert_int_equal(cm_feed_parse("int8", &to, &err), CM_EINVAL);
-    assert_string_equal(err.text, "'int8' is none of float32, float16 and bfloat16");
+    assert_string_equal(err.text, "'int8' is none of float64, float32, float16 and bfloat16");
     const cm_feed f = feed_of("float32", CM_FEED_FLOAT32);
+    assert_true(cm_feed_is_identity(&f));
+}
+
+/* Every narrow integer, 64-bit ones to the nearest, fill values, and what passes as it is. */
+static void test_to_double(void **state)
+{
+    (void)state;
+    cm_feed f = feed_of("int16", CM_FEED_FLOAT64);
+    const int16_t narrow[] = {-32768, -1, 0, 7, 32767};
+    double out[5];
+    f.nfills = 1;
+    memcpy(f.fill[0], &narrow[3], 2);
+    cm_feed_run(&f, out, narrow, 5);
+    for (unsigned i = 0; i < 5; i++)
+        assert_true(i == 3 ? isnan(out[i]) : out[i] == narrow[i]);
+
+    f = feed_of("int64", CM_FEED_FLOAT64);
+    const int64_t wide[] = {(INT64_C(1) << 53) + 1, (INT64_C(1) << 53) + 3, INT64_MAX, INT64_MIN};
+    cm_feed_run(&f, out, wide, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(out[i] == (double)wide[i]);
+
+    f = feed_of("float32", CM_FEED_FLOAT64);
+    const float single[] = {0.1f, -INFINITY, 3e38f};
+    cm_feed_run(&f, out, single, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(out[i] == single[i]);
+    f = feed_of("float64", CM_FEED_FLOAT64);
     assert_true(cm_feed_is_identity(&f));
 }
 
@@ -518,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_unpack_every_int16),
         cmocka_unit_test(test_unpack_floats_in_their_type),
         cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_to_double),
         cmocka_unit_test(test_fills_are_compared_in_their_type),
         cmocka_unit_test(test_nan_stays),
         cmocka_unit_test(test_lengths_places_and_overlap),

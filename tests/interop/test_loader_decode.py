@@ -1,0 +1,123 @@
+"""Numbers that the loader delivers are those that xarray decodes."""
+
+import os
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray
+import zarr
+
+from support import paths
+
+pytestmark = [pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python"),
+              pytest.mark.filterwarnings("ignore")]  # of xarray, about fill values that differ
+
+os.environ["CHUNKMILL_LIBRARY"] = str(paths.BUILD / "lib" / "libchunkmill_loader.so.1")
+import chunkmill  # noqa: E402
+
+DECODED = {"cast": "xarray", "unpack": True, "fill_to_nan": True}
+RNG = np.random.default_rng(8)
+SHAPE = (6, 5)
+
+
+def numbers(kind):
+    kind = np.dtype(kind)
+    if kind.kind == "f":
+        return RNG.standard_normal(SHAPE).astype(kind)
+    return RNG.integers(np.iinfo(kind).min, np.iinfo(kind).max, SHAPE, dtype=kind, endpoint=True)
+
+
+def with_value(kind, value):
+    values = numbers(kind)
+    values[::2, 1] = value
+    return values
+
+
+# Stored numbers, and their attributes.
+FIELDS = {
+    "plain float32": (numbers("f4"), {}),
+    "plain int16": (numbers("i2"), {}),
+    "packed, both": (numbers("i2"), {"scale_factor": 0.01, "add_offset": 273.15}),
+    "packed, single": (numbers("i2"), {"scale_factor": np.float32(0.01), "add_offset": np.float32(273.15)}),
+    "packed, with fill": (with_value("i2", -32767), {"scale_factor": 0.5, "add_offset": -2.0, "_FillValue": np.int16(-32767)}),
+    "packed int32": (numbers("i4"), {"scale_factor": np.float32(0.5), "add_offset": np.float32(1)}),
+    "packed int64": (numbers("i8"), {"scale_factor": 0.125, "add_offset": 1.0}),
+    "scale alone": (numbers("u1"), {"scale_factor": np.float32(0.1)}),
+    "scale alone, double": (numbers("u1"), {"scale_factor": 0.1}),
+    "offset alone": (numbers("i2"), {"add_offset": np.float32(2)}),
+    "packed floats": (numbers("f4"), {"scale_factor": 2.0, "add_offset": 1.0}),
+    "float with fill": (with_value("f4", 1e20), {"_FillValue": np.float32(1e20)}),
+    "double with fill": (with_value("f8", -999), {"_FillValue": np.float64(-999)}),
+    "float with NaN": (with_value("f4", np.nan), {"_FillValue": np.float32("nan")}),
+    "int16 with fill": (with_value("i2", -1), {"_FillValue": np.int16(-1)}),
+    "int32 with fill": (with_value("i4", 7), {"_FillValue": np.int32(7)}),
+    "int64 with fill": (with_value("i8", 7), {"_FillValue": np.int64(7)}),
+    "missing value": (with_value("i2", 9), {"missing_value": np.int16(9)}),
+    "missing value, float": (with_value("f4", 9), {"missing_value": np.float32(9)}),
+    "two of them": (with_value("i2", 9), {"missing_value": np.int16(9), "_FillValue": np.int16(10)}),
+    "_Unsigned": (numbers("i1"), {"_Unsigned": "true"}),
+    "_Unsigned, with fill": (with_value("i1", -1), {"_Unsigned": "true", "_FillValue": np.int8(-1)}),
+    "_Unsigned, packed": (with_value("i2", -1), {"_Unsigned": "true", "_FillValue": np.int16(-1), "scale_factor": np.float32(0.5)}),
+    "a missing value that is text": (numbers("i2"), {"missing_value": "none"}),
+}
+
+
+def netcdf(path, values, attrs):
+    with netCDF4.Dataset(path, "w") as ds:
+        for name, length in zip(("time", "x"), SHAPE):
+            ds.createDimension(name, length)
+        rest = dict(attrs)
+        v = ds.createVariable("v", values.dtype, ("time", "x"), fill_value=rest.pop("_FillValue", None))
+        v.set_auto_maskandscale(False)
+        v.setncatts(rest)
+        v[...] = values
+    return path
+
+
+def zarr_store(path, values, attrs, fmt):
+    group = zarr.create_group(str(path), zarr_format=fmt)
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in attrs.items()}
+    if isinstance(plain.get("_FillValue"), float) and fmt == 3:  # as xarray writes it
+        plain["_FillValue"] = xarray.backends.zarr.FillValueCoder.encode(plain["_FillValue"], values.dtype)
+    if fmt == 3:
+        more = {"dimension_names": ("time", "x"), "attributes": plain}
+    else:  # the fill value of the array is the one that masks
+        more = {"attributes": {**plain, "_ARRAY_DIMENSIONS": ["time", "x"]}, "fill_value": plain.pop("_FillValue", None)}
+        more["attributes"].pop("_FillValue", None)
+    group.create_array("v", shape=SHAPE, chunks=(2, 3), dtype=values.dtype, **more)[...] = values
+    return path
+
+
+def delivered(path, name, shape, **options):
+    """All of a variable, by samples in order."""
+    dims = {dim: 1 if i == 0 else length for i, (dim, length) in enumerate(shape.items())}
+    with chunkmill.Loader(path, variables=name, sample=dims, batch=shape[next(iter(shape))], order="sequential", workers=1,
+                          **options) as loader:
+        parts = [batch[loader.keys()[0]].numpy().copy() for batch in loader]
+    whole = np.concatenate(parts)
+    return whole.reshape(tuple(shape.values()))
+
+
+def assert_same_numbers(got, want, what):
+    """Products and sums may differ in the last place: xarray rounds each in the type that it decodes to."""
+    assert got.dtype == want.dtype, what
+    if want.dtype.kind == "f":
+        digits = 4 * np.finfo(want.dtype).eps
+        np.testing.assert_allclose(got, want, rtol=digits, atol=digits * np.nanmax(np.abs(want), initial=0), err_msg=what)
+    else:
+        np.testing.assert_array_equal(got, want, err_msg=what)
+
+
+@pytest.mark.parametrize("kind", ["nc", "v2", "v3"])
+def test_as_xarray_decodes(tmp_path, kind):
+    for i, (what, (values, attrs)) in enumerate(FIELDS.items()):
+        path = tmp_path / f"{i}.{kind}"
+        if kind == "nc":
+            netcdf(path, values, attrs)
+            ds = xarray.open_dataset(path, engine="netcdf4")
+        else:
+            zarr_store(path, values, attrs, int(kind[1]))
+            ds = xarray.open_zarr(path, consolidated=False, chunks=None)
+        with ds:
+            assert_same_numbers(delivered(path, "v", {"time": 6, "x": 5}, **DECODED), ds["v"].values, f"{kind}: {what}")
