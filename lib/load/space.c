@@ -109,6 +109,11 @@ static int apply_sample(cm_load_space *s, const cm_array *first, const char *tex
                         cm_error *err)
 {
     cm_shape_option o;
+    if (strcmp(text, "full") == 0) { /* as it stands already */
+        for (unsigned j = 0; j < s->space.rank; j++)
+            named[j] = true;
+        return CM_OK;
+    }
     int rc = cm_shape_option_parse(text, &o, err);
     if (rc != CM_OK) {
         cm_error_prefix(err, "`sample`");

@@ -27,8 +27,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.sample),
      .swept = true,
-     .help = "What one sample takes, by name (time=3,lat=64,lon=full) or in order (3x64x64). "
-             "Needed but for the orders map, series, chunks and all."},
+     .help = "What one sample takes, by name (time=3,lat=64,lon=full) or in order (3x64x64); full "
+             "is all of the array. Needed but for the orders map, series, chunks and all."},
     {.name = "batch",
      .value = "N",
      .kind = CM_OPTION_U64,
