@@ -79,13 +79,14 @@ typedef struct cm_loader_options {
 
     const char *const *variable; /* names or globs; none: the largest */
     size_t nvariables;
-    const char *sample; /* "time=4,lat=64,lon=64"; NULL: only with orders that say it */
-    const char *lags;   /* "-6,0": steps along the first dimension; NULL: 0 */
-    uint64_t batch;     /* samples; 32 */
-    uint64_t batches;   /* of an epoch and rank; 0: all */
-    bool drop_last;     /* leaves out a last batch that is not full, and samples that ranks do not
+    /* "time=4,lat=64,lon=64"; "full": whole arrays; NULL: only with orders that say it */
+    const char *sample;
+    const char *lags;  /* "-6,0": steps along the first dimension; NULL: 0 */
+    uint64_t batch;    /* samples; 32 */
+    uint64_t batches;  /* of an epoch and rank; 0: all */
+    bool drop_last;    /* leaves out a last batch that is not full, and samples that ranks do not
                            share evenly; otherwise the first ones are taken again for that */
-    const char *order;  /* "random", "sequential", "strided:4", "block-shuffle:8", "chunks", "map",
+    const char *order; /* "random", "sequential", "strided:4", "block-shuffle:8", "chunks", "map",
                            "series"; NULL: random */
     uint64_t seed;
     uint64_t world_size; /* 1 */
@@ -187,6 +188,12 @@ typedef struct cm_loader_info {
 
 /* What INFO points to is the loader's, and valid until it is closed. */
 int cm_loader_describe(cm_loader *loader, cm_loader_info *info, cm_error *err);
+/*
+ * The attributes of the variable that the coordinates of dimension DIM are read from, among them
+ * `units` and `calendar` of times: a JSON object, valid until the loader is closed.  NULL where
+ * there are no coordinates, and in a forked child.
+ */
+const char *cm_loader_dim_attributes(const cm_loader *loader, size_t dim);
 
 /* ---- epochs ---- */
 

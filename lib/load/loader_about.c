@@ -1,6 +1,7 @@
 /* What a loader says of its dimensions and variables, coordinates included. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "load/loader_impl.h"
 
@@ -86,6 +87,18 @@ static int read_coords(cm_array *a, cm_loader_dim *d, cm_error *err)
     return rc;
 }
 
+static int write_attributes(const cm_json *attrs, char **out, cm_error *err)
+{
+    cm_buf text = {0};
+    int rc = cm_json_write(attrs, false, &text, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&text, "", 1, err);
+    if (rc == CM_OK && (*out = cm_strdup((const char *)text.data, err)) == NULL)
+        rc = CM_ENOMEM;
+    cm_buf_release(&text);
+    return rc;
+}
+
 /* Numbers and texts of one dimension, and rows of characters. */
 static bool are_coords(const cm_variable *v, uint64_t length)
 {
@@ -98,7 +111,8 @@ static bool are_coords(const cm_variable *v, uint64_t length)
 }
 
 /* Of the variable that is named like the dimension, in the group of a variable that has it. */
-static int find_coords(cm_load_data *data, const cm_array *has, cm_loader_dim *d, cm_error *err)
+static int find_coords(cm_load_data *data, const cm_array *has, cm_loader_dim *d, char **attributes,
+                       cm_error *err)
 {
     const char *slash = strrchr(has->name, '/');
     const size_t n = slash != NULL ? (size_t)(slash - has->name) + 1 : 0;
@@ -109,6 +123,8 @@ static int find_coords(cm_load_data *data, const cm_array *has, cm_loader_dim *d
     int rc = cm_load_data_find(data, name, &v, err);
     if (rc == CM_OK && v != NULL && are_coords(v, d->length))
         rc = read_coords(v->array, d, err);
+    if (rc == CM_OK && d->coords != NULL)
+        rc = write_attributes(v->array->attrs, attributes, err);
     if (rc == CM_EUNSUPPORTED || rc == CM_EBUDGET) /* of codecs not known here; long texts */
         rc = CM_OK;
     cm_load_data_leave(data, v);
@@ -129,7 +145,8 @@ static int describe_dims(cm_load_shared *s, cm_loader_about *h, cm_error *err)
 {
     const cm_sample_space *space = &s->space.space;
     h->dim = cm_calloc(space->rank + 1, sizeof *h->dim, err);
-    if (h->dim == NULL)
+    h->attributes = cm_calloc(space->rank + 1, sizeof *h->attributes, err);
+    if (h->dim == NULL || h->attributes == NULL)
         return CM_ENOMEM;
     for (unsigned j = 0; j < space->rank; j++) {
         cm_loader_dim *d = &h->dim[h->ndims++];
@@ -140,7 +157,7 @@ static int describe_dims(cm_load_shared *s, cm_loader_about *h, cm_error *err)
             continue;
         if ((d->name = cm_strdup(s->space.dim_name[j], err)) == NULL)
             return CM_ENOMEM;
-        int rc = has != NULL ? find_coords(&s->data, has, d, err) : CM_OK;
+        int rc = has != NULL ? find_coords(&s->data, has, d, &h->attributes[j], err) : CM_OK;
         if (rc != CM_OK)
             return rc;
     }
@@ -206,6 +223,12 @@ int cm_loader_about_create(cm_loader *l, cm_loader_about **out, cm_error *err)
     return rc == CM_OK ? find_strides(h, err) : rc;
 }
 
+const char *cm_loader_dim_attributes(const cm_loader *l, size_t dim)
+{
+    const bool is_here = l != NULL && l->pid == getpid();
+    return is_here && dim < l->about->ndims ? l->about->attributes[dim] : NULL;
+}
+
 cm_loader_about *cm_loader_about_ref(cm_loader_about *h)
 {
     atomic_fetch_add(&h->refs, 1);
@@ -217,6 +240,7 @@ void cm_loader_about_unref(cm_loader_about *h)
     if (h == NULL || atomic_fetch_sub(&h->refs, 1) != 1)
         return;
     for (size_t i = 0; i < h->ndims; i++) {
+        free(h->attributes[i]);
         free((void *)h->dim[i].name);
         free((void *)h->dim[i].type);
         free((void *)h->dim[i].coords);
@@ -227,6 +251,7 @@ void cm_loader_about_unref(cm_loader_about *h)
         free((void *)h->variable[i].stored_type);
     }
     free(h->dim);
+    free(h->attributes);
     free(h->variable);
     free(h->stride);
     free(h);

@@ -1,5 +1,6 @@
 """What a Loader is asked for: stores, shapes and sizes as people write them, and errors that say what is wrong."""
 
+import json
 import os
 
 import numpy as np
@@ -32,3 +33,11 @@ def test_a_whole_array_is_a_sample(store, how):
     with chunkmill.Loader(store, variables="v", sample="full", loader=how) as loader:
         (batch,) = loader
         assert (batch["v"].numpy() == VALUES[None]).all()
+
+
+def test_attributes_of_coordinates(store):
+    library = chunkmill._library.library()
+    with chunkmill.Loader(store, variables="v", sample={"time": 2}) as loader:
+        said = [library.cm_loader_dim_attributes(loader._handle, i) for i in range(4)]
+        assert json.loads(said[0]) == {"units": "hours since 2000-01-01", "calendar": "standard"}
+        assert said[1:] == [None] * 3

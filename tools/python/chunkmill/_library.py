@@ -93,6 +93,7 @@ _PROTOTYPES = {
     "cm_loader_open": (c_int, [c_char_p, POINTER(Options), c_void_p, POINTER(Error)]),
     "cm_loader_clear": (None, [c_void_p]),
     "cm_loader_describe": (c_int, [c_void_p, POINTER(Info), POINTER(Error)]),
+    "cm_loader_dim_attributes": (c_char_p, [c_void_p, c_size_t]),
     "cm_loader_begin": (c_int, [c_void_p, c_uint64, POINTER(Error)]),
     "cm_loader_next_described": (c_int, [c_void_p, c_uint32, c_void_p, POINTER(BatchInfo), POINTER(Error)]),
     "cm_loader_save": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),
