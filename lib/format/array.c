@@ -61,7 +61,7 @@ size_t cm_array_decode_memory(const cm_array *a)
     return cm_max_u64(cm_chain_decode_memory(a->chain), a->max_decode_memory);
 }
 
-/* What reading chunk after chunk carries along. */
+/* State kept between chunks of one read. */
 typedef struct chunk_read {
     cm_array *array;
     cm_codec_ctx *ctx;
@@ -189,7 +189,7 @@ static void release_scratch(void *state)
     free(state);
 }
 
-/* One stored chunk at a time lands here before its place behind the others is known. */
+/* Fetches one stored chunk at a time; its place behind the others is known afterwards. */
 static cm_buf *scratch_of(cm_fetch_many *many, cm_error *err)
 {
     if (many->release_state == release_scratch)
@@ -220,7 +220,7 @@ static int fetch_each(cm_array *a, cm_fetch_many *many, cm_error *err)
     }
     if (rc)
         return rc;
-    /* Only now: the buffer moved while it grew. */
+    /* Set the pointers last: the buffer may move while it grows. */
     size_t at = 0;
     for (size_t i = 0; i < many->n; i++) {
         many->item[i].data = many->item[i].present ? many->buf.data + at : NULL;

@@ -22,13 +22,16 @@
 typedef struct cm_array cm_array;
 
 typedef struct cm_fetch {
-    bool present;          /* false: nothing is stored, every element is the fill value */
-    uint32_t skip;         /* filter mask: bytes->bytes codecs that were not applied */
-    uint64_t io_ns;        /* time spent waiting for storage */
-    uint32_t nrequests;    /* to storage: an object or a part of one is one, present or not; a
-                           shard's index is one more where it was not at hand */
-    uint64_t nbytes;       /* that storage gave, indices counted */
-    const cm_chain *chain; /* how these bytes are decoded; NULL: by the array's chain */
+    bool present;   /* false: nothing is stored, every element is the fill value */
+    uint32_t skip;  /* filter mask: bytes->bytes codecs that were not applied */
+    uint64_t io_ns; /* time spent waiting for storage */
+    /*
+     * requests to storage: one for an object or a part of one, present or not; one more for a
+     * shard's index that was not cached
+     */
+    uint32_t nrequests;
+    uint64_t nbytes;       /* bytes read from storage, indices included */
+    const cm_chain *chain; /* decodes these bytes; NULL: the array's chain */
 } cm_fetch;
 
 /*
@@ -49,16 +52,15 @@ typedef struct cm_fetch_many {
     cm_fetch_item *item; /* the caller's, any order */
     size_t n;
     /*
-     * The requests are planned and counted as ever, and no chunk is read: items have no data.
-     * nbytes is 0 where storage alone knows it (chunks that are objects); a shard's index that is
-     * not at hand is read.
+     * Plan and count the requests, but read no chunk: items get no data.  nbytes is 0 where only
+     * storage knows it (chunks that are objects); a shard's index that is not cached is read.
      */
     bool count_only;
     uint64_t io_ns;
     uint64_t nrequests;
-    uint64_t nbytes; /* that storage gave, with what lies between merged chunks */
+    uint64_t nbytes; /* bytes read from storage, gaps between merged chunks included */
     cm_buf buf;      /* zero-initialised once, reused from call to call */
-    void *state;     /* of the array's kind, reused too: whose, release_state tells */
+    void *state;     /* owned by the kind of array; reused too, and freed by release_state */
     void (*release_state)(void *state);
 } cm_fetch_many;
 
@@ -66,13 +68,13 @@ typedef struct cm_array_ops {
     /* Stored bytes of chunk NUMBER into BUF (resized; its capacity is reused). */
     int (*fetch)(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err);
     /*
-     * The stored bytes of all items; NULL where a kind has none: cm_array_fetch_many
-     * then fetches one by one.  An error says which chunk; nothing is valid then.
+     * Stored bytes of all items.  NULL: cm_array_fetch_many fetches one by one.  An error names the
+     * chunk; then no item is valid.
      */
     int (*fetch_many)(cm_array *a, cm_fetch_many *many, cm_error *err);
     /*
-     * The same in two steps, as cm_array_fetch_begin says; NULL, all three: not done.  After
-     * _begin gave true MANY's state is the array's kind's.
+     * fetch_many in two steps, for cm_array_fetch_begin; NULL, all three: not supported.  Once
+     * _begin returned true, MANY's state belongs to this kind of array.
      */
     bool (*fetch_begin)(cm_array *a, cm_fetch_many *many);
     void (*fetch_unwant)(cm_array *a, cm_fetch_many *many);
@@ -80,15 +82,15 @@ typedef struct cm_array_ops {
     /* True when the chunk is known, without I/O on data, to hold only fill values. */
     bool (*is_absent)(cm_array *a, uint64_t number);
     /*
-     * Of an array that is cut: how chunk COORD is laid out once it is decoded, and which element
-     * comes first there, which may lie before the array's first (and wraps around).
+     * Arrays with cuts: the ORIGIN and SHAPE of chunk COORD once it is decoded.  ORIGIN may lie
+     * before the array's first element (and wraps around).
      */
     void (*place)(cm_array *a, const uint64_t *coord, uint64_t *origin, uint64_t *shape);
     /* BOX as little-endian elements in C order. */
     int (*read_box)(cm_array *a, const cm_box *box, void *dst, cm_error *err);
     /* BOX of a variable-length array in C order; OUT is reset. */
     int (*read_strings)(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
-    /* Of an array of many files: the one that has chunk NUMBER, or NULL. */
+    /* Arrays of many files: the file that has chunk NUMBER, or NULL. */
     const char *(*file_of)(cm_array *a, uint64_t number);
     void (*free)(cm_array *a);
 } cm_array_ops;
@@ -96,31 +98,31 @@ typedef struct cm_array_ops {
 struct cm_array {
     const cm_array_ops *ops;
     char *name;        /* full path in its file or store, without a leading '/': "group/tas" */
-    const char *place; /* that file or store, for messages, which outlives it; or NULL */
+    const char *place; /* that file or store, for messages; outlives the array; or NULL */
     cm_dtype dtype;
     unsigned rank;
     uint64_t shape[CM_MAX_RANK];
-    char *dim_name[CM_MAX_RANK]; /* NULL where it has none */
-    uint8_t *fill;   /* dtype.nbytes bytes: what unwritten elements are; NULL: undefined */
+    char *dim_name[CM_MAX_RANK]; /* NULL: no name */
+    uint8_t *fill;   /* dtype.nbytes bytes: value of unwritten elements; NULL: undefined */
     char *fill_text; /* the same for variable-length types */
     cm_json *attrs;  /* user attributes, an object; never NULL */
 
     bool chunked; /* fetch and chain are valid */
     /*
-     * the stored chunks; for sliceable arrays one chunk, the array, or the chunks that its
-     * library reads at once
+     * Stored chunks.  Sliceable arrays: one chunk, the array, or the chunks that its library reads
+     * at once.
      */
     cm_grid grid;
     /*
-     * Dimensions whose chunks are of several lengths: there grid.chunk is the longest, and
-     * grid.count the number of pieces; NULL: as the grid says.  Borrowed from the array's kind.
+     * Dimensions with chunks of several lengths: there grid.chunk is the longest, and grid.count
+     * the number of pieces; NULL: as the grid says.  Borrowed from the kind of array.
      */
     const cm_cuts *cuts[CM_MAX_RANK];
     cm_chain *chain;
-    size_t max_stored_nbytes; /* no stored chunk is longer; 0 when not known */
-    /* Where chunks have other chains than CHAIN: the most of any; else 0. */
+    size_t max_stored_nbytes; /* upper bound for a stored chunk; 0 when not known */
+    /* Arrays with several chains: the maximum over all of them; else 0. */
     size_t max_decoded_nbytes, max_decode_memory;
-    size_t box_nbytes; /* that read_box of a chunk takes besides its destination */
+    size_t box_nbytes; /* memory that read_box of a chunk takes besides its destination */
     bool serial;       /* read_box runs under a lock: more threads do not help */
 };
 
@@ -142,24 +144,24 @@ size_t cm_array_decoded_nbytes(const cm_array *a);
 size_t cm_array_decode_memory(const cm_array *a);
 
 /*
- * Convenience: the elements of any BOX through whichever way A has; decodes with CTX,
- * allocating.  For small reads, verification and tests.
+ * Convenience for small reads, verification and tests: any BOX, by fetch or read_box.  Decodes with
+ * CTX; allocates.
  */
 int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, cm_error *err);
 int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
-/* fetch_many through whichever way A has.  Any thread, each with its own MANY. */
+/* fetch_many, or one fetch after the other.  Any thread, each with its own MANY. */
 int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err);
 /*
- * cm_array_fetch_many in two steps, where a network works while nobody waits.  False: A does not
- * do that, or not for these chunks now (the place of one is not known); nothing was begun.  MANY
- * and its items stay where they are until _end, which waits and is called in any case; _unwant
- * before it: what was not asked for yet is not needed any more, and _end may fail.
+ * cm_array_fetch_many in two steps, so that a network works meanwhile.  False: A cannot, or not for
+ * these chunks now (the place of one is not known); nothing was begun.  MANY and its items stay
+ * where they are until _end, which waits and must always be called.  _unwant, before it, cancels
+ * requests that were not sent yet; _end may then fail.
  */
 bool cm_array_fetch_begin(cm_array *a, cm_fetch_many *many);
 void cm_array_fetch_unwant(cm_array *a, cm_fetch_many *many);
 int cm_array_fetch_end(cm_array *a, cm_fetch_many *many, cm_error *err);
 void cm_fetch_many_release(cm_fetch_many *many); /* NULL accepted; the items are the caller's */
-/* For a kind of array that finds the state of another one there. */
+/* For a kind of array that finds another kind's state in MANY. */
 void cm_fetch_many_drop_state(cm_fetch_many *many);
 void cm_array_free(cm_array *a); /* NULL accepted */
 

@@ -5,9 +5,9 @@
 #include "base/json.h"
 #include "model/dtype.h"
 
-/* A number, or xarray's base64 of a float64, by which version 3 says one exactly. */
+/* A number, or xarray's base64 of a float64, the exact form of version 3. */
 bool cm_attr_number(const cm_json *j, double *out);
-/* The same as one element of TYPE, a number; false where no element has that value. */
+/* cm_attr_number as one element of the numeric type TYPE; false where no element has that value. */
 bool cm_attr_element(const cm_json *j, const cm_dtype *type, uint8_t *out);
 
 #endif

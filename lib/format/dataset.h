@@ -1,14 +1,13 @@
 /*
- * A dataset: what was opened, whatever it was.
+ * A dataset: an opened NetCDF file or Zarr hierarchy.
  *
- * A NetCDF file and a Zarr hierarchy are both groups, variables, dimensions and
- * attributes.  Jobs see this model and nothing below it; the rules of a format
- * (which attribute is a fill value, what an unwritten element is) are applied
- * while the dataset is opened.  What a format says in words of its own stays
- * beside the model (`words`), for jobs that promise to carry it over.
+ * Both are groups, variables, dimensions and attributes.  Jobs see this model and nothing below it;
+ * the rules of a format (which attribute is a fill value, what an unwritten element is) are applied
+ * while the dataset is opened.  A format's own metadata stay beside the model (`words`), for jobs
+ * that promise to carry them over.
  *
- * A dataset belongs to one thread until its variables are prepared; after that
- * reading may come from any thread.
+ * A dataset belongs to one thread until its variables are prepared; after that reading may come
+ * from any thread.
  */
 #ifndef CM_FORMAT_DATASET_H
 #define CM_FORMAT_DATASET_H
@@ -29,42 +28,49 @@ typedef struct cm_variable {
     cm_dtype dtype;
     unsigned rank;
     uint64_t shape[CM_MAX_RANK];
-    char *const *dim_name;   /* RANK of them; NULL where there is no name */
+    char *const *dim_name;   /* RANK of them; NULL: no name */
     const cm_json *attrs;    /* an object, without _FillValue */
-    const char *unsupported; /* why its elements cannot be read; NULL: they can */
+    const char *unsupported; /* why its elements cannot be read; NULL: readable */
     bool is_char;            /* single characters */
     bool is_coordinate;      /* one dimension, named like itself */
     bool unlimited[CM_MAX_RANK];
     bool has_fill_value;    /* readers take FILL_VALUE for missing */
     uint8_t fill_value[16]; /* little-endian */
-    /* Of the floating-point attributes scale_factor and add_offset; 0: they are none. */
+    /*
+     * Sizes of the floating-point attributes scale_factor and add_offset; 0: no such attribute, or
+     * of another type.
+     */
     uint8_t scale_nbytes, offset_nbytes;
-    const cm_zarr_meta *words; /* of a Zarr array as its document has it; NULL otherwise */
+    const cm_zarr_meta *words; /* the Zarr array's document; NULL otherwise */
 
-    /* The file has it as text alone, in the variable of this name beside it; NULL: it has it. */
+    /*
+     * Variable with the text that this one was decoded from, beside it in the file; NULL: stored
+     * itself.
+     */
     const char *decoded_from;
 
-    bool wanted; /* set by the caller: it will be prepared, soon after others are */
+    bool wanted; /* set by the caller: will be prepared, soon after others */
 
-    /* Of a dataset that is laid over another one (overlay.h), set by who made it: */
-    bool is_made;  /* the format below does not have it */
-    bool is_stack; /* made of variables that lie side by side along dimension CHANNEL */
-    bool is_taken; /* its elements are a stack's now: it is none of its own */
+    /* Variables of a dataset laid over another one (overlay.h), set by the overlay: */
+    bool is_made;  /* not in the dataset below */
+    bool is_stack; /* a stack of variables along dimension CHANNEL */
+    bool is_taken; /* merged into another variable; no longer one of its own */
     unsigned channel;
 
     /* Known when the variable is prepared. */
     cm_array *array;
-    const uint8_t *fill;   /* what unwritten elements are; NULL: undefined */
-    const char *fill_text; /* the same of variable-length text */
-    const char *access;    /* how its bytes are reached, for people */
+    const uint8_t *fill;   /* value of unwritten elements; NULL: undefined */
+    const char *fill_text; /* FILL of variable-length text */
+    const char *access;    /* how its bytes are read, for people */
     const char *access_reason;
-    bool located;           /* where every stored byte lies is known */
+    bool located;           /* the place of every stored byte is known */
     bool has_source_chunks; /* stored in chunks of SOURCE_CHUNK */
     uint64_t source_chunk[CM_MAX_RANK];
     bool is_sharded; /* those chunks lie in shards of SOURCE_SHARD */
     uint64_t source_shard[CM_MAX_RANK];
     uint64_t stored_nbytes; /* 0 where it is not known */
-    size_t cache_nbytes;    /* that reading its chunks keeps: indices of shards, libraries' own */
+    /* memory for caches while chunks are read: indices of shards, libraries' caches */
+    size_t cache_nbytes;
     const cm_codec_spec *codecs; /* of a stored chunk, in encoding order; NULL: not known */
     size_t ncodecs;
 
@@ -79,7 +85,7 @@ typedef struct cm_dataset_group {
 
 typedef struct cm_dataset {
     const struct cm_dataset_ops *ops;
-    struct cm_dataset *below; /* the dataset that this one is laid over; NULL: it is none such */
+    struct cm_dataset *below; /* the dataset that this one is laid over, or NULL */
     cm_dataset_kind kind;
     char *path;              /* the file or store, for messages */
     const char *format_name; /* "NetCDF-4", "Zarr 3" */
@@ -93,18 +99,19 @@ typedef struct cm_dataset {
 } cm_dataset;
 
 /*
- * Which child process a NetCDF or HDF5 file is opened in first, and what libraries read there:
+ * The child process that opens a NetCDF or HDF5 file first, and reads what only libraries read:
  * they crash, loop or ask for all memory on some damaged files.
  */
 typedef enum cm_dataset_guard {
-    CM_GUARD_STAYS,  /* one that stays until the file is closed, and reads what libraries read */
-    CM_GUARD_ENDS,   /* one that ends; another is made where libraries have to read elements */
-    CM_GUARD_NEEDED, /* it was tried before: one is made where libraries have to read elements */
-    CM_GUARD_NONE    /* this process is such a child */
+    CM_GUARD_STAYS, /* stays until the file is closed, and reads for libraries */
+    CM_GUARD_ENDS,  /* ends; a new one is started where libraries have to read elements */
+    /* none now, the file was tried before; one is started where libraries have to read elements */
+    CM_GUARD_NEEDED,
+    CM_GUARD_NONE /* this process is such a child */
 } cm_dataset_guard;
 
 typedef struct cm_dataset_options {
-    /* Of each Zarr array that is prepared; 0: room for the indices of a few shards. */
+    /* For each prepared Zarr array; 0: room for the indices of a few shards. */
     size_t index_cache_nbytes;
     cm_net *net; /* for stores behind a network; NULL: there is none */
     /* Asked while a file is opened in a child process first; NULL: never. */
@@ -112,28 +119,27 @@ typedef struct cm_dataset_options {
     void *canceled_context;
     cm_dataset_guard guard;
     /*
-     * NetCDF: all elements through netCDF-C in this process, with the caches that it has by
-     * default: what measures the library.
+     * NetCDF: read everything through netCDF-C in this process, with its default caches, to measure
+     * the library.
      */
     bool library;
     /*
-     * NetCDF: files that need no library are opened without one, several times faster.  READ and
-     * READ_STRINGS (cm_dataset_ops) may then not be asked for.
+     * NetCDF: open files without a library where possible, several times faster.  READ and
+     * READ_STRINGS (cm_dataset_ops) must not be called then.
      */
     bool plain;
-    cm_io io; /* how elements are read; CM_EUNSUPPORTED where a format cannot */
-    /* Zarr: consolidated metadata are believed; the folders are not walked to compare them. */
+    cm_io io; /* how elements are read; CM_EUNSUPPORTED where the format cannot */
+    /* Zarr: trust consolidated metadata; do not walk the folders to compare. */
     bool quick;
     /* Zarr: the store, opened by the caller (a cache, a delay), borrowed; PATH is for messages. */
     cm_store *store;
-    /* Bytes that libraries may take for data of a file; 0: half of what is there. */
+    /* Memory that libraries may use for data of a file; 0: half of the available memory. */
     uint64_t memory;
 } cm_dataset_options;
 
 /*
- * Opens the NetCDF file PATH, or the Zarr store there below NODE ("" for all of
- * it).  A NODE in a NetCDF file is the caller's to find: all of a file is opened.
- * OPTIONS may be NULL.
+ * Opens the NetCDF file PATH, or the Zarr store there below NODE ("": all of it).  NetCDF files are
+ * opened whole: the caller finds NODE in them.  OPTIONS may be NULL.
  */
 int cm_dataset_open(const char *path, const char *node, const cm_dataset_options *options,
                     cm_dataset **out, cm_error *err);
@@ -144,19 +150,16 @@ void cm_dataset_close(cm_dataset *ds); /* NULL accepted; closes arrays too */
  * cannot be read.
  */
 int cm_dataset_prepare(cm_dataset *ds, cm_variable *var, cm_error *err);
-/* Gives back what preparing VAR took, where many are read one after the other. */
+/* Frees what preparing VAR took, for callers that read many variables in turn. */
 void cm_dataset_unprepare(cm_dataset *ds, cm_variable *var);
 
-/*
- * Sentences a user should know of, "variable x: ...": complete when every wanted variable is
- * prepared.
- */
+/* Sentences for users, "variable x: ...".  Complete when every wanted variable is prepared. */
 size_t cm_dataset_nwarnings(const cm_dataset *ds);
 const char *cm_dataset_warning_at(const cm_dataset *ds, size_t i);
 
 /*
- * BOX of VAR by the reader to verify with: libnetcdf where the source is NetCDF,
- * so never this project's own decoders there; any thread.
+ * BOX of VAR as the verification reads it: through libnetcdf for NetCDF, never by this project's
+ * own decoders.  Any thread.
  */
 int cm_dataset_read(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err);
 int cm_dataset_read_strings(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_strings *out,

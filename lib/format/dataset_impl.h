@@ -1,4 +1,4 @@
-/* What a format gives to be a dataset. */
+/* Interface that a format implements to be a dataset. */
 #ifndef CM_FORMAT_DATASET_IMPL_H
 #define CM_FORMAT_DATASET_IMPL_H
 
@@ -10,7 +10,7 @@ typedef struct cm_dataset_ops {
     int (*read)(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err);
     int (*read_strings)(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_strings *out,
                         cm_error *err);
-    /* NULL: nothing of it has addresses. */
+    /* NULL: no variable has addresses. */
     int (*locate)(cm_dataset *ds, cm_variable *var, cm_located *out, cm_error *err);
     size_t (*nwarnings)(const cm_dataset *ds);
     const char *(*warning_at)(const cm_dataset *ds, size_t i);
@@ -18,11 +18,11 @@ typedef struct cm_dataset_ops {
     void (*close)(cm_dataset *ds);            /* frees all but what dataset.c made */
 } cm_dataset_ops;
 
-/* Room for NVARS variables and NGROUPS groups, zeroed; the rest of DS is the format's to set. */
+/* Allocates NVARS variables and NGROUPS groups, zeroed; the format sets the rest of DS. */
 int cm_dataset_init(cm_dataset *ds, const char *path, size_t nvars, size_t ngroups, cm_error *err);
 void cm_dataset_release(cm_dataset *ds);
 
-/* Operations of a dataset that is laid over another: the answers of that one. */
+/* Operations of a dataset laid over another: forward to the dataset below. */
 size_t cm_dataset_below_nwarnings(const cm_dataset *ds);
 const char *cm_dataset_below_warning_at(const cm_dataset *ds, size_t i);
 cm_store *cm_dataset_below_store(const cm_dataset *ds);

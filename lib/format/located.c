@@ -5,7 +5,7 @@
 
 #include "format/dataset_impl.h"
 
-/* But for the level: decoding does not ask for it. */
+/* Ignores the level: decoding does not depend on it. */
 static bool same_codec(const cm_codec_spec *a, const cm_codec_spec *b)
 {
     return a->id == b->id && a->checksum == b->checksum && a->big_endian == b->big_endian &&

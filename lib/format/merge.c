@@ -5,10 +5,12 @@
 #include "base/mem.h"
 
 enum {
-    /* A gap that is read over: a page costs less to copy than another system call,
-       and no more from a disk, which reads ahead. */
+    /*
+     * Read over gaps up to a page: copying it is cheaper than another system call, and free from a
+     * disk, which reads ahead.
+     */
     MAX_GAP = 4096,
-    /* Longer requests are no faster on any disk, and several go on at once. */
+    /* Longer requests are no faster on any disk, and several run at once. */
     MAX_MERGED = 8 << 20
 };
 
@@ -58,7 +60,7 @@ static void sift_down(cm_piece *piece, size_t root, size_t n)
     piece[root] = moving;
 }
 
-/* qsort would allocate.  Chunks are asked for in order as a rule: that is looked at first. */
+/* qsort would allocate.  Chunks usually come in order: check that first. */
 void cm_pieces_sort(cm_piece *piece, size_t n)
 {
     size_t ordered = 1;
@@ -124,7 +126,7 @@ void cm_pieces_point(const cm_piece *piece, size_t n, cm_fetch_many *many)
         cm_fetch_item *item = &many->item[piece[i].item];
         item->present = true;
         item->nbytes = (size_t)piece[i].nbytes;
-        /* Where all are empty there is no buffer. */
+        /* A buffer of no bytes may be NULL; data must not be. */
         item->data = item->nbytes > 0 ? many->buf.data + piece[i].at : (const uint8_t *)"";
     }
 }

@@ -1,6 +1,6 @@
 /*
- * Which stored chunks come with one request: those that lie side by side in one
- * object.  Pure arithmetic over offsets that were checked.
+ * Merges reads of stored chunks that lie side by side in one object into one request.  Pure
+ * arithmetic over offsets that were checked.
  */
 #ifndef CM_FORMAT_MERGE_H
 #define CM_FORMAT_MERGE_H
@@ -16,21 +16,20 @@ typedef struct cm_piece {
     size_t at;      /* in the buffer of the cm_fetch_many */
 } cm_piece;
 
-/* Room for a piece for each of MANY's items, kept with it from call to call; NULL: no memory. */
+/* One piece for each of MANY's items, allocated once and kept in MANY; NULL: no memory. */
 cm_piece *cm_pieces_room(cm_fetch_many *many, cm_error *err);
 
 /* By object, then by offset; allocates nothing. */
 void cm_pieces_sort(cm_piece *piece, size_t n);
 
 /*
- * How many of the sorted pieces that begin with the first are read with one
- * request, up to the offset *END.  N is at least 1.
+ * How many of the N >= 1 sorted pieces, from the first, one request reads; it ends at offset *END.
  */
 size_t cm_pieces_merge(const cm_piece *piece, size_t n, uint64_t *end);
 
 /*
- * Gives the sorted pieces their places in a buffer, one request behind the other; returns how
- * long that is, SIZE_MAX: too long.
+ * Assigns each sorted piece its place in one buffer, request after request; returns the buffer's
+ * size, SIZE_MAX: too long.
  */
 size_t cm_pieces_place(cm_piece *piece, size_t n);
 
@@ -41,8 +40,8 @@ void cm_pieces_count(const cm_piece *piece, size_t n, cm_fetch_many *many);
 void cm_pieces_point(const cm_piece *piece, size_t n, cm_fetch_many *many);
 
 /*
- * After several chunks together failed with RC: fetches each alone, so that the
- * error names the chunk.  Returns RC, with the error as it was, when all are fine.
+ * Called after fetching several chunks failed with RC: fetches each alone, so that the error names
+ * the chunk.  If all succeed alone, returns RC with the error unchanged.
  */
 int cm_fetch_blame(cm_array *a, cm_fetch_many *many, int rc, cm_error *err);
 

@@ -14,7 +14,7 @@ static overlay *of(const cm_dataset *ds)
     return (overlay *)(uintptr_t)ds;
 }
 
-/* The dataset that has VAR, and VAR there. */
+/* The dataset that VAR comes from, and VAR's counterpart there. */
 static cm_dataset *owner_of(cm_dataset *ds, const cm_variable *var, cm_variable **out)
 {
     cm_dataset *below = ds->below, *joined = of(ds)->joined;
@@ -26,7 +26,7 @@ static cm_dataset *owner_of(cm_dataset *ds, const cm_variable *var, cm_variable 
     return joined;
 }
 
-/* What is known of VAR becomes what the dataset that has it knows. */
+/* Copies the description of VAR from the dataset that has it. */
 static void copy(cm_dataset *ds, cm_variable *var)
 {
     cm_variable *from, was = *var;
@@ -44,7 +44,7 @@ static void copy(cm_dataset *ds, cm_variable *var)
     }
 }
 
-/* ---- what a dataset gives ---- */
+/* ---- operations of a dataset ---- */
 
 static int prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
 {

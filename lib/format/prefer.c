@@ -9,37 +9,37 @@
 #include "model/convert.h"
 
 enum {
-    PIECE_NBYTES = 4 << 20, /* read at once of what is not stored in chunks */
-    MOST_MARKS = 8          /* numbers that stand for missing elements of one variable */
+    PIECE_NBYTES = 4 << 20, /* read at once where the variable is not chunked */
+    MOST_MARKS = 8          /* missing-value markers of one variable */
 };
 
-/* What marks an element of a variable as missing. */
+/* Values that mark an element of a variable as missing. */
 typedef struct marks {
     cm_dtype dtype;
     unsigned n;
     uint64_t bits[MOST_MARKS]; /* of integers */
-    double number[MOST_MARKS]; /* of floats, of which NaN is missing anyway */
+    double number[MOST_MARKS]; /* of floats; NaN is always missing */
 } marks;
 
 typedef struct scratch {
     struct scratch *next;
     cm_codec_ctx *ctx;
-    cm_buf raw; /* elements that are preferred less */
+    cm_buf raw; /* elements of the less preferred indices */
 } scratch;
 
 typedef struct preferred {
     cm_dataset base; /* first */
     const cm_preference *what;
-    struct chosen *array; /* one for each variable; OWNER is NULL: it is BELOW's own */
+    struct chosen *array; /* one for each variable; OWNER NULL: BELOW's own array */
     pthread_mutex_t lock; /* guards: */
-    scratch *scratch;     /* what is not in use */
+    scratch *scratch;     /* list of free scratches */
 } preferred;
 
 typedef struct chosen {
     cm_array base; /* first: a cm_array leads here */
     preferred *owner;
-    cm_variable *of; /* of BELOW */
-    unsigned dim;    /* of OF, which is taken out */
+    cm_variable *of; /* variable of BELOW */
+    unsigned dim;    /* dimension of OF that is removed */
     bool prepared;
     marks missing;
 } chosen;
@@ -105,7 +105,7 @@ static inline bool is_missing(const marks *m, const uint8_t *p)
     return isnan(x);
 }
 
-/* Where DST is missing, and FROM is not, FROM's; how many are missing still. */
+/* Fills missing elements of DST from FROM; returns how many are still missing. */
 static uint64_t take_missing(const marks *m, const uint8_t *from, uint8_t *dst, uint64_t n)
 {
     const size_t size = m->dtype.nbytes;
@@ -131,7 +131,10 @@ static bool any_missing(const marks *m, const uint8_t *p, uint64_t n)
 
 /* ---- elements ---- */
 
-/* BOX of C in the variable below, element AT of the dimension that C lacks: in the same order. */
+/*
+ * BOX of C as a box of the variable below, at index AT of the removed dimension; elements keep
+ * their order.
+ */
 static cm_box box_below(const chosen *c, const cm_box *box, uint64_t at)
 {
     cm_box out = {.rank = box->rank + 1};
@@ -200,7 +203,7 @@ static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
 
 /* ---- verification ---- */
 
-/* What readers mask of V: numbers, told from its description again. */
+/* Values of V that readers mask, computed from its attributes independently of the conversion. */
 typedef struct masks {
     const cm_variable *var;
     const cm_json *value; /* of missing_value: one number, or a list */
@@ -233,7 +236,7 @@ static bool reads_as_missing(const masks *m, const uint8_t *p)
                                           : memcmp(p, v->fill_value, v->dtype.nbytes) == 0);
 }
 
-/* From the last to the first: each present element replaces what is there. */
+/* From the least to the most preferred: each present element replaces the one before. */
 static int expect_box(const chosen *c, const cm_box *box, uint8_t *dst, cm_error *err)
 {
     const cm_preference *what = c->owner->what;
@@ -263,7 +266,7 @@ static int expect_box(const chosen *c, const cm_box *box, uint8_t *dst, cm_error
     return rc;
 }
 
-/* ---- what a dataset gives ---- */
+/* ---- operations of a dataset ---- */
 
 static cm_variable *below_of(const cm_dataset *ds, const cm_variable *var)
 {
@@ -275,7 +278,7 @@ static bool is_chosen(const cm_dataset *ds, const cm_variable *var)
     return of(ds)->array[var->index].owner != NULL;
 }
 
-/* What is known of the variable below, without the dimension where it has lost it. */
+/* Copies the description of the variable below, without the removed dimension. */
 static void describe(const cm_dataset *ds, cm_variable *var)
 {
     const cm_variable was = *var;
@@ -307,7 +310,7 @@ static void describe(const cm_dataset *ds, cm_variable *var)
     var->access_reason = NULL;
 }
 
-/* Pieces like the chunks below, or what can be held at once. */
+/* The chunks below, or pieces small enough for memory. */
 static void choose_pieces(const chosen *c, uint64_t *piece)
 {
     const cm_variable *v = c->of;
@@ -324,7 +327,7 @@ static void choose_pieces(const chosen *c, uint64_t *piece)
     }
 }
 
-/* What reading a piece takes: that of reading below, and elements that are preferred less. */
+/* Memory for reading a piece: reading below, and the elements of less preferred indices. */
 static size_t piece_nbytes(const chosen *c)
 {
     const cm_array *a = c->of->array;
@@ -426,10 +429,10 @@ static const cm_dataset_ops ops = {
 
 static void keep(cm_array *a)
 {
-    (void)a; /* it belongs to its dataset */
+    (void)a; /* its dataset frees it */
 }
 
-/* Which dimension of V is WHAT's; V's rank: none. */
+/* Dimension of V that WHAT names; V's rank: none. */
 static unsigned dim_of(const cm_preference *what, const cm_variable *v)
 {
     unsigned j = 0;

@@ -1,4 +1,4 @@
-/* Which format a path has: the first that takes it. */
+/* Recognises the format of a path: the first format that accepts it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 enum {
     THREADS = 4,
-    WINDOW = 8 /* files; those that fit into the room that there is */
+    WINDOW = 8 /* files, of which those that fit into the budget are fetched */
 };
 
 struct cm_multi_ahead {
@@ -17,11 +17,11 @@ struct cm_multi_ahead {
     pthread_cond_t wake;
     pthread_t thread[THREADS];
     unsigned nthreads;
-    size_t next, end; /* files that nobody fetches yet */
+    size_t next, end; /* files not fetched yet */
     bool started, stop;
 };
 
-/* What cannot be fetched is told to who reads it. */
+/* Fetches files until stopped.  Errors are ignored: whoever reads the file meets them. */
 static void *run(void *context)
 {
     cm_multi_ahead *a = context;
@@ -61,7 +61,7 @@ int cm_multi_ahead_create(const cm_multi_file *file, size_t n, cm_multi_ahead **
     return CM_OK;
 }
 
-/* With the lock held.  Where no thread can be made, files are fetched when they are read. */
+/* With the lock held.  If no thread can be started, files are fetched when they are read. */
 static void start(cm_multi_ahead *a)
 {
     a->started = true;
@@ -77,7 +77,7 @@ void cm_multi_ahead_of(cm_multi_ahead *a, uint32_t i)
     if (!a->started)
         start(a);
     size_t end = a->n - i - 1 < WINDOW ? a->n : (size_t)i + 1 + WINDOW;
-    /* Whoever goes on from where it was goes on there; who begins again does so, too. */
+    /* Reading on continues the window; a jump, or a restart from the beginning, moves it. */
     if (i >= a->end || end < a->end)
         a->next = (size_t)i + 1;
     a->end = end;

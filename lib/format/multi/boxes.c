@@ -1,12 +1,10 @@
-/*
- * Any box of a joined variable, part after part.
- */
+/* Reads any box of a joined variable, part after part. */
 #include <string.h>
 
 #include "format/multi/internal.h"
 #include "model/copy.h"
 
-/* Where elements PART of BOX lie in C order of BOX, and whether they lie together. */
+/* Place of PART in BOX, in C order of BOX, and whether its elements are contiguous. */
 static size_t place_in(const cm_box *box, const cm_box *part, size_t itemsize, int64_t *stride,
                        bool *together)
 {
@@ -16,7 +14,7 @@ static size_t place_in(const cm_box *box, const cm_box *part, size_t itemsize, i
     cm_strides_c(box->rank, box->shape, itemsize, stride);
     for (unsigned j = 0; j < box->rank; j++) {
         at += (size_t)(part->start[j] - box->start[j]) * (size_t)stride[j];
-        /* Past the first dimension of which there is more than one, everything is whole. */
+        /* Once a dimension is longer than 1, all dimensions after it must be whole. */
         if (!outer && part->shape[j] != box->shape[j])
             *together = false;
         if (part->shape[j] > 1)
@@ -84,7 +82,7 @@ static void read_values(const cm_multi_array *a, const cm_box *box, void *dst)
     cm_copy_nd(v->rank, box->shape, v->dtype.nbytes, dst, to, src, from);
 }
 
-/* The next part from *P on that meets BOX, and what they share; false: there is none. */
+/* Finds the next part from *P on that meets BOX, and their intersection; false: there is none. */
 static bool next_part(const cm_multi_array *a, const cm_box *box, size_t *p, cm_box *part)
 {
     const cm_multi_var *v = a->var;
@@ -140,7 +138,7 @@ int cm_multi_read_box(cm_multi_array *a, const cm_box *box, bool by_library, voi
 
 /* ---- strings ---- */
 
-/* Element I of PART, in C order, counted in BOX. */
+/* Index in BOX of element I of PART, in C order. */
 static uint64_t index_in(const cm_box *box, const cm_box *part, uint64_t i)
 {
     uint64_t index = 0, stride = 1;

@@ -1,6 +1,4 @@
-/*
- * Two files that must say the same: static fields, and steps that both have.
- */
+/* Compares two files that must hold the same elements: static fields, and overlapping steps. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +54,9 @@ static bool is_missing(const cm_multi_var *v, const uint8_t *element, double num
            (v->has_fill_value && memcmp(element, v->fill_value, v->dtype.nbytes) == 0);
 }
 
-/* Whether elements are the same; in *APART how far numbers are, infinite where one is none. */
+/*
+ * Whether elements are equal; *APART is the difference of numbers, infinite if one is not a number.
+ */
 static bool is_same(const cm_multi_var *v, double tolerance, const uint8_t *x, const uint8_t *y,
                     double *apart)
 {
@@ -69,7 +69,7 @@ static bool is_same(const cm_multi_var *v, double tolerance, const uint8_t *x, c
         return false;
     const double a = cm_element_to_double(t, x), b = cm_element_to_double(t, y);
     const bool missing = is_missing(v, x, a);
-    if (missing && is_missing(v, y, b)) /* in both, however it is written */
+    if (missing && is_missing(v, y, b)) /* missing in both, however it is encoded */
         return true;
     *apart = missing || is_missing(v, y, b) ? INFINITY : a == b ? 0 : fabs(a - b);
     return tolerance > 0 && *apart <= tolerance;
@@ -96,7 +96,7 @@ static void compare(const cm_multi_var *v, const cm_box *box, double tolerance, 
     }
 }
 
-/* BOX, given as the joined array has it in the first part, where PART has the same. */
+/* PART's share of BOX, which is given in the joined array at the place of the first part. */
 static cm_box box_of(const cm_multi_array *a, const cm_multi_check *check, unsigned which,
                      const cm_box *box)
 {
@@ -157,7 +157,7 @@ static int compare_strings(const cm_multi_array *a, const cm_multi_check *check,
 
 /* ---- stored bytes ---- */
 
-/* The part is all that its file has, in one piece and as it is. */
+/* True when the part is its whole file, in one piece, unconverted. */
 static bool is_whole(const cm_multi_array *a, const cm_multi_part *part)
 {
     for (unsigned i = 0; i < a->var->naxes; i++)
@@ -184,8 +184,8 @@ static int same_chunk(const cm_multi_array *a, const cm_multi_check *check, uint
 }
 
 /*
- * Files of one series mostly store a field that does not change as the same bytes, and what
- * decodes alike need not be decoded.  That the bytes are sound is found by whoever converts them.
+ * Files of a series mostly store a static field as the same bytes: equal bytes with equal decoders
+ * need no decoding.  The conversion finds out whether the bytes are sound.
  */
 static int same_bytes(const cm_multi_array *a, const cm_multi_check *check, cm_multi_scratch *s,
                       bool *same, cm_error *err)

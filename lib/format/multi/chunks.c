@@ -1,6 +1,6 @@
 /*
- * A joined variable whose files store chunks that go through as they are: chunk number -> file
- * and address.
+ * A joined variable whose stored chunks are passed through: maps a chunk number to file and
+ * address.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "format/merge.h"
 #include "format/multi/internal.h"
 
-/* Which chunk of which file one is. */
+/* The chunk of a file behind one chunk of the joined array. */
 typedef struct spot {
     size_t part;     /* SIZE_MAX: a hole */
     uint64_t number; /* in the file's own grid */
@@ -21,7 +21,7 @@ static const cm_multi_row *row_along(const cm_multi_array *a, unsigned i, const 
     return cm_multi_row_of_piece(a, i, coord[a->var->axis[i]]);
 }
 
-/* The chunk of the row's files that piece K is. */
+/* Piece K of the row, as a chunk index in the row's files. */
 static uint64_t chunk_in_file(const cm_multi_row *r, uint64_t k)
 {
     return r->first / r->chunk + (k - r->piece);
@@ -56,7 +56,7 @@ static spot find_number(const cm_multi_array *a, uint64_t number)
     return find(a, coord);
 }
 
-/* NULL: nothing is stored there. */
+/* NULL: not stored. */
 static const cm_chunk_place *place_of(const cm_multi_array *a, const spot *s)
 {
     if (s->part == SIZE_MAX)
@@ -124,7 +124,7 @@ static void place(cm_array *array, const uint64_t *coord, uint64_t *origin, uint
 
 /* ---- several at once ---- */
 
-/* Where the items lie, sorted by file and offset; `local` is the part. */
+/* Finds the places of the items, sorted by file and offset; `local` is the part. */
 static size_t find_pieces(const cm_multi_array *a, cm_fetch_many *many, cm_piece *piece)
 {
     size_t n = 0;
@@ -147,7 +147,7 @@ static size_t find_pieces(const cm_multi_array *a, cm_fetch_many *many, cm_piece
     return n;
 }
 
-/* Gives each piece its place in the buffer, after checking that it lies in its file. */
+/* Assigns each piece its place in the buffer, after checking that it lies inside its file. */
 static int place_pieces(const cm_multi_array *a, cm_fetch_many *many, cm_piece *piece, size_t n,
                         cm_error *err)
 {

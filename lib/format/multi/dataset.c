@@ -1,4 +1,4 @@
-/* Many files as one dataset. */
+/* Presents many files as one dataset. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static cm_multi_dataset *of(const cm_dataset *ds)
     return (cm_multi_dataset *)(uintptr_t)ds;
 }
 
-/* What is known of A; preparing it tells more. */
+/* Describes A; preparing it adds the rest. */
 static void describe(cm_multi_array *a, cm_variable *out)
 {
     const cm_multi_var *v = a->var;
@@ -193,7 +193,7 @@ int cm_multi_dataset_open(const cm_multi_spec *spec, const cm_dataset_options *o
     d->spec = spec;
     if (options != NULL)
         d->options = *options;
-    d->options.guard = CM_GUARD_NONE; /* the survey has tried them */
+    d->options.guard = CM_GUARD_NONE; /* the survey has tried the files already */
     pthread_mutex_init(&d->lock, NULL);
     int rc = cm_multi_files_create(spec->file, spec->nfiles, &d->options, &d->files, err);
     d->paged = spec->paged;

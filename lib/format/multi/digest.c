@@ -1,4 +1,4 @@
-/* The digests of files, several at once. */
+/* Computes the digests of several files at once. */
 #include "base/sha256.h"
 #include "format/multi/internal.h"
 
@@ -21,7 +21,7 @@ static int explain(const cm_multi_dataset *d, uint32_t file, int rc, cm_error *e
     return rc;
 }
 
-/* What FILE has from AT on. */
+/* Hashes the rest of FILE from AT on. */
 static int add_rest(cm_multi_dataset *d, uint32_t file, uint64_t at, uint8_t *buf, cm_sha256 *sha,
                     cm_error *err)
 {
@@ -41,7 +41,10 @@ static int add_rest(cm_multi_dataset *d, uint32_t file, uint64_t at, uint8_t *bu
     return explain(d, file, rc, err);
 }
 
-/* Nothing is held between two steps: threads that keep files and wait for others may not end. */
+/*
+ * Holds no file between two steps: threads that keep one while they wait for another could
+ * deadlock.
+ */
 static int read_step(cm_multi_dataset *d, uint32_t file, uint64_t at, uint8_t *buf, size_t n,
                      cm_error *err)
 {
@@ -54,7 +57,9 @@ static int read_step(cm_multi_dataset *d, uint32_t file, uint64_t at, uint8_t *b
     return explain(d, file, rc, err);
 }
 
-/* The first NBYTES of files FIRST and the next, which all of them have. */
+/*
+ * Hashes the first NBYTES of several files in lockstep, beginning with FIRST; all have that many.
+ */
 static int add_common(cm_multi_dataset *d, uint32_t first, uint64_t nbytes, uint8_t *buf,
                       cm_sha256 *sha, cm_error *err)
 {
@@ -73,13 +78,13 @@ static int add_common(cm_multi_dataset *d, uint32_t first, uint64_t nbytes, uint
     return rc;
 }
 
-/* How much of N files from FIRST on is digested together. */
+/* Bytes at the start of N files from FIRST on that are hashed in lockstep. */
 static uint64_t common(const cm_multi_dataset *d, uint32_t first, unsigned n)
 {
     uint64_t nbytes = UINT64_MAX;
     for (unsigned k = 0; k < n; k++) {
         const cm_multi_file *f = &d->spec->file[first + k];
-        /* A copy that is given back between two steps may have to be fetched again. */
+        /* A copy that is released between two steps may have to be fetched again. */
         if (f->open != NULL || f->copy != NULL)
             return 0;
         nbytes = f->nbytes < nbytes ? f->nbytes : nbytes;

@@ -1,7 +1,7 @@
 /*
- * What a part must have become, found by another way than its conversion: the elements as a
+ * Computes the elements a part must have become, independently of its conversion: elements as a
  * library reads them, the packing, fill value and dimensions that the file itself names, and plain
- * arithmetic, one element after the other.
+ * arithmetic, element by element.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static bool load(const cm_dtype *t, bool other_sign, const uint8_t *p, number *o
     return true;
 }
 
-/* A whole number, and not a zero with a sign, within 64 bits. */
+/* Stores X if it is an integer in the range of T, and not a negative zero. */
 static bool to_integer(const cm_dtype *t, double x, uint8_t *p)
 {
     const bool has_sign = t->kind == CM_KIND_INT;
@@ -72,9 +72,9 @@ static bool store(const cm_dtype *t, const number *n, uint8_t *p)
 /* ---- what the file says ---- */
 
 typedef struct meaning {
-    const cm_variable *in; /* the file's */
+    const cm_variable *in; /* of the file */
     const cm_multi_var *var;
-    bool packed, other_sign; /* and the joined variable is not */
+    bool packed, other_sign; /* true where the joined variable is not */
     bool single;             /* and computed in float32 */
     double scale, offset;
     bool has_fill;
@@ -104,7 +104,7 @@ static meaning read_meaning(const cm_multi_array *a, const cm_multi_how *how, co
                                  .has_offset = cm_json_has(v->attrs, "add_offset"),
                                  .scale_nbytes = v->scale_nbytes,
                                  .offset_nbytes = v->offset_nbytes};
-    /* Unless it is made for another type. */
+    /* Single precision applies unless the joined variable has another type. */
     m.single = m.packed && how != NULL && how->single && cm_unpacked_dtype(&packed).nbytes == 4;
     m.scale = attribute(v, "scale_factor", 1);
     m.offset = attribute(v, "add_offset", 0);
@@ -112,7 +112,10 @@ static meaning read_meaning(const cm_multi_array *a, const cm_multi_how *how, co
     return m;
 }
 
-/* What is the fill value bit for bit stays so; where that changes, what equals it does too. */
+/*
+ * Bit-equal fill values are always missing.  If the join changes the fill value or the type, floats
+ * equal to it (NaN included) are missing, too.
+ */
 static bool is_fill(const meaning *m, const uint8_t *raw)
 {
     const cm_dtype *t = &m->in->dtype;
@@ -155,7 +158,10 @@ static bool put(const meaning *m, const uint8_t *raw, uint8_t *dst)
 
 /* ---- where elements lie ---- */
 
-/* Of dimension J of the variable, the file's: by its name; of one that has another, as said. */
+/*
+ * Whether the file has dimension J of the variable: found by name or, if it is renamed, as the part
+ * says.
+ */
 static bool dim_in_file(const cm_multi_array *a, const cm_multi_part *part, const cm_variable *v,
                         unsigned j, unsigned *out)
 {
@@ -197,7 +203,7 @@ static void place(const cm_multi_array *a, const cm_multi_part *part, const cm_v
         stride[j] = has[j] ? own[dim[j]] : 0;
 }
 
-/* How much of BOX's last dimension the file has: what is longer in the store ends with NULs. */
+/* How much of BOX's last dimension the file has; the rest is filled with NULs. */
 static uint64_t width_in(const cm_multi_array *a, const cm_multi_part *part, const cm_variable *v,
                          const cm_box *box)
 {
@@ -263,14 +269,14 @@ int cm_multi_expect(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm
     return rc;
 }
 
-/* ---- elements that the join has computed ---- */
+/* ---- elements computed by the join ---- */
 
 static const char *text_of(const cm_variable *v, const char *name)
 {
     return v == NULL ? NULL : cm_json_text(cm_json_member(v->attrs, name), NULL);
 }
 
-/* The coordinate whose bounds V is; NULL: none. */
+/* The coordinate that has V as its bounds; NULL: none. */
 static const cm_variable *parent_of(const cm_dataset *ds, const cm_variable *v)
 {
     for (size_t i = 0; i < ds->nvars; i++) {
@@ -294,7 +300,7 @@ static void keep_text(const cm_variable *v, const cm_variable *parent, const cha
         memcpy(buf, text, strlen(text) + 1);
 }
 
-/* Whether the file has the two dimensions of VAR the other way round. */
+/* Whether the file has VAR's two dimensions in reverse order. */
 static bool is_turned(const cm_variable *v, const cm_multi_var *var)
 {
     return v->rank == 2 && var->rank == 2 && v->dim_name[1] != NULL &&
@@ -302,7 +308,7 @@ static bool is_turned(const cm_variable *v, const cm_multi_var *var)
            strcmp(v->dim_name[1], var->dim_name[0]) == 0;
 }
 
-/* ROWS by COLUMNS elements become COLUMNS by ROWS. */
+/* Transposes ROWS by COLUMNS elements. */
 static int turn(cm_multi_said *out, uint64_t rows, uint64_t columns, cm_error *err)
 {
     const size_t size = out->dtype.nbytes, all = (size_t)out->nelem * size;

@@ -13,10 +13,10 @@
 
 enum {
     NO_SLOT = 0,        /* slots are numbered from 1 */
-    SHARE_OF_LIMIT = 4, /* of the files that the process may have open; the rest is for output */
+    SHARE_OF_LIMIT = 4, /* of the process's limit of open files; the rest is for output */
     LEAST_FILES = 4,    /* at once */
     MOST_FILES = 256,   /* more do not help: archives are read in order */
-    MOST_DATASETS = 8,  /* each is a few files, and the metadata of one */
+    MOST_DATASETS = 8,  /* each takes a few descriptors, and the metadata of a file */
     FILES_PER_DATASET = 4
 };
 
@@ -33,15 +33,15 @@ typedef struct slot {
     uint64_t used; /* tick of the last use */
     int fd;
     cm_dataset *ds;
-    cm_copy *copy; /* that was taken for it */
+    cm_copy *copy; /* the copy taken for it */
 } slot;
 
 /* One kind of open file: descriptors, or datasets. */
 typedef struct pool {
     slot *slot;
     unsigned nslots;
-    uint16_t *at; /* of each file: its slot, from 1 */
-    bool shared;  /* several threads may use one at once */
+    uint16_t *at; /* slot of each file, from 1 */
+    bool shared;  /* several threads may use one slot at once */
 } pool;
 
 struct cm_multi_files {
@@ -51,7 +51,7 @@ struct cm_multi_files {
     pthread_cond_t wake;
     uint64_t tick;
     pool raw, library;
-    cm_multi_ahead *ahead; /* of objects behind a network; NULL: there are none */
+    cm_multi_ahead *ahead; /* for objects behind a network; NULL: all files are local */
 };
 
 /* ---- one file ---- */
@@ -75,7 +75,7 @@ static int check_identity(const cm_multi_file *f, const struct stat *st, cm_erro
     return CM_EFORMAT;
 }
 
-/* A copy is that of the object that was surveyed. */
+/* Checks an open file against the survey; a copy has the identity of its object. */
 static int check_open(const cm_multi_file *f, int fd, cm_error *err)
 {
     struct stat st;
@@ -85,7 +85,7 @@ static int check_open(const cm_multi_file *f, int fd, cm_error *err)
                                : cm_fail_errno(err, errno, "%s", f->path);
 }
 
-/* PATH is where F lies.  *FULL: the process may open no more. */
+/* Opens F, which lies at PATH.  *FULL: the process has no descriptors left. */
 static int open_raw(const cm_multi_file *f, const char *path, slot *s, bool *full, cm_error *err)
 {
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -124,7 +124,7 @@ static int open_library(const cm_multi_files *files, const cm_multi_file *f, con
     if (rc != CM_OK && f->copy != NULL)
         cm_copy_name(f->copy, path, err);
     if (rc == CM_OK)
-        rc = check_path(f, err); /* what was opened is that file */
+        rc = check_path(f, err); /* checks that PATH still names the file that was opened */
     if (rc != CM_OK) {
         cm_dataset_close(s->ds);
         s->ds = NULL;
@@ -166,7 +166,7 @@ static void pool_release(pool *p)
     free(p->at);
 }
 
-/* An empty slot, or the one that was not used for longest; NULL: all are in use. */
+/* An empty slot, or the least recently used idle one; NULL: all are in use. */
 static slot *free_slot(pool *p)
 {
     slot *found = NULL;
@@ -180,7 +180,7 @@ static slot *free_slot(pool *p)
     return found;
 }
 
-/* One file less that nobody uses; false where there is none. */
+/* Closes one idle file; false: there is none. */
 static bool shrink(pool *p)
 {
     for (unsigned i = 0; i < p->nslots; i++) {
@@ -194,7 +194,7 @@ static bool shrink(pool *p)
     return false;
 }
 
-/* Where F lies.  *FULL: files that are open and not used have the room that it needs. */
+/* Finds the local path of F.  *FULL: no room for its copy until an idle file is closed. */
 static int find_place(const cm_multi_file *f, slot *s, bool last, char path[CM_COPY_PATH_SIZE],
                       bool *full, cm_error *err)
 {
@@ -233,7 +233,7 @@ static int fill_slot(cm_multi_files *files, pool *p, slot *s, uint32_t i, cm_err
             full && (shrink(p) ||
                      (rc == CM_OK && shrink(p == &files->raw ? &files->library : &files->raw)));
         pthread_mutex_unlock(&files->lock);
-        /* Where all copies are in use, one more may be. */
+        /* With all copies in use, take one more than the budget allows. */
         if (shrunk || (rc == CM_OK && !last)) {
             last = !shrunk;
             continue;
@@ -244,7 +244,7 @@ static int fill_slot(cm_multi_files *files, pool *p, slot *s, uint32_t i, cm_err
     }
 }
 
-/* With the lock held: the slot of file I, whose users count this one; NULL: it is to be filled. */
+/* With the lock held: the slot of file I, with this user counted; NULL: the caller must open it. */
 static slot *find(pool *p, uint32_t i)
 {
     slot *s = p->at[i] == NO_SLOT ? NULL : &p->slot[p->at[i] - 1];

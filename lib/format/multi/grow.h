@@ -1,6 +1,6 @@
 /*
- * Pieces of files, or of a store and files, that are cut otherwise across the joined axes: a piece
- * that is smaller than a chunk has it decoded once for each piece.
+ * Grows pieces of files, or of a store and files, that are chunked differently across the axes that
+ * are not joined: a chunk that spans several pieces is decoded once for each of them.
  */
 #ifndef CM_FORMAT_MULTI_GROW_H
 #define CM_FORMAT_MULTI_GROW_H
@@ -8,8 +8,8 @@
 #include "model/box.h"
 
 /*
- * CHUNK, of RANK dimensions, grows by whole chunks to at least LONGEST along those that are not
- * JOINED, the last first, while a piece that is LONGEST along all JOINED ones has at most MOST
+ * Grows CHUNK, of RANK dimensions, by whole chunks towards LONGEST along dimensions that are not
+ * JOINED, the last first, while a piece that is LONGEST along all JOINED ones stays within MOST
  * bytes.
  */
 void cm_multi_pieces_grow(unsigned rank, const bool *joined, const uint64_t *longest,

@@ -1,9 +1,9 @@
 /*
- * A joined dataset from inside.
+ * The inside of a joined dataset.
  *
  * Along a joined axis the parts lie in *rows*, one for each place where a part begins; of two
- * joined axes each has its own rows, and where a row of the one meets a row of the other lies
- * one part, or none.  A row is cut into pieces where its files' chunks end.
+ * joined axes each has its own rows, and where a row of the one meets a row of the other lies one
+ * part, or none.  A row is cut into pieces where its files' chunks end.
  */
 #ifndef CM_FORMAT_MULTI_INTERNAL_H
 #define CM_FORMAT_MULTI_INTERNAL_H
@@ -20,22 +20,22 @@ typedef struct cm_multi_row {
     uint64_t count;
     uint64_t length; /* of the dimension in its files */
     uint64_t piece;  /* its first one */
-    uint64_t chunk;  /* of its files; of a hole, how it is cut */
-    bool hole;       /* no part anywhere along it */
+    uint64_t chunk;  /* chunk length of its files; for a hole, its piece length */
+    bool hole;       /* no part along the whole row */
 } cm_multi_row;
 
 typedef struct cm_multi_axis {
     cm_multi_row *row;
     uint64_t nrows;
     uint64_t npieces;
-    uint64_t each; /* pieces that every row but the last has; 0: not alike */
-    cm_cuts cuts;  /* empty where all pieces but the last are one chunk of one length */
+    uint64_t each; /* pieces of every row but the last; 0: they differ */
+    cm_cuts cuts;  /* empty where all pieces but the last are one chunk, all of one length */
 } cm_multi_axis;
 
-/* How elements of a part are read; those of like files are alike. */
+/* How elements of a part are read; parts of similar files share one. */
 typedef struct cm_multi_form {
     const cm_form *form;
-    bool own_form, own_chain; /* else they are the spec's, and another form's */
+    bool own_form, own_chain; /* false: borrowed from the specification, and from another form */
     cm_chain *chain;          /* CHUNKS; else NULL */
 } cm_multi_form;
 
@@ -46,11 +46,12 @@ typedef struct cm_multi_array {
     bool prepared;
     const char *access; /* for people */
     cm_multi_axis axis[CM_MULTI_MAX_AXES];
-    /* By row of axis 0, then of axis 1: the part, from 1; 0: none.  NULL: row I has part I. */
+    /* By row of axis 0, then of axis 1: the part, from 1; 0: none.  NULL: row I is part I. */
     uint32_t *part_at;
-    cm_located *located; /* of each part, where the spec says none; NULL: it always does */
-    uint32_t *part_in;   /* by file, from 1, while parts are located: the last in it; 0: none */
-    uint16_t *form_of;   /* each part's */
+    /* For parts without addresses in the specification; NULL: it has them all. */
+    cm_located *located;
+    uint32_t *part_in; /* by file, from 1, while parts are located: its last part; 0: none */
+    uint16_t *form_of; /* for each part */
     cm_multi_form *form;
     unsigned nforms;
     bool has_source_chunks;
@@ -64,21 +65,22 @@ typedef struct cm_multi_dataset {
     const cm_multi_spec *spec;
     cm_dataset_options options;
     cm_multi_files *files;
-    cm_paged *paged, *own_paged;      /* the spec's, or its own: for lists of rows and parts */
+    /* The specification's, or its own: for lists of rows and parts. */
+    cm_paged *paged, *own_paged;
     cm_multi_array *array;            /* one for each variable */
     pthread_mutex_t lock;             /* guards: */
-    struct cm_multi_scratch *scratch; /* what is not in use */
+    struct cm_multi_scratch *scratch; /* list of free scratches */
 } cm_multi_dataset;
 
-/* What reading a box takes besides its destination; one thread's at a time. */
+/* Memory for reading a box besides its destination; used by one thread at a time. */
 typedef struct cm_multi_scratch {
     struct cm_multi_scratch *next;
     cm_codec_ctx *ctx;
     cm_buf raw;       /* elements as the file has them */
-    cm_buf texts;     /* those that are shorter than the variable's */
-    cm_buf box;       /* those of one part, where its place in the box has gaps */
+    cm_buf texts;     /* texts shorter than the variable's */
+    cm_buf box;       /* elements of one part, if its place in the box has gaps */
     cm_buf stored[2]; /* chunks of the two files that are compared */
-    cm_buf check[2];  /* and their elements; the first is kept: */
+    cm_buf check[2];  /* their elements; the first is kept: */
     const cm_multi_var *kept;
     uint32_t kept_file;
     cm_box kept_box;
@@ -90,14 +92,14 @@ static inline cm_multi_array *cm_multi_array_of(cm_array *a)
     return (cm_multi_array *)a;
 }
 
-/* Part P is going to be looked at. */
+/* Part P, marked as used (cm_paged_touch). */
 static inline const cm_multi_part *cm_multi_part_of(const cm_multi_array *a, size_t p)
 {
     cm_paged_touch(a->owner->paged, &a->var->part[p], sizeof(a->var->part[p]));
     return &a->var->part[p];
 }
 
-/* So is row K of AXIS. */
+/* Row K of AXIS, marked as used. */
 static inline cm_multi_row *cm_multi_row_at(const cm_multi_array *a, const cm_multi_axis *axis,
                                             uint64_t k)
 {
@@ -105,7 +107,7 @@ static inline cm_multi_row *cm_multi_row_at(const cm_multi_array *a, const cm_mu
     return &axis->row[k];
 }
 
-/* The part at place AT of the rows, from 1; 0: none. */
+/* The part at index AT of the grid of rows, from 1; 0: none. */
 static inline size_t cm_multi_part_at_rows(const cm_multi_array *a, size_t at)
 {
     if (a->part_at == NULL)
@@ -119,11 +121,11 @@ const cm_located *cm_multi_located(const cm_multi_array *a, size_t p);
 const cm_multi_form *cm_multi_form_of(const cm_multi_array *a, size_t p);
 
 /*
- * rows.c: the rows of A's axes; false in *IS_GRID where parts lie otherwise.  CM_EINVAL where
+ * rows.c: builds the rows of A's axes; *IS_GRID is false if parts do not form a grid.  CM_EINVAL if
  * they overlap or reach outside.
  */
 int cm_multi_rows_make(cm_multi_array *a, bool *is_grid, cm_error *err);
-/* Cuts axis number I of A, whose rows say how their files are cut, into pieces. */
+/* Cuts axis I of A into pieces by the chunks of its rows' files. */
 int cm_multi_rows_cut(cm_multi_array *a, unsigned i, cm_error *err);
 void cm_multi_rows_release(cm_multi_axis *axis);
 /* The row of axis number I of A that piece K lies in. */
@@ -141,22 +143,22 @@ typedef struct cm_multi_piece {
 cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_library);
 /* The name of the variable in the part's file. */
 const char *cm_multi_name_in(const cm_multi_array *a, const cm_multi_part *part);
-/* CHUNK's decoder among those that the array has; NULL: none. */
+/* A decoder of A that suits CHUNK's form; NULL: none. */
 const cm_chain *cm_multi_chain_for(const cm_multi_array *a, const cm_form *form);
-/* How long the part is along dimension J of the variable, in its file. */
+/* Length of the part in its file along dimension J of the variable. */
 uint64_t cm_multi_length_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j);
 /*
- * Which dimension of the file's variable dimension J of the variable is, and how many it has
- * there; false where the file lacks it.
+ * Which dimension DIM of the file's variable is dimension J of the joined one, and the file's rank;
+ * false: the file lacks it.
  */
 bool cm_multi_dim_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j, unsigned *dim,
                      unsigned *rank);
-/* True when the part's elements are not taken as they are. */
+/* True when the part's elements are converted. */
 bool cm_multi_converts(const cm_multi_array *a, const cm_multi_part *part);
 /* The part's variable in an open file, prepared. */
 int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, cm_dataset *ds,
                            cm_variable **out, cm_error *err);
-/* What the part's place in the joined array is. */
+/* The box of the part in the joined array. */
 void cm_multi_part_box(const cm_multi_array *a, const cm_multi_part *part, cm_box *out);
 /* BOX of the joined array, inside the part, into DST: C order, the variable's type. */
 int cm_multi_piece_read(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
@@ -166,14 +168,17 @@ int cm_multi_piece_read_strings(const cm_multi_piece *p, const cm_box *box, cm_s
 /* The stored bytes of chunk NUMBER of the file's own grid. */
 int cm_multi_fetch(const cm_multi_array *a, const cm_multi_part *part, const cm_located *located,
                    uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err);
-/* "FILE: variable X, chunk N", N in the file, begins the message. */
+/* Puts "FILE: variable X, chunk N", N in the file, before the message. */
 void cm_multi_explain(const cm_multi_array *a, const cm_multi_part *part, uint64_t number,
                       cm_error *err);
 
-/* chunks.c and boxes.c: the ways to an array's elements. */
+/* chunks.c and boxes.c: the two ways to read an array. */
 void cm_multi_use_chunks(cm_multi_array *a);
 void cm_multi_use_boxes(cm_multi_array *a);
-/* expect.c: BOX of the joined array, as P must have become it; found without its conversion. */
+/*
+ * expect.c: computes BOX of the joined array as P must have become, independently of the
+ * conversion.
+ */
 int cm_multi_expect(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
                     void *dst, cm_error *err);
 int cm_multi_read_box(cm_multi_array *a, const cm_box *box, bool by_library, void *dst,
@@ -181,10 +186,12 @@ int cm_multi_read_box(cm_multi_array *a, const cm_box *box, bool by_library, voi
 int cm_multi_read_strings(cm_multi_array *a, const cm_box *box, bool by_library, cm_strings *out,
                           cm_error *err);
 
-/* locate.c: where all parts lie, and the forms that they have. */
+/* locate.c: finds the addresses and forms of all parts. */
 int cm_multi_locate(cm_multi_array *a, cm_error *err);
-/* CM_EFORMAT unless L, which is said of PART, has chunks for all of the file's grid, and elements
- * of the type that was said. */
+/*
+ * CM_EFORMAT unless L, the addresses of PART, covers the file's whole grid with elements of the
+ * declared type.
+ */
 int cm_multi_check_located(const cm_multi_array *a, const cm_multi_part *part, const cm_located *l,
                            cm_error *err);
 void cm_multi_locate_release(cm_multi_array *a);

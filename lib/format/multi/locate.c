@@ -1,6 +1,6 @@
 /*
- * Where all parts of a variable lie: as the specification says or, where it does not, by
- * opening the files one after the other.
+ * Finds the addresses of all parts of a variable: from the specification or, where it has none, by
+ * opening the files in turn.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ const cm_located *cm_multi_located(const cm_multi_array *a, size_t p)
 
 const cm_multi_form *cm_multi_form_of(const cm_multi_array *a, size_t p)
 {
-    if (a->nforms == 1) /* which is usual: one list less is read */
+    if (a->nforms == 1) /* the usual case: saves reading a list */
         return a->form;
     cm_paged_touch(a->owner->paged, &a->form_of[p], sizeof(a->form_of[p]));
     return &a->form[a->form_of[p]];
@@ -31,7 +31,7 @@ const cm_multi_form *cm_multi_form_of(const cm_multi_array *a, size_t p)
 
 /* ---- forms ---- */
 
-/* The chain of another form that decodes as FORM does, or a new one. */
+/* Gives F the decoder of an equivalent form, or a new one. */
 static int give_chain(cm_multi_array *a, cm_multi_form *f, cm_error *err)
 {
     const cm_form *form = f->form;
@@ -44,7 +44,7 @@ static int give_chain(cm_multi_array *a, cm_multi_form *f, cm_error *err)
     int rc = cm_chain_create(form->codecs, form->ncodecs, &form->dtype, form->rank, form->chunk,
                              &f->chain, &why);
     f->own_chain = rc == CM_OK;
-    /* What cannot be decoded here is left to the libraries. */
+    /* Leave it to the libraries if there is no decoder. */
     return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text) : CM_OK;
 }
 
@@ -56,7 +56,7 @@ const cm_chain *cm_multi_chain_for(const cm_multi_array *a, const cm_form *form)
     return NULL;
 }
 
-/* The number of a form like FORM, which becomes the array's own where OWN and it is new. */
+/* Finds or adds the form; a new one belongs to the array if OWN. */
 static int intern(cm_multi_array *a, const cm_form *form, bool own, uint16_t *out, cm_error *err)
 {
     for (unsigned i = a->nforms; i-- > 0;) {
@@ -81,7 +81,7 @@ static int intern(cm_multi_array *a, const cm_form *form, bool own, uint16_t *ou
 
 /* ---- parts ---- */
 
-/* What was found is kept, its form once. */
+/* Keeps the addresses found for part P, sharing equal forms. */
 static int keep_form(cm_multi_array *a, size_t p, cm_error *err)
 {
     cm_located *l = &a->located[p];
@@ -108,7 +108,10 @@ static int locate_in(cm_multi_array *a, size_t p, cm_dataset *ds, cm_error *err)
     return rc == CM_OK ? keep_form(a, p, err) : rc;
 }
 
-/* While the file is open, for others that will be asked for too; their errors are told then. */
+/*
+ * Locates other variables while the file is open.  Their errors are ignored here: they recur when
+ * the variable itself is prepared.
+ */
 static void locate_others(cm_multi_array *a, uint32_t file, cm_dataset *ds)
 {
     cm_multi_dataset *d = a->owner;
@@ -120,7 +123,7 @@ static void locate_others(cm_multi_array *a, uint32_t file, cm_dataset *ds)
     }
 }
 
-/* By opening its file. */
+/* Opens the part's file. */
 static int locate_part(cm_multi_array *a, size_t p, cm_error *err)
 {
     uint32_t file = cm_multi_part_of(a, p)->file;
@@ -171,7 +174,7 @@ static bool all_given(const cm_multi_array *a)
     return true;
 }
 
-/* Room for what is found, and where to look. */
+/* Allocates the results and the index of parts by file. */
 static int begin(cm_multi_array *a, cm_error *err)
 {
     const cm_multi_var *v = a->var;
@@ -189,7 +192,7 @@ static int begin(cm_multi_array *a, cm_error *err)
     return a->located == NULL || a->part_in == NULL ? CM_ENOMEM : CM_OK;
 }
 
-/* Files are opened once for all variables that will be asked for. */
+/* Prepares all variables that will be needed, so that each file is opened once. */
 static int begin_all(cm_multi_array *a, cm_error *err)
 {
     cm_multi_dataset *d = a->owner;

@@ -1,6 +1,6 @@
 /*
- * What one file gives: its stored bytes by address, or its elements by whichever way it has,
- * turned into those of the variable.
+ * Reads one file's share: stored bytes by address, or elements in the available way, converted to
+ * those of the variable.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -36,7 +36,7 @@ void cm_multi_part_box(const cm_multi_array *a, const cm_multi_part *part, cm_bo
 cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_library)
 {
     cm_multi_piece piece = {.array = a, .part = cm_multi_part_of(a, p), .by_library = by_library};
-    if (a->form_of == NULL) /* strings, which lie nowhere */
+    if (a->form_of == NULL) /* strings have no addresses */
         return piece;
     piece.located = cm_multi_located(a, p);
     piece.chain = cm_multi_form_of(a, p)->chain;
@@ -45,11 +45,11 @@ cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_libr
 
 /* ---- the array in the file ---- */
 
-/* Of a variable's dimensions: which one of the file it is, or none, and where its part begins. */
+/* Maps the variable's dimensions to those of the file, and says where the part begins. */
 typedef struct view {
     unsigned rank; /* in the file */
     uint64_t shape[CM_MAX_RANK];
-    bool has[CM_MAX_RANK];     /* by the variable's dimension: */
+    bool has[CM_MAX_RANK];     /* by dimension of the variable: */
     unsigned dim[CM_MAX_RANK]; /* the file's */
     uint64_t origin[CM_MAX_RANK], first[CM_MAX_RANK];
 } view;
@@ -163,7 +163,7 @@ int cm_multi_fetch(const cm_multi_array *a, const cm_multi_part *part, const cm_
     return rc;
 }
 
-/* The variable in one file, as an array of chunks. */
+/* The variable of one file, as a chunked array. */
 typedef struct file_array {
     cm_array base;
     const cm_multi_piece *piece;
@@ -235,7 +235,7 @@ int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, c
                            "changed meanwhile; start again",
                            ds->path, name);
         *out = v;
-        /* One that is open was prepared by who opened it, and other threads read it. */
+        /* Whoever opened an open dataset has prepared it too, and other threads read it. */
         if (a->owner->spec->file[part->file].open != NULL && v->array != NULL)
             return CM_OK;
         return cm_dataset_prepare(ds, v, err);
@@ -243,7 +243,7 @@ int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, c
     return cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path, name);
 }
 
-/* The file is opened, BOX or text read, and the file given back. */
+/* Opens the file, reads BOX or its texts, and gives the file back. */
 static int read_by_library(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
                            void *dst, cm_strings *text, cm_error *err)
 {
@@ -266,7 +266,7 @@ static int read_by_library(const cm_multi_piece *p, cm_multi_scratch *scratch, c
     return rc;
 }
 
-/* Elements of the file, in its own order and type. */
+/* Reads elements of the file, in its own order and type. */
 static int read_file(const cm_multi_piece *p, const view *in, cm_multi_scratch *scratch,
                      const cm_box *box, void *dst, cm_error *err)
 {
@@ -291,7 +291,7 @@ static int read_file(const cm_multi_piece *p, const view *in, cm_multi_scratch *
 
 /* ---- the variable's elements ---- */
 
-/* Where element I of BOX lies in the joined array. */
+/* Coordinates of element I of BOX in the joined array. */
 static char *element_text(const cm_box *box, uint64_t i, char *text, size_t size)
 {
     uint64_t at[CM_MAX_RANK];
@@ -302,7 +302,7 @@ static char *element_text(const cm_box *box, uint64_t i, char *text, size_t size
     return cm_coord_text(box->rank, at, text, size);
 }
 
-/* As the conversion tells missing values: there is more than one NaN, and more than one zero. */
+/* Like the conversion: every NaN, and both zeros, compare as equal. */
 static bool is_missing(const cm_dtype *t, const uint8_t *element, const uint8_t *fill)
 {
     if (memcmp(element, fill, t->nbytes) == 0)
@@ -311,7 +311,7 @@ static bool is_missing(const cm_dtype *t, const uint8_t *element, const uint8_t 
     return t->kind == CM_KIND_FLOAT && (x == y || (isnan(x) && isnan(y)));
 }
 
-/* An element that is missing would become data. */
+/* Fails if an element is missing in the file: the variable has no fill value for it. */
 static int refuse_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t *from,
                        uint64_t nelem, cm_error *err)
 {
@@ -329,7 +329,7 @@ static int refuse_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t
     return CM_EFORMAT;
 }
 
-/* What was data and equals the variable's fill value would become missing. */
+/* Fails if a data element equals the variable's fill value: it would become missing. */
 static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t *from,
                       const uint8_t *to, uint64_t nelem, cm_error *err)
 {
@@ -337,7 +337,7 @@ static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t 
     const cm_multi_how *how = p->part->how;
     size_t small = how->dtype.nbytes, large = v->dtype.nbytes;
     if (v->dtype.kind == CM_KIND_FLOAT &&
-        isnan(cm_element_to_double(&v->dtype, v->fill_value))) /* NaN is missing anyway */
+        isnan(cm_element_to_double(&v->dtype, v->fill_value))) /* NaN is always missing */
         return CM_OK;
     for (uint64_t i = 0; i < nelem; i++) {
         if (memcmp(to + i * large, v->fill_value, large) != 0 ||
@@ -371,7 +371,7 @@ bool cm_multi_converts(const cm_multi_array *a, const cm_multi_part *part)
     return lacks || how->transposed || how->pads || changes_values(a, how);
 }
 
-/* From the file's order of dimensions to the variable's. */
+/* Reorders elements from the file's dimensions to the variable's. */
 static void transpose(const cm_multi_array *a, const view *in, const cm_box *box, size_t itemsize,
                       const void *src, void *dst)
 {
@@ -387,7 +387,10 @@ static void transpose(const cm_multi_array *a, const view *in, const cm_box *box
     cm_copy_nd(a->var->rank, box->shape, itemsize, dst, to, src, from);
 }
 
-/* RC is why element BAD of BOX, in SRC, could not be converted: what files hold, not options. */
+/*
+ * Explains why element BAD of BOX, in SRC, could not be converted (RC), by what the file holds, not
+ * by options.
+ */
 static int explain_element(const cm_multi_piece *p, const cm_box *box, const uint8_t *src, int rc,
                            uint64_t bad, cm_error *err)
 {
@@ -439,7 +442,7 @@ static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const 
                                                   : CM_OK;
 }
 
-/* BOX, of which the file has all. */
+/* Reads BOX, which lies wholly in the file. */
 static int read_piece(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
                       void *dst, cm_error *err)
 {
@@ -455,7 +458,7 @@ static int read_piece(const cm_multi_piece *p, cm_multi_scratch *scratch, const 
     bool values = changes_values(a, how);
     if (!values && !how->transposed)
         return read_file(p, &in, scratch, &there, dst, err);
-    /* The second half is for the elements in the variable's order. */
+    /* The second half holds the elements in the variable's order. */
     int rc = cm_buf_resize(&scratch->raw, how->transposed && values ? 2 * nbytes : nbytes, err);
     if (rc == CM_OK)
         rc = read_file(p, &in, scratch, &there, scratch->raw.data, err);
@@ -470,7 +473,7 @@ static int read_piece(const cm_multi_piece *p, cm_multi_scratch *scratch, const 
     return values ? convert(p, box, dst, ordered, err) : CM_OK;
 }
 
-/* Behind the texts of the file NULs fill BOX. */
+/* Reads texts shorter than the variable's, padded with NULs. */
 static int read_padded(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
                        void *dst, cm_error *err)
 {
@@ -498,7 +501,7 @@ int cm_multi_piece_read(const cm_multi_piece *p, cm_multi_scratch *scratch, cons
                         void *dst, cm_error *err)
 {
     const cm_multi_how *how = p->part->how;
-    /* Who asks the library does not believe the conversion either. */
+    /* Verification must not use the converter under test. */
     if (p->by_library && how != NULL && how->time_from == NULL)
         return cm_multi_expect(p, scratch, box, dst, err);
     return how != NULL && how->pads ? read_padded(p, scratch, box, dst, err)

@@ -1,6 +1,6 @@
 /*
- * Which shape a joined variable has: chunks that go through, slices of uncompressed files, or
- * boxes that are made of pieces.
+ * Decides how a joined variable is read: chunks passed through, slices of uncompressed files, or
+ * boxes made of pieces.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "format/multi/internal.h"
 
 enum {
-    PIECE_NBYTES = 1 << 20,        /* of what is not stored in chunks */
-    LEAST_GROWN_NBYTES = 8 << 20,  /* that a piece may become where files are cut otherwise, */
-    MOST_GROWN_NBYTES = 256 << 20, /* as the memory allows: */
+    PIECE_NBYTES = 1 << 20,        /* for variables that are not chunked */
+    LEAST_GROWN_NBYTES = 8 << 20,  /* target size of a piece where files are chunked differently, */
+    MOST_GROWN_NBYTES = 256 << 20, /* limited by the memory: */
     SHARE_OF_MEMORY = 8            /* of all threads */
 };
 
@@ -22,7 +22,7 @@ void cm_multi_array_keep(cm_array *a)
     (void)a;
 }
 
-/* ---- what its files are like ---- */
+/* ---- properties of the files ---- */
 
 /* The chunk length of part P along dimension J of the variable; 0: there are no chunks. */
 static uint64_t chunk_along(const cm_multi_array *a, size_t p, unsigned j)
@@ -34,7 +34,7 @@ static uint64_t chunk_along(const cm_multi_array *a, size_t p, unsigned j)
         return 1;
     const uint64_t chunk =
         form->kind == CM_LOCATED_CHUNKS || form->kind == CM_LOCATED_NOT ? form->chunk[dim] : 0;
-    /* What holds whole texts goes on to hold them. */
+    /* A chunk of whole texts still holds whole texts when they are padded. */
     const bool pads = part->how != NULL && part->how->pads && j + 1 == a->var->rank;
     return pads && chunk >= part->how->width && chunk > 0 ? a->var->shape[j] : chunk;
 }
@@ -47,7 +47,7 @@ static bool is_axis(const cm_multi_var *v, unsigned j)
     return false;
 }
 
-/* What was not written there is what was not written here. */
+/* True when the part's and the variable's unwritten elements have the same value. */
 static bool same_fill(const cm_multi_array *a, const cm_form *form)
 {
     const cm_multi_var *v = a->var;
@@ -66,7 +66,7 @@ static bool has_absent(const cm_multi_array *a, const cm_located *l)
     return false;
 }
 
-/* The first part that stores chunks that are decoded here; nparts: none does. */
+/* The first part with chunks that can be decoded here; nparts: none. */
 static size_t first_chunked(const cm_multi_array *a)
 {
     size_t p = 0;
@@ -75,7 +75,7 @@ static size_t first_chunked(const cm_multi_array *a)
     return p;
 }
 
-/* True when chunks of all parts fit one grid, but for where it is cut along the joined axes. */
+/* True when chunks of all parts fit one grid, apart from cuts along the joined axes. */
 static bool goes_by_chunks(const cm_multi_array *a)
 {
     const cm_multi_var *v = a->var;
@@ -108,7 +108,7 @@ static bool goes_by_slices(const cm_multi_array *a)
 
 /* ---- the grid ---- */
 
-/* The length of most pieces: what the store's chunks are like, where they stay. */
+/* The chunk length that covers most of the axis: the store takes it where chunking is kept. */
 static uint64_t usual_chunk(const cm_multi_array *a, const cm_multi_axis *axis)
 {
     uint64_t most = 0, found = 0;
@@ -131,7 +131,7 @@ static uint64_t usual_chunk(const cm_multi_array *a, const cm_multi_axis *axis)
     return found > 0 ? found : 1;
 }
 
-/* How each row's files are cut; false where the files of one row are cut otherwise. */
+/* Sets the chunk length of each row's files; false if the files of one row differ. */
 static bool set_row_chunks(cm_multi_array *a, unsigned i, uint64_t otherwise)
 {
     const cm_multi_var *v = a->var;
@@ -161,7 +161,7 @@ static bool set_row_chunks(cm_multi_array *a, unsigned i, uint64_t otherwise)
     return alike;
 }
 
-/* The array's grid by chunks of CHUNK, cut where its axes are. */
+/* Makes the array's grid from CHUNK and the cuts of its axes. */
 static int make_grid(cm_multi_array *a, const uint64_t *chunk, cm_error *err)
 {
     const cm_multi_var *v = a->var;
@@ -202,7 +202,7 @@ static int one_chunk(cm_multi_array *a, cm_error *err)
 
 /* ---- chunks ---- */
 
-/* What the largest of all chunks takes. */
+/* Finds the maximum memory over all chunks. */
 static void find_most(cm_multi_array *a)
 {
     cm_array *base = &a->base;
@@ -254,7 +254,7 @@ static uint64_t longest_along(const cm_multi_array *a, unsigned j)
     return most < a->var->shape[j] ? most : a->var->shape[j];
 }
 
-/* As far as the memory allows. */
+/* Grows pieces within the memory. */
 static void grow_pieces(const cm_multi_array *a, uint64_t *chunk)
 {
     const cm_multi_var *v = a->var;
@@ -271,7 +271,7 @@ static void grow_pieces(const cm_multi_array *a, uint64_t *chunk)
     cm_multi_pieces_grow(v->rank, joined, longest, v->dtype.nbytes, most, chunk);
 }
 
-/* Chunks like those of the first part that has some, of a size that can be held. */
+/* Chunks of the first chunked part, limited to a size that fits memory. */
 static void choose_pieces(cm_multi_array *a, uint64_t *chunk)
 {
     const cm_multi_var *v = a->var;
@@ -293,8 +293,8 @@ static void choose_pieces(cm_multi_array *a, uint64_t *chunk)
 }
 
 /*
- * What reading one piece holds: the largest chunk of any file, and the piece: as the file has it,
- * in the variable's order, before texts are filled up, and in the box that it is a part of.
+ * Memory for reading one piece: the largest chunk of any file, and the piece as the file has it, in
+ * the variable's order, before texts are padded, and in its box.
  */
 static size_t piece_nbytes(const cm_multi_array *a)
 {
@@ -337,7 +337,7 @@ static int use_slices(cm_multi_array *a, cm_error *err)
 {
     a->access = "read at computed offsets of many files";
     cm_multi_use_boxes(a);
-    /* Where a part has gaps in the box, or is converted. */
+    /* For parts that leave gaps in the box, or are converted. */
     a->base.box_nbytes = (a->var->is_char ? 3u : 2u) * (size_t)PIECE_NBYTES;
     return one_chunk(a, err);
 }
@@ -360,7 +360,7 @@ static void sum_up(cm_multi_array *a)
             (file->open != NULL || (f->form->kind != CM_LOCATED_NOT &&
                                     (f->form->kind != CM_LOCATED_CHUNKS || f->chain != NULL)));
         for (uint64_t i = 0; i < l->nplaces; i++) {
-            /* A longer chunk is only claimed; fetching it fails. */
+            /* A longer chunk exceeds the file; fetching it will fail. */
             uint64_t n = l->place[i].nbytes < file_nbytes ? l->place[i].nbytes : file_nbytes;
             a->stored_nbytes += n;
             if (n > a->base.max_stored_nbytes)
@@ -399,7 +399,7 @@ static int use_memory(cm_multi_array *a, cm_error *err)
 {
     a->access = "held in memory";
     a->all_located = true;
-    a->stored_nbytes = a->var->dtype.nbytes; /* as much as it takes: something is there */
+    a->stored_nbytes = a->var->dtype.nbytes; /* an estimate that is not 0: something is stored */
     for (unsigned j = 0; j < a->var->rank; j++)
         a->stored_nbytes *= a->var->shape[j];
     cm_multi_use_boxes(a);

@@ -28,7 +28,7 @@ static cm_multi_row row_of(const cm_multi_array *a, unsigned i, size_t p)
                           .length = part->length[i]};
 }
 
-/* The last row that does not begin behind ORIGIN, or the first. */
+/* The last row that begins at or before ORIGIN, or the first row. */
 static uint64_t find_row(const cm_multi_array *a, const cm_multi_axis *axis, uint64_t origin)
 {
     uint64_t lo = 0, hi = axis->nrows;
@@ -43,8 +43,8 @@ static uint64_t find_row(const cm_multi_array *a, const cm_multi_axis *axis, uin
 }
 
 /*
- * The rows of parts that come in the order of the axis, or again and again in it; false where they
- * do not.  There are no lists beside the one that stays.
+ * Builds the rows if parts come in the order of the axis, once or repeatedly; else returns false.
+ * Needs no lists besides the result.
  */
 static bool take_in_order(cm_multi_array *a, unsigned i, bool *is_grid)
 {
@@ -88,7 +88,7 @@ static int take_sorted(cm_multi_array *a, unsigned i, bool *is_grid, cm_error *e
     return CM_OK;
 }
 
-/* What is between rows become holes; false in *IS_GRID where rows overlap. */
+/* Fills gaps between rows with holes; *IS_GRID is false if rows overlap. */
 static int close_holes(cm_multi_array *a, unsigned i, bool *is_grid, cm_error *err)
 {
     cm_multi_axis *axis = &a->axis[i];
@@ -135,7 +135,7 @@ static int make_axis(cm_multi_array *a, unsigned i, bool *is_grid, cm_error *err
     return rc == CM_OK ? close_holes(a, i, is_grid, err) : rc;
 }
 
-/* Each row is one part, in their order, without holes. */
+/* True when each part is one row, in order, without holes. */
 static bool is_one_by_one(const cm_multi_array *a)
 {
     const cm_multi_axis *axis = &a->axis[0];
@@ -188,7 +188,7 @@ void cm_multi_rows_release(cm_multi_axis *axis)
 
 /* ---- pieces ---- */
 
-/* Where piece K of the row ends, in its files. */
+/* Where piece K of the row ends, in file coordinates. */
 static uint64_t end_of(const cm_multi_row *r, uint64_t k)
 {
     uint64_t end = (r->first / r->chunk + k + 1) * r->chunk, last = r->first + r->count;

@@ -9,8 +9,9 @@
 typedef cm_nc_attributes reader;
 typedef cm_nc_attribute attribute;
 
-/* What netCDF-C and HDF5 keep among the attributes for themselves; newer
-   versions of netCDF-C hide some of these on their own. */
+/*
+ * Attributes that netCDF-C and HDF5 use internally; newer versions of netCDF-C hide some of them.
+ */
 bool cm_nc_attribute_is_hidden(const char *name, bool is_scale)
 {
     static const char *const always[] = {"_NCProperties", "_Netcdf4Dimid",  "_Netcdf4Coordinates",
@@ -57,7 +58,7 @@ static cm_json *number(nc_type type, const void *values, size_t i)
     }
 }
 
-/* The type that packed numbers are decoded to follows from those of these attributes. */
+/* These attributes decide the type to which packed numbers are decoded. */
 static void note_packing(const reader *r, const attribute *a)
 {
     uint8_t nbytes = a->type.base == NC_FLOAT ? 4 : a->type.base == NC_DOUBLE ? 8 : 0;
@@ -67,7 +68,7 @@ static void note_packing(const reader *r, const attribute *a)
         r->node->var.offset_nbytes = nbytes;
 }
 
-/* One value as itself, several (or none) as a list. */
+/* One value becomes a scalar; several, or none, a list. */
 static int set_numbers(const reader *r, const attribute *a, const void *values)
 {
     note_packing(r, a);
@@ -124,8 +125,10 @@ static int read_strings(const reader *r, const attribute *a)
     return rc;
 }
 
-/* A NaN stands for nothing in a variable of integers.  xarray would take the text
-   "NaN" of a missing_value for a fill value and turn the variable into floats. */
+/*
+ * A NaN matches no integer.  xarray would take the text "NaN" of a missing_value for a fill value
+ * and turn the variable into floats.
+ */
 static bool is_nan_for_integers(const reader *r, const attribute *a, const void *values)
 {
     if (!r->node || a->nelem == 0)
@@ -162,7 +165,7 @@ static int read_plain(const reader *r, const attribute *a)
     return rc;
 }
 
-/* A _FillValue that has not the type of its variable. */
+/* Converts a _FillValue of another type than its variable. */
 static int convert_fill(const reader *r, const attribute *a, const void *value)
 {
     cm_nc_var *v = &r->node->var;
@@ -200,7 +203,7 @@ static int read_fill_text(const reader *r, const attribute *a)
     return rc;
 }
 
-/* _FillValue is no attribute here: it goes to the variable. */
+/* _FillValue is stored with the variable, not with the attributes. */
 static int read_fill(const reader *r, const attribute *a)
 {
     cm_nc_var *v = &r->node->var;

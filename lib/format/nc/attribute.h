@@ -1,6 +1,4 @@
-/*
- * What becomes of an attribute, wherever it was read: the rules of nc.h.
- */
+/* Converts attributes, however they were read, by the rules of nc.h. */
 #ifndef CM_FORMAT_NC_ATTRIBUTE_H
 #define CM_FORMAT_NC_ATTRIBUTE_H
 
@@ -13,15 +11,15 @@ typedef struct cm_nc_attribute {
     cm_nc_type type;
 } cm_nc_attribute;
 
-/* Where attributes belong, what is known of that, and how their values are read. */
+/* The owner of attributes, and how their values are read. */
 typedef struct cm_nc_attributes {
     cm_nc_file *file;
     cm_nc_node *node; /* NULL: a group */
     const char *where;
     cm_json *attrs;
     /*
-     * The nelem values of A, which has some: numbers and characters, or pointers to text of
-     * NC_STRING (NULL: ""), which FREE_TEXT frees.
+     * The nelem > 0 values of A: numbers and characters, or pointers to text of NC_STRING (NULL:
+     * ""), which FREE_TEXT frees.
      */
     int (*read)(void *context, const cm_nc_attribute *a, void *out, cm_error *err);
     void (*free_text)(size_t n, char **text);
@@ -29,7 +27,7 @@ typedef struct cm_nc_attributes {
     cm_error *err;
 } cm_nc_attributes;
 
-/* Adds A to the attributes, or to what the node knows of fill values and packing, or warns. */
+/* Adds A to the attributes, or to the node's fill value and packing, or warns. */
 int cm_nc_attribute_add(const cm_nc_attributes *to, const cm_nc_attribute *a);
 
 #endif

@@ -2,13 +2,13 @@
 
 #include "format/nc/attribute.h"
 
-/* Where an attribute belongs and what is known of it. */
+/* Reads the attributes of one object. */
 typedef struct reader {
-    cm_nc_attributes to; /* its context is this reader */
+    cm_nc_attributes to; /* its context points to this reader */
     int ncid;
     int varid;
     bool is_scale; /* the variable is an HDF5 dimension scale */
-    int rc;        /* of a callback that HDF5 called */
+    int rc;        /* status of an HDF5 callback */
 } reader;
 
 static int read_values(void *context, const cm_nc_attribute *a, void *out, cm_error *err)
@@ -60,7 +60,7 @@ static bool find_scale(const reader *r)
     return strcmp(text, class) == 0;
 }
 
-/* HDF5 attributes that netCDF-C does not show because it cannot read their types. */
+/* Warns of HDF5 attributes that netCDF-C does not show because it cannot read their types. */
 static herr_t warn_unseen(hid_t object, const char *name, const H5A_info_t *info, void *context)
 {
     (void)object;
@@ -86,7 +86,7 @@ static int look_for_unseen(reader *r, const char *h5_path)
         return CM_OK;
     hsize_t at = 0;
     r->rc = CM_OK;
-    /* When HDF5 itself fails here, netCDF-C has already read all that it can. */
+    /* If HDF5 fails here, netCDF-C has still read all that it can. */
     (void)H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, &at, warn_unseen, r);
     H5Oclose(object);
     return r->rc;

@@ -82,7 +82,7 @@ static int make_dense(cm_chunk_index *index, cm_error *err)
 int cm_chunk_index_finish(cm_chunk_index *index, const cm_grid *grid, cm_error *err)
 {
     enum {
-        MAX_SPREAD = 4 /* chunks of the grid for each that is stored: dense up to here */
+        MAX_SPREAD = 4 /* grid chunks per stored chunk; dense up to here */
     };
     index->nchunks = grid->nchunks;
     if (!is_sorted(index))

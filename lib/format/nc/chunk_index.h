@@ -1,6 +1,6 @@
 /*
- * Where the chunks of a dataset lie: 16 bytes for each chunk of the grid, or 24
- * for each chunk that is stored where most are not.
+ * Addresses of a dataset's chunks: 16 bytes for each chunk of the grid or, if most are not stored,
+ * 24 for each stored chunk.
  */
 #ifndef CM_FORMAT_NC_CHUNK_INDEX_H
 #define CM_FORMAT_NC_CHUNK_INDEX_H
@@ -20,7 +20,7 @@ typedef struct cm_chunk_place {
     uint32_t mask;
 } cm_chunk_place;
 
-/* Zero-initialise.  Immutable, and free to be read by many threads, once finished. */
+/* Zero-initialise.  Immutable once finished; then many threads may read it. */
 typedef struct cm_chunk_index {
     size_t nentries;
     uint64_t stored_nbytes;
@@ -31,10 +31,10 @@ typedef struct cm_chunk_index {
     uint64_t nchunks;
 } cm_chunk_index;
 
-/* Adds the chunk whose first element is OFFSET; one outside GRID is passed over, as HDF5 does. */
+/* Adds the chunk whose first element is OFFSET; ignores one outside GRID, as HDF5 does. */
 int cm_chunk_index_add(cm_chunk_index *index, const cm_grid *grid, const uint64_t *offset,
                        uint64_t address, uint64_t nbytes, uint32_t mask, cm_error *err);
-/* Sorts and packs.  CM_EFORMAT when a chunk is there twice. */
+/* Sorts and packs.  CM_EFORMAT when a chunk appears twice. */
 int cm_chunk_index_finish(cm_chunk_index *index, const cm_grid *grid, cm_error *err);
 /* False when chunk NUMBER is not stored. */
 bool cm_chunk_index_find(const cm_chunk_index *index, uint64_t number, cm_chunk_place *out);

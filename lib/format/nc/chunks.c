@@ -41,7 +41,7 @@ uint32_t cm_nc_chunk_skip(const cm_nc_node *node, uint64_t number, uint32_t mask
 
 /* ---- chunks at known addresses ---- */
 
-/* Before a buffer grows: the size is a claim of the file. */
+/* Checked before a buffer grows: the size is only claimed by the file. */
 static int check_place(const cm_source *source, const cm_chunk_place *place, cm_error *err)
 {
     if (place->address <= source->nbytes && place->nbytes <= source->nbytes - place->address)
@@ -75,7 +75,7 @@ static int fetch_indexed(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *ou
     return rc;
 }
 
-/* Where the items lie, as sorted pieces; *N of them are stored. */
+/* Finds the places of the items, as sorted pieces; *N of them are stored. */
 static int find_pieces(const cm_nc_node *node, cm_fetch_many *many, cm_piece *piece, size_t *n,
                        cm_error *err)
 {
@@ -146,7 +146,7 @@ static uint64_t stored_nbytes(const cm_nc_node *node, uint64_t number, hsize_t *
         if (offset[j] >= node->dataset.extent[j])
             return 0;
     }
-    /* HDF5 fails here for a chunk that is not allocated, or gives 0, by version. */
+    /* For a chunk that is not allocated HDF5 fails or gives 0, depending on its version. */
     return H5Dget_chunk_storage_size(node->locked_dataset, offset, &nbytes) < 0 ? 0 : nbytes;
 }
 
@@ -207,7 +207,7 @@ static bool is_absent_locked(cm_array *a, uint64_t number)
     uint64_t nbytes;
     if (node->file->reader == NULL)
         return cm_nc_chunk_nbytes(node, number) == 0;
-    /* What cannot be asked is not known to be absent: reading it tells. */
+    /* Not known to be absent if HDF5 cannot tell: reading the chunk shows it. */
     return cm_nc_reader_chunk_nbytes(node, number, &nbytes, NULL) == CM_OK && nbytes == 0;
 }
 
@@ -224,7 +224,7 @@ void cm_nc_use_chunks(cm_nc_node *node)
     a->ops = has_index ? &indexed : &locked;
     a->chunked = true;
     a->serial = false;
-    /* A longer chunk is only claimed; fetch refuses it. */
+    /* A longer chunk exceeds the file; fetch refuses it. */
     uint64_t file_nbytes = node->file->source.nbytes;
     a->max_stored_nbytes = !has_index                              ? 0
                            : node->index.max_nbytes <= file_nbytes ? node->index.max_nbytes
@@ -240,7 +240,7 @@ typedef struct adder {
     cm_chunk_index *index;
     const cm_grid *grid;
     const uint64_t
-        *extent; /* of the dataset, which may end before the grid: what lies past it is no data */
+        *extent; /* of the dataset, which may end before the grid; chunks past it hold no data */
     const cm_nc_file *file;
     uint64_t nseen;
     int rc;
@@ -248,7 +248,10 @@ typedef struct adder {
 } adder;
 
 enum {
-    ASK_EVERY = 1024 /* chunks: 16 and more nodes, which storage of 10 ms gives in a fifth of 1 s */
+    /*
+     * Chunks between checks for cancellation: 16 and more nodes, a fifth of a second at 10 ms each.
+     */
+    ASK_EVERY = 1024
 };
 
 static bool is_canceled(adder *a)
@@ -307,8 +310,10 @@ static int iterate(cm_nc_node *node, adder *a, cm_error *why)
 }
 #endif
 
-/* Indices of the newer formats: asked of HDF5 where it can tell them all at once.
-   Before 1.14.4 the addresses leave out the user block (HDFGroup/hdf5#3003). */
+/*
+ * Reads an index of the newer formats through HDF5, if it can list all chunks at once.  Before
+ * 1.14.4 the addresses leave out the user block (HDFGroup/hdf5#3003).
+ */
 static int locate_new(cm_nc_node *node, adder *a, const cm_h5_layout_message *layout, cm_error *why)
 {
     static const char *const name[] = {

@@ -17,8 +17,9 @@ enum {
 
 typedef struct parser {
     const cm_source *source;
-    uint64_t at;           /* next byte */
-    uint64_t window_start; /* what window holds: [window_start, window_start + window_nbytes) */
+    uint64_t at; /* next byte */
+    /* Bytes [window_start, window_start + window_nbytes) of the file are in `window`. */
+    uint64_t window_start;
     size_t window_nbytes;
     bool wide; /* CDF-5: counts, ids and lengths of 64 bits */
     size_t ndims;
@@ -75,7 +76,7 @@ static int get_u64(parser *p, uint64_t *out, const char *what)
     return rc;
 }
 
-/* NON_NEG of the format: 32 bits in CDF-1 and CDF-2, 64 in CDF-5. */
+/* Reads a NON_NEG of the format: 32 bits in CDF-1 and CDF-2, 64 in CDF-5. */
 static int get_size(parser *p, uint64_t *out, const char *what)
 {
     if (p->wide)
@@ -86,7 +87,7 @@ static int get_size(parser *p, uint64_t *out, const char *what)
     return rc;
 }
 
-/* Passes over NBYTES and the padding to four bytes. */
+/* Skips NBYTES and the padding to four bytes. */
 static int skip_padded(parser *p, uint64_t nbytes, const char *what)
 {
     if (nbytes > remaining(p))
@@ -209,7 +210,7 @@ static int read_dimensions(parser *p, cm_classic_header *h)
     return CM_OK;
 }
 
-/* The dimension ids of V: its rank, whether it has records, and its size. */
+/* Reads the dimension ids of V: its rank, whether it has records, and its size. */
 static int read_var_shape(parser *p, cm_classic_var *v, uint64_t *nelem)
 {
     uint64_t rank = 0;
@@ -282,8 +283,10 @@ static uint64_t padded(uint64_t nbytes)
     return (nbytes + 3) & ~UINT64_C(3);
 }
 
-/* A record is each record variable's part, padded to four bytes; where there is
-   but one record variable, its parts are not padded. */
+/*
+ * A record holds one part of each record variable, padded to four bytes; a single record variable
+ * is not padded.
+ */
 static int find_record_size(parser *p, cm_classic_header *h)
 {
     size_t nrecord_vars = 0;
@@ -303,8 +306,10 @@ static int find_record_size(parser *p, cm_classic_header *h)
     return CM_OK;
 }
 
-/* As netCDF-C demands it: variables lie in the order in which they are defined,
-   the fixed ones first, none overlapping another or the header. */
+/*
+ * Checks the order that netCDF-C demands: variables in the order of their definition, fixed ones
+ * first, without overlaps among them or with the header.
+ */
 static int check_order(parser *p, const cm_classic_header *h, bool records, uint64_t *end)
 {
     const char *before = "the header";
@@ -323,8 +328,10 @@ static int check_order(parser *p, const cm_classic_header *h, bool records, uint
     return CM_OK;
 }
 
-/* Where the data end: the last byte of every variable and, with records, of
-   every part of the last one. */
+/*
+ * Finds the end of the data: the last byte of every variable and, with records, of every part of
+ * the last record.
+ */
 static int find_end(parser *p, cm_classic_header *h)
 {
     uint64_t end = h->header_nbytes;
@@ -389,7 +396,7 @@ static int read_header(parser *p, cm_classic_header *h)
         return CM_ENOMEM;
     for (; h->nvars < nvars; h->nvars++)
         if ((rc = read_variable(p, h, &h->var[h->nvars]))) {
-            h->nvars++; /* its name may be there already */
+            h->nvars++; /* counted first: its name may be allocated already, and is to be freed */
             return rc;
         }
     h->header_nbytes = p->at;

@@ -1,11 +1,10 @@
 /*
- * The header of a NetCDF classic file: CDF-1, CDF-2 (64-bit offsets) and CDF-5
- * (64-bit data).
+ * The header of a NetCDF classic file: CDF-1, CDF-2 (64-bit offsets) and CDF-5 (64-bit data).
  *
  * Source: "NetCDF File Format Specifications", the BNF in netCDF-C's
- * docs/file_format_specifications.md; CDF-5 as PnetCDF defines it.  Here are
- * only the facts that say where bytes lie; names, attributes and shapes come
- * from netCDF-C, which is called after this parser has found the header sound.
+ * docs/file_format_specifications.md; CDF-5 as PnetCDF defines it.  Only the places of the data are
+ * read here; names, attributes and shapes come from netCDF-C, which is called after this parser has
+ * found the header sound.
  */
 #ifndef CM_FORMAT_NC_CLASSIC_HEADER_H
 #define CM_FORMAT_NC_CLASSIC_HEADER_H
@@ -14,7 +13,7 @@
 
 typedef struct cm_classic_var {
     char *name;
-    unsigned rank; /* the record dimension counted */
+    unsigned rank; /* including the record dimension */
     bool is_record;
     uint32_t itemsize;
     uint64_t nbytes; /* of the variable, or of one record of it; without padding */
@@ -24,9 +23,9 @@ typedef struct cm_classic_var {
 typedef struct cm_classic_header {
     int version; /* 1, 2, 5 */
     bool has_record_dim;
-    bool streaming; /* the number of records was not written and follows from the size */
+    bool streaming; /* the number of records was not written; it follows from the file's size */
     uint64_t nrecords;
-    uint64_t record_nbytes; /* from one record to the next */
+    uint64_t record_nbytes; /* distance between records */
     uint64_t header_nbytes;
     uint64_t data_end; /* one past the last byte of data that the header promises */
     size_t nvars;

@@ -21,7 +21,7 @@ static nc_dataset *of(const cm_dataset *ds)
     return (nc_dataset *)ds;
 }
 
-/* NULL: variable I is one of the file. */
+/* NULL: variable I is in the file. */
 static cm_nc_dated *dated_at(const nc_dataset *d, size_t i)
 {
     const size_t n = cm_nc_nvars(d->file);
@@ -54,7 +54,7 @@ static bool is_read_by_libraries(const cm_nc_var *v)
     return v->access == CM_NC_LIBRARY || v->access == CM_NC_CHUNK_LOCKED;
 }
 
-/* What is known of V so far; preparing it tells more. */
+/* Describes V; preparing it adds the rest. */
 static void describe(cm_nc_var *v, cm_variable *out)
 {
     cm_array *a = &v->array;
@@ -90,7 +90,7 @@ static int prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
     nc_dataset *d = of(ds);
     const cm_dataset_options *o = &d->options;
     cm_nc_var *v = var_at(d, var->index);
-    if (v->decoded_from != NULL) /* it is in memory */
+    if (v->decoded_from != NULL) /* held in memory */
         return CM_OK;
     int rc = cm_nc_var_prepare(d->file, v, err);
     if (rc == CM_OK && is_read_by_libraries(v) && !o->library && o->guard != CM_GUARD_NONE)
@@ -179,8 +179,8 @@ static size_t count_dates(cm_nc_file *file)
 }
 
 /*
- * Adds the coordinate that the texts VAR say. Texts that cannot be read have none: that is told
- * when they are converted.
+ * Adds the coordinate decoded from the texts of VAR.  Texts that cannot be read give none: the
+ * conversion reports the error.
  */
 static int add_dated(nc_dataset *d, cm_variable *var, cm_codec_ctx *ctx, cm_error *err)
 {

@@ -14,14 +14,14 @@
 
 enum {
     DATE_NBYTES = 19,    /* "2000-01-24_12:00:00" */
-    MOST_DATES = 1 << 20 /* of one file, to be held in memory */
+    MOST_DATES = 1 << 20 /* per file, to be held in memory */
 };
 
 static const int64_t SECOND_US = 1000000;
 
-/* ---- which variables they are ---- */
+/* ---- finding the variables ---- */
 
-/* Whether PATH is NAME in the group that OF, which ends in the OF_NAME of that group, is in. */
+/* Whether PATH is NAME in the group of the variable OF. */
 static bool is_beside(const char *path, const char *name, const char *of)
 {
     const size_t above = (size_t)(cm_path_last(of) - of);
@@ -46,7 +46,7 @@ bool cm_nc_dated_is(cm_nc_file *file, const cm_nc_var *v)
 
 /* ---- the coordinate ---- */
 
-/* The seconds of the NBYTES at TEXT: a date, and nothing but NULs or spaces behind it. */
+/* Parses the NBYTES at TEXT, a date followed only by NULs or spaces, into seconds. */
 static bool read_date(const cm_time_axis *axis, const char *text, size_t nbytes, int64_t *out)
 {
     static const char FORM[] = "dddd-dd-dd_dd:dd:dd";
@@ -150,8 +150,8 @@ void cm_nc_dated_free(cm_nc_dated *d)
 /* ---- verification ---- */
 
 /*
- * Days from noon of 4713-01-01 BC (Julian): Fliegel and van Flandern's formulas, of which the
- * Julian calendar's holds before 1582-10-15.
+ * Days from noon of 4713-01-01 BC (Julian), by Fliegel and van Flandern's formulas; the one for the
+ * Julian calendar applies before 1582-10-15.
  */
 static int64_t julian_day(int64_t year, int64_t month, int64_t day)
 {

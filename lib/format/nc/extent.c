@@ -32,8 +32,10 @@ void cm_extent_spread(const cm_box *box, const cm_box *part, size_t itemsize, co
     uint8_t *bytes = data;
     uint64_t nelem = cm_box_nelem(part), end = cm_box_nelem(box);
     uint64_t run = box->rank ? part->shape[box->rank - 1] : 1;
-    /* From the last run to the first: no run moves towards the start, so that
-       what is still to be moved lies before all that is written. */
+    /*
+     * From the last run to the first: no run moves towards the start, so writing never reaches a
+     * run that has yet to move.
+     */
     for (uint64_t i = nelem; i > 0; i -= run) {
         uint64_t place = cm_extent_place(box, part, i - run);
         memmove(bytes + place * itemsize, bytes + (i - run) * itemsize, run * itemsize);

@@ -1,6 +1,4 @@
-/*
- * An open NetCDF or HDF5 file from inside: what the parts of this folder share.
- */
+/* The inside of an open NetCDF or HDF5 file, shared by the files of this folder. */
 #ifndef CM_FORMAT_NC_FILE_H
 #define CM_FORMAT_NC_FILE_H
 
@@ -21,17 +19,17 @@ typedef struct cm_nc_node { /* a variable */
     cm_nc_file *file;
     int ncid; /* its group */
     int varid;
-    bool hdf5_only;        /* netCDF-C does not know it: no ncid, no varid */
+    bool hdf5_only;        /* not known to netCDF-C: no ncid, no varid */
     char *h5_path;         /* HDF5 files */
     cm_h5_dataset dataset; /* HDF5 files */
-    uint8_t nc_fill[16];   /* netCDF's fill: what lies past the records of an HDF5 dataset */
+    uint8_t nc_fill[16];   /* netCDF's fill, for elements past the records of an HDF5 dataset */
     bool has_nc_fill;
-    char *refusal;    /* why it cannot be prepared; NULL: it can */
-    char *unreadable; /* why the file's reader could not read it; guarded by that one's lock */
+    char *refusal;    /* why it cannot be prepared; NULL: no reason */
+    char *unreadable; /* why the file's reader failed to read it; guarded by the reader's lock */
     bool prepared;
     cm_chunk_index index;
     hid_t locked_dataset; /* CM_NC_CHUNK_LOCKED; -1 otherwise */
-    uint64_t place;       /* plain files: of the elements, or of the chunk index */
+    uint64_t place;       /* plain files: address of the elements, or of the chunk index */
     cm_slab slab;
 } cm_nc_node;
 
@@ -46,13 +44,13 @@ struct cm_nc_file {
     char format_name[32];
     bool library_only;
     bool library_caches;
-    bool plain;         /* no library was asked, nor may be (plain.h) */
-    uint8_t *image;     /* all of a small file that was read at once; NULL: none */
+    bool plain;         /* opened without a library; none may be called (plain.h) */
+    uint8_t *image;     /* all bytes of a small file, read at once; NULL: none */
     cm_source source;   /* the file, opened by us; its size when it was opened */
-    cm_source data;     /* the same, or with O_DIRECT: what elements are read from */
+    cm_source data;     /* SOURCE, or the file with O_DIRECT, for reading elements */
     struct stat opened; /* the file, when SOURCE was opened */
     cm_direct *direct;  /* NULL: elements come through the page cache */
-    /* A child process that reads what libraries read (reader.h); NULL: they are asked here. */
+    /* A child process that reads for the libraries (reader.h); NULL: they are called here. */
     cm_nc_reader *reader;
     bool (*canceled)(void *context); /* asked while chunks are located, or NULL */
     void *context;
@@ -98,8 +96,8 @@ int cm_nc_variables_read(cm_nc_file *file, cm_error *err);
 int cm_h5_check_groups(hid_t file, cm_error *err);
 
 /*
- * Calls VISIT for each link of group number GROUP, in any order, until one call returns less
- * than 0.  Where HDF5 cannot go on, the walk ends without an error.  The caller holds the lock.
+ * Calls VISIT for each link of group number GROUP, in any order, until one call returns less than
+ * 0.  If HDF5 fails, the walk ends without an error.  The caller holds the lock.
  */
 int cm_h5_walk_links(const cm_nc_file *file, size_t group, H5L_iterate_t visit, void *context,
                      cm_error *err);
@@ -110,54 +108,54 @@ typedef struct cm_nc_hazard {
 } cm_nc_hazard;
 
 /*
- * Finds the variables of group number GROUP that netCDF-C must not be asked about
- * because its memory would be overrun: HAZARD has one entry for each of its NVARS
- * variables.  The caller holds the lock.
+ * Finds the variables of group number GROUP whose inquiry would overrun netCDF-C's memory: HAZARD
+ * has one entry for each of its NVARS variables.  The caller holds the lock.
  */
 int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_hazard *hazard,
                        cm_error *err);
 
 /*
- * Adds the datasets that netCDF-C left out as variables: booleans and enumerations to be
- * read through HDF5, all others as unsupported.  The caller holds the lock.
+ * Adds the datasets that netCDF-C skipped: booleans and enumerations are read through HDF5, all
+ * others are unsupported.  The caller holds the lock.
  */
 int cm_h5_add_unseen(cm_nc_file *file, cm_error *err);
 
 /*
- * Adds the attributes of OBJECT to ATTRS through HDF5; warns of what is left out.  The caller
- * holds the lock.
+ * Adds the attributes of OBJECT to ATTRS through HDF5; warns of those left out.  The caller holds
+ * the lock.
  */
 int cm_h5_attributes_read(cm_nc_file *file, hid_t object, const char *where, cm_json *attrs,
                           cm_error *err);
 
-/* What netCDF-C and HDF5 keep among the attributes for themselves. */
+/* True for attributes that netCDF-C and HDF5 use internally. */
 bool cm_nc_attribute_is_hidden(const char *name, bool is_scale);
 
-/* ops->free of every array here: it belongs to its file, and cm_nc_close frees it. */
+/* ops->free of every array here: does nothing, as cm_nc_close frees it with its file. */
 void cm_nc_array_keep(cm_array *a);
 
 /* The three ways to an array's bytes; each sets ops, chunked, serial. */
 void cm_nc_use_library(cm_nc_node *node);
 void cm_nc_use_chunks(cm_nc_node *node);
 /*
- * How many bytes HDF5 has of chunk NUMBER, 0: none; for CM_NC_CHUNK_LOCKED.  The caller holds
- * no lock.
+ * Stored bytes of chunk NUMBER in HDF5, 0: none; for CM_NC_CHUNK_LOCKED.  The caller holds no lock.
  */
 uint64_t cm_nc_chunk_nbytes(cm_nc_node *node, uint64_t number);
 
 bool cm_nc_is_same_file(const struct stat *a, const struct stat *b);
 
 /*
- * Asks netCDF-C and HDF5 what preparing NODE and, with READS, reading it will ask them, for a
- * child that may crash over it.
+ * Makes the calls of netCDF-C and HDF5 that preparing NODE and, with READS, reading it will make;
+ * run in a child that may crash on them.
  */
 void cm_nc_var_try(cm_nc_node *node, bool reads);
 
-/* The codecs that chunk NUMBER did not go through, of the filter mask that HDF5 has of it. */
+/* The codecs that chunk NUMBER skipped, from its filter mask in HDF5. */
 uint32_t cm_nc_chunk_skip(const cm_nc_node *node, uint64_t number, uint32_t mask);
 
-/* Fills the chunk index of a node with a chunked dataset, or explains in WHY why that
-   cannot be done (CM_EUNSUPPORTED; other codes are errors).  The caller holds the lock. */
+/*
+ * Fills the chunk index of a node with a chunked dataset.  CM_EUNSUPPORTED with the reason in WHY
+ * if that is not possible; other codes are errors.  The caller holds the lock.
+ */
 int cm_nc_chunks_locate(cm_nc_node *node, const cm_grid *grid, cm_error *why);
 
 #endif

@@ -79,7 +79,8 @@ static bool to_integer(const cm_dtype *from, const void *value, const cm_dtype *
         return store_integer(v < 0, v < 0 ? ~(uint64_t)v : (uint64_t)v, to, out);
     }
     double d = load_float(from, value);
-    if (d != floor(d) || fabs(d) >= 0x1p64) /* NaN is unequal to itself, infinity too large */
+    /* Also true for NaN, unequal to itself, and for infinity. */
+    if (d != floor(d) || fabs(d) >= 0x1p64)
         return false;
     return d < 0 ? store_integer(true, (uint64_t) - (d + 1), to, out)
                  : store_integer(false, (uint64_t)d, to, out);

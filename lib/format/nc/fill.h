@@ -7,9 +7,8 @@
 #include "model/dtype.h"
 
 /*
- * The element at VALUE, of numeric type FROM, as type TO; false where TO cannot
- * hold it.  A float64 may lose digits on its way to float32, but neither its
- * fraction nor its NaN on its way to an integer.
+ * The element at VALUE, of numeric type FROM, as type TO; false where TO cannot hold it.  float64
+ * to float32 may lose digits; a float with a fraction, or NaN, is not converted to an integer.
  */
 bool cm_fill_convert(const cm_dtype *from, const void *value, const cm_dtype *to, void *out);
 

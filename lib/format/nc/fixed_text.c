@@ -7,19 +7,19 @@
 #include "format/nc/h5_read.h"
 
 enum {
-    /* The length is only claimed where nothing is stored. */
+    /* A limit: the file may claim any length where nothing is stored. */
     MAX_TEXT_NBYTES = 16 << 20,
-    SLICE_NBYTES = 4 << 20 /* read at once; HDF5 has no chunk cache here, so that small ones cost */
+    SLICE_NBYTES = 4 << 20 /* read at once; small slices are slow without HDF5's chunk cache */
 };
 
 typedef struct reader {
     const cm_nc_node *node;
     hid_t dataset, type;
-    size_t nbytes; /* of a string */
-    uint8_t *text; /* of a slice */
+    size_t nbytes; /* of one string */
+    uint8_t *text; /* of one slice */
 } reader;
 
-/* The next slice of PART, from element DONE in C order: it ends within a row of its dimension. */
+/* The next slice of PART, from element DONE in C order, within a row of its dimension. */
 static void next_slice(const cm_box *part, uint64_t most, uint64_t done, cm_box *out)
 {
     *out = *part;
@@ -30,7 +30,7 @@ static void next_slice(const cm_box *part, uint64_t most, uint64_t done, cm_box 
         uint64_t fit = most / inner;
         out->start[j] = part->start[j] + at;
         out->shape[j] = fit == 0 ? 1 : left < fit ? left : fit;
-        /* Only whole rows of what lies inside may be followed by more. */
+        /* An outer dimension may be longer than 1 only if the inner ones are whole. */
         if (out->shape[j] < part->shape[j])
             most = inner - 1;
         inner *= part->shape[j];
@@ -43,7 +43,7 @@ static int read_slices(reader *r, const cm_box *box, const cm_box *inside, cm_st
     uint64_t nelem = cm_box_nelem(inside);
     uint64_t most = r->nbytes < SLICE_NBYTES ? SLICE_NBYTES / r->nbytes : 1;
     most = most < nelem ? most : nelem;
-    /* Elements that were never written and have no fill value are left alone. */
+    /* HDF5 leaves unwritten elements without a fill value unchanged. */
     r->text = cm_calloc((size_t)most, r->nbytes, err);
     if (!r->text)
         return CM_ENOMEM;

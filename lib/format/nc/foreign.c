@@ -6,9 +6,9 @@
 #include "format/nc/file.h"
 
 /*
- * Datasets that netCDF-C passes over without a word, because it does not read types without
- * a name (4.9) or at all: booleans and enumerations as h5py writes them become variables,
- * read through HDF5; all others are named, and refused where they are wanted.
+ * Datasets that netCDF-C silently skips, because it does not read unnamed types (4.9) or these
+ * types at all.  Booleans and enumerations as h5py writes them become variables, read through HDF5;
+ * all others are listed, and refused if they are selected.
  */
 
 static const char non_coordinate[] = "_nc4_non_coord_";
@@ -20,7 +20,7 @@ typedef struct walker {
     cm_error *err;
 } walker;
 
-/* A dataset that netCDF-C made for a dimension alone says so in its NAME. */
+/* True for a dataset that netCDF-C made only as a dimension: its NAME says so. */
 static bool is_bare_dimension(hid_t dataset)
 {
     static const char text[] = "This is a netCDF dimension but not a netCDF variable";
@@ -29,7 +29,7 @@ static bool is_bare_dimension(hid_t dataset)
         return false;
     hid_t a = H5Aopen(dataset, "NAME", H5P_DEFAULT);
     hid_t type = a >= 0 ? H5Aget_type(a) : -1;
-    /* Longer text, or text outside the attribute, is not netCDF-C's. */
+    /* netCDF-C's own text is short, and of fixed length. */
     bool fits = type >= 0 && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 &&
                 H5Aget_storage_size(a) < sizeof found;
     bool bare = fits && H5Aread(a, type, found) >= 0 && strncmp(found, text, strlen(text)) == 0;
@@ -69,7 +69,7 @@ static const char *name_of_class(H5T_class_t class)
     }
 }
 
-/* The integers of an enumeration; false where they have no such type. */
+/* The integer type of an enumeration; false: it has none. */
 static bool integers_of(hid_t type, cm_dtype *out)
 {
     hid_t base = H5Tget_class(type) == H5T_ENUM ? H5Tget_super(type) : -1;
@@ -85,8 +85,8 @@ static bool integers_of(hid_t type, cm_dtype *out)
 }
 
 /*
- * Member I of an enumeration: its value in *BITS, little-endian, and its name, to be freed by
- * HDF5.
+ * Member I of an enumeration: its value in *BITS, little-endian, and its name, which HDF5 must
+ * free.
  */
 static char *member_of(hid_t native, unsigned i, uint64_t *bits)
 {
@@ -96,7 +96,7 @@ static char *member_of(hid_t native, unsigned i, uint64_t *bits)
     return H5Tget_member_name(native, i);
 }
 
-/* FALSE = 0 and TRUE = 1 in a byte: what h5py makes of numpy's booleans. */
+/* FALSE = 0 and TRUE = 1 in a byte: h5py's form of numpy's booleans. */
 static bool is_boolean(hid_t native)
 {
     bool found[2] = {false, false};
@@ -191,8 +191,8 @@ static char *scale_name(hid_t dataset, unsigned rank, unsigned j, cm_error *err)
 }
 
 /*
- * Where there is no scale: a dimension of that length that netCDF-C made up for this group,
- * or one more in its manner, so that equal lengths have equal names.
+ * Without a scale: a dimension of that length that netCDF-C made up for this group, or a new one in
+ * its manner, so that equal lengths have equal names.
  */
 static char *made_up_name(const walker *w, const cm_array *a, unsigned j, cm_error *err)
 {
@@ -205,7 +205,7 @@ static char *made_up_name(const walker *w, const cm_array *a, unsigned j, cm_err
         if (!used)
             return cm_strdup(g->dim[k].name, err);
     }
-    unsigned before = 0; /* dimensions of the same length in front */
+    unsigned before = 0; /* dimensions of the same length before this one */
     for (unsigned i = 0; i < j; i++)
         before += a->shape[i] == a->shape[j];
     return before
@@ -324,7 +324,7 @@ static int add_dataset(walker *w, hid_t dataset, const char *name)
     return rc;
 }
 
-/* netCDF-C lists variables of names that are too long to ask for, and ends them anyhow. */
+/* netCDF-C lists variables whose names are too long for an inquiry, and truncates them. */
 static bool is_listed(const walker *w, const char *name)
 {
     const char *group = w->file->group[w->group].path;
@@ -365,7 +365,7 @@ int cm_h5_add_unseen(cm_nc_file *file, cm_error *err)
 {
     for (size_t i = 0; i < file->ngroups && file->h5 >= 0; i++) {
         walker w = {.file = file, .group = i, .err = err};
-        /* When HDF5 itself fails here, netCDF-C has already read all that it can. */
+        /* If HDF5 fails here, netCDF-C has still read all that it can. */
         int rc = cm_h5_walk_links(file, i, visit_link, &w, err);
         if (rc != CM_OK || w.rc != CM_OK)
             return rc != CM_OK ? rc : w.rc;

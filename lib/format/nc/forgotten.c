@@ -1,6 +1,6 @@
 #include "format/nc/forgotten.h"
 
-/* Numbers ascend.  Of all classes this one has the fewest properties to be copied. */
+/* A new identifier; identifiers ascend.  This class has the fewest properties to copy. */
 static hid_t next_number(void)
 {
     hid_t list = H5Pcreate(H5P_STRING_CREATE);
@@ -12,7 +12,7 @@ static hid_t next_number(void)
 void cm_nc_forgotten_find(hid_t mark, cm_nc_forgotten *out)
 {
     enum {
-        MOST_LOOKED_AT = 10000 /* numbers; a file of usual size takes 20 */
+        MOST_LOOKED_AT = 10000 /* identifiers to check; a file of usual size takes 20 */
     };
     hid_t end = mark >= 0 ? next_number() : -1;
     out->n = 0;

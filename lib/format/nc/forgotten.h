@@ -1,7 +1,6 @@
 /*
- * Property lists that netCDF-C opens with a file and never closes: one for each file up to and
- * including 4.9.0 (NC4_hdf5get_superblock in nc4info.c), which hold 1 to 5 KiB a file together
- * with the gaps that they leave.
+ * Property lists that netCDF-C leaks: one for each opened file up to and including 4.9.0
+ * (NC4_hdf5get_superblock in nc4info.c), 1 to 5 KiB each with fragmentation.
  */
 #ifndef CM_FORMAT_NC_FORGOTTEN_H
 #define CM_FORMAT_NC_FORGOTTEN_H
@@ -9,7 +8,7 @@
 #include "format/nc/h5.h"
 
 enum {
-    CM_NC_MOST_FORGOTTEN = 4 /* of one file */
+    CM_NC_MOST_FORGOTTEN = 4 /* per file */
 };
 
 typedef struct cm_nc_forgotten {
@@ -18,11 +17,11 @@ typedef struct cm_nc_forgotten {
 } cm_nc_forgotten;
 
 /*
- * After nc_open: the lists that are open and were made since MARK, which is one that was made
- * before (-1: nothing is looked for).  The caller holds the lock, here and below.
+ * After nc_open: finds open lists made since MARK, a list made before (-1: do nothing).  The caller
+ * holds the lock, here and below.
  */
 void cm_nc_forgotten_find(hid_t mark, cm_nc_forgotten *out);
-/* After nc_close: nobody needs what is still open. */
+/* After nc_close: closes the lists that are still open. */
 void cm_nc_forgotten_close(cm_nc_forgotten *f);
 
 #endif

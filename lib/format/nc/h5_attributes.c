@@ -4,12 +4,12 @@
 #include "format/nc/file.h"
 
 /*
- * Attributes through HDF5, of what netCDF-C does not show: numbers and text, by the rules of
+ * Reads attributes that netCDF-C does not show through HDF5: numbers and text, by the rules of
  * nc.h.
  */
 
 enum {
-    MAX_NELEM = 65536 /* larger ones are left out: what a damaged header claims is not asked for */
+    MAX_NELEM = 65536 /* larger ones are left out: a damaged header may claim any size */
 };
 
 typedef struct reader {
@@ -50,7 +50,7 @@ static cm_json *value_at(hid_t type, const void *values, size_t nbytes, bool var
     return cm_json_string(text ? text : "");
 }
 
-/* The type in memory, to be closed; -1: none that is read here. */
+/* The type in memory, to be closed; -1: this type is not read. */
 static hid_t memory_type(hid_t type)
 {
     if (H5Tget_class(type) == H5T_INTEGER && H5Tget_size(type) <= 8)
@@ -114,7 +114,7 @@ static herr_t visit(hid_t object, const char *name, const H5A_info_t *info, void
     hid_t a = H5Aopen(object, name, H5P_DEFAULT);
     hid_t type = a >= 0 ? H5Aget_type(a) : -1;
     hid_t space = a >= 0 ? H5Aget_space(a) : -1;
-    /* Of an enumeration it would have to be one of its members. */
+    /* Leave _FillValue out: in an enumeration it would have to be one of the members. */
     r->rc = type < 0 || space < 0 || strcmp(name, "_FillValue") == 0
                 ? left_out(r, name)
                 : read_one(r, name, a, type, space);
@@ -132,7 +132,7 @@ int cm_h5_attributes_read(cm_nc_file *file, hid_t object, const char *where, cm_
 {
     reader r = {.file = file, .where = where, .attrs = attrs, .err = err};
     hsize_t at = 0;
-    /* In the order that they were made in, where the object keeps it. */
+    /* In the order of creation, if the object tracks it. */
     if (H5Aiterate2(object, H5_INDEX_CRT_ORDER, H5_ITER_INC, &at, visit, &r) >= 0 || r.rc)
         return r.rc;
     at = 0;

@@ -21,10 +21,12 @@ typedef struct walker {
     cm_error *err;
     size_t prefix_nbytes;
     size_t key_nbytes;
-    /* Nodes do not overlap, so that all of them together are no longer than the file.  Without
-       this bound a root that names one leaf 65,535 times has four billion chunks. */
+    /*
+     * Nodes do not overlap, so together they are no longer than the file.  Without this bound a
+     * root that names one leaf 65,535 times has four billion chunks.
+     */
     uint64_t nbytes_left;
-    cm_buf node; /* the one in hand */
+    cm_buf node; /* the current node */
 } walker;
 
 static int corrupt(const walker *w, uint64_t at, const char *what)
@@ -55,7 +57,7 @@ static int read_node(walker *w, uint64_t at, unsigned level, unsigned *nentries)
     if (p[5] != level)
         return corrupt(w, at, "is of the wrong level");
     *nentries = cm_load_le16(p + 6);
-    /* The last key is not needed: it only bounds the last child. */
+    /* The last key is not read: it only bounds the last child. */
     size_t need = w->prefix_nbytes + *nentries * entry;
     if (need > left)
         return corrupt(w, at, "reaches past the end of the file");
@@ -105,7 +107,7 @@ static int walk(walker *w, uint64_t at, unsigned level)
     if (level == 0)
         return visit_leaf(w, at, nentries);
 
-    /* Children reuse the buffer of the node, so their addresses are kept apart. */
+    /* Children reuse the node's buffer, so copy their addresses first. */
     uint64_t *child = cm_calloc(nentries, sizeof *child, w->err);
     if (!child)
         return CM_ENOMEM;

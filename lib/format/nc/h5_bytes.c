@@ -4,11 +4,12 @@
 #include <string.h>
 
 enum {
-    READ_NBYTES = 8 << 10,  /* at once: neighbours are wanted next */
-    FIRST_WINDOWS = 16,     /* that there is room for */
-    MOST_WINDOWS = 1 << 12, /* of one file */
-    MOST_NBYTES = 32 << 20, /* of them all; more structure than this is left to the library */
-    RECENT = 16             /* windows that are looked through */
+    READ_NBYTES = 8 << 10,  /* at once: neighbouring structures are usually read next */
+    FIRST_WINDOWS = 16,     /* initial capacity */
+    MOST_WINDOWS = 1 << 12, /* per file */
+    /* Of all windows; a file with more structure than this is left to the library. */
+    MOST_NBYTES = 32 << 20,
+    RECENT = 16 /* windows to search */
 };
 
 struct cm_h5_window {

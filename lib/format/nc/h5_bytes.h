@@ -1,10 +1,9 @@
 /*
- * Bytes of an HDF5 file where its own structures lie, for the readers of this folder that call
- * no library.
+ * Reads the structures of an HDF5 file, for the readers of this folder that call no library.
  *
- * Those readers know less than the library.  Whatever they do not know or doubt, damage as well
- * as what is rare, is CM_EUNSUPPORTED without a word: the library is asked then, and says why.
- * CM_ENOMEM is the only other failure.
+ * Those readers know less than the library.  Anything unknown or doubtful, damage as well as rare
+ * features, is CM_EUNSUPPORTED without a message: the library is asked then, and reports the
+ * reason.  CM_ENOMEM is the only other failure.
  */
 #ifndef CM_FORMAT_NC_H5_BYTES_H
 #define CM_FORMAT_NC_H5_BYTES_H
@@ -17,16 +16,18 @@ typedef struct cm_h5_bytes {
     const cm_source *source;
     unsigned offset_nbytes; /* of an address */
     unsigned length_nbytes; /* of a length */
-    cm_h5_window *window;   /* what was read, of a source that is not in memory */
+    cm_h5_window *window;   /* bytes read so far, unless the source is in memory */
     size_t nwindows, capacity;
     uint64_t held;
 } cm_h5_bytes;
 
-/* SOURCE, which is borrowed, has no user block. */
+/* SOURCE is borrowed, and must have no user block. */
 cm_h5_bytes cm_h5_bytes_of(const cm_source *source, const cm_h5_super *super);
-/* NBYTES at ADDRESS, good until the release. */
+/* NBYTES at ADDRESS, valid until the release. */
 int cm_h5_bytes_get(cm_h5_bytes *b, uint64_t address, uint64_t nbytes, const uint8_t **out);
-/* The same of a structure that ends with its checksum and begins with the SIGNATURE of 4 bytes. */
+/*
+ * cm_h5_bytes_get of a structure that begins with the 4 bytes SIGNATURE and ends with its checksum.
+ */
 int cm_h5_bytes_checked(cm_h5_bytes *b, uint64_t address, uint64_t nbytes, const char *signature,
                         const uint8_t **out);
 void cm_h5_bytes_release(cm_h5_bytes *b);

@@ -21,7 +21,7 @@ static bool is_ieee(hid_t type, uint32_t nbytes)
            (H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0);
 }
 
-/* Whether TYPE's elements are WANT's but for the order of bytes. */
+/* Compares TYPE with WANT, apart from byte order. */
 static void check_type(hid_t type, const cm_dtype *want, cm_h5_dataset *out)
 {
     if (cm_dtype_is_vlen(want) && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0)
@@ -80,9 +80,11 @@ static int read_fill_text(hid_t dcpl, hid_t type, cm_h5_dataset *out, cm_error *
     return rc;
 }
 
-/* What H5Dread gives for elements that were never written: H5D__chunk_read and
-   H5D__contig_read leave them alone when the fill time is NEVER, or when no fill
-   value is defined and the fill time is IFSET. */
+/*
+ * Finds the value that H5Dread gives for unwritten elements.  H5D__chunk_read and H5D__contig_read
+ * leave the buffer unchanged when the fill time is NEVER, or when no fill value is defined and the
+ * fill time is IFSET.
+ */
 static int read_fill(hid_t dcpl, hid_t type, const cm_dtype *want, cm_h5_dataset *out,
                      cm_error *err)
 {
@@ -101,7 +103,7 @@ static int read_fill(hid_t dcpl, hid_t type, const cm_dtype *want, cm_h5_dataset
     hid_t native = H5Tget_native_type(type, H5T_DIR_ASCEND);
     if (native < 0)
         return CM_OK;
-    /* A float16 that netCDF-C gives as float32 has a native type of another size. */
+    /* The native type has another size for a float16 that netCDF-C gives as float32. */
     bool same = H5Tget_size(native) == want->nbytes && want->nbytes <= sizeof out->fill_value;
     if (same && H5Pget_fill_value(dcpl, native, out->fill_value) >= 0)
         out->fill = CM_H5_FILL_VALUE;

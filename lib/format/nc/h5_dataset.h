@@ -1,6 +1,6 @@
 /*
- * What HDF5 knows of a dataset and netCDF-C does not tell: its layout, its fill
- * value, its filters, and whether its elements may be read without HDF5.
+ * Properties of a dataset that netCDF-C does not show: its layout, its fill value, its filters, and
+ * whether its elements can be read without HDF5.
  */
 #ifndef CM_FORMAT_NC_H5_DATASET_H
 #define CM_FORMAT_NC_H5_DATASET_H
@@ -8,7 +8,7 @@
 #include "codec/codec.h"
 #include "format/nc/h5.h"
 
-/* Of floats up to here HDF5 has the exact value as float32. */
+/* HDF5 converts floats of up to so many bytes to float32 exactly. */
 enum {
     CM_H5_SMALL_FLOAT_NBYTES = 2
 };
@@ -20,21 +20,21 @@ typedef enum cm_h5_fill {
 } cm_h5_fill;
 
 typedef struct cm_h5_dataset {
-    bool known;       /* HDF5 could describe it; nothing below but no_elements is set otherwise */
-    bool no_elements; /* its dataspace is H5S_NULL, which no array is like */
+    bool known;       /* HDF5 could describe it; otherwise only no_elements is set */
+    bool no_elements; /* its dataspace is H5S_NULL, which has no counterpart in arrays */
     H5D_layout_t layout;
     unsigned rank;
-    uint64_t extent[CM_MAX_RANK]; /* now; netCDF-C's dimension may be longer */
-    uint64_t most[CM_MAX_RANK];   /* that it may grow to; UINT64_MAX: without limit */
+    uint64_t extent[CM_MAX_RANK]; /* current; netCDF-C's dimension may be longer */
+    uint64_t most[CM_MAX_RANK];   /* maximum; UINT64_MAX: unlimited */
     uint64_t chunk[CM_MAX_RANK];  /* chunked layout */
     uint64_t header;              /* address of the object header, from the file's base */
     bool elsewhere;               /* an external link leads to another file */
     bool external;                /* its bytes lie in other files */
     bool plain; /* elements are two's complement integers, IEEE numbers or single characters */
     bool big_endian;
-    bool small_float;      /* floats of at most 16 bits that netCDF-C takes for text */
-    size_t text_nbytes;    /* of each string, where strings are of one length; else 0 */
-    bool edges_unfiltered; /* chunks that reach past the edge did not go through the filters */
+    bool small_float;      /* floats of at most 16 bits, which netCDF-C takes for text */
+    size_t text_nbytes;    /* of each string of fixed length; else 0 */
+    bool edges_unfiltered; /* partial chunks at the edge did not pass through the filters */
     cm_h5_fill fill;
     uint8_t fill_value[16]; /* CM_H5_FILL_VALUE of fixed-size types */
     char *fill_text;        /* CM_H5_FILL_VALUE of strings; owned */
@@ -44,9 +44,8 @@ typedef struct cm_h5_dataset {
 } cm_h5_dataset;
 
 /*
- * Describes the dataset at PATH, whose elements netCDF-C gives as TYPE.  What
- * HDF5 cannot say leaves OUT->known false; only missing memory is an error.
- * The caller holds the lock.
+ * Describes the dataset at PATH, whose elements netCDF-C gives as TYPE.  If HDF5 cannot describe
+ * it, OUT->known is false; only missing memory is an error.  The caller holds the lock.
  */
 int cm_h5_dataset_describe(hid_t file, const char *path, const cm_dtype *type, cm_h5_dataset *out,
                            cm_error *err);

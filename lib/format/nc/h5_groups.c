@@ -4,8 +4,8 @@
 #include "format/nc/file.h"
 
 /*
- * netCDF-C 4.9 walks the groups of a file without end when one contains itself
- * through a hard or soft link.  So they are walked here first.
+ * Checks the groups before netCDF-C 4.9 reads them: it walks without end when a group contains
+ * itself through a hard or soft link.
  */
 
 enum {
@@ -17,7 +17,7 @@ typedef struct walker {
     struct {
         unsigned long fileno;
         haddr_t addr;
-    } above[MAX_DEPTH]; /* the groups from the root to the one in hand */
+    } above[MAX_DEPTH]; /* the path from the root to the current group */
     unsigned depth;
     unsigned ngroups;
     int rc;

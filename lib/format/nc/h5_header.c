@@ -10,9 +10,9 @@ enum {
     FLAG_TIMES = 0x20,
     FLAGS_KNOWN = 0x3f,
     MESSAGE_CONSTANT = 0x01,
-    MESSAGE_NOT_SHARED = 0x04, /* and never to be */
+    MESSAGE_NOT_SHARED = 0x04, /* and must never be */
     MOST_BLOCKS = 64,
-    FIRST_MESSAGES = 32, /* that there is room for */
+    FIRST_MESSAGES = 32, /* initial capacity */
     MOST_MESSAGES = 1 << 14,
     MOST_BLOCK_NBYTES = 1 << 22
 };
@@ -47,7 +47,7 @@ static int add_continuation(walker *w, const cm_h5_message *m)
     block b;
     b.address = cm_h5_take_place(&c, w->bytes->offset_nbytes);
     b.nbytes = cm_h5_take_place(&c, w->bytes->length_nbytes);
-    /* Signature and checksum, and at the least one message. */
+    /* Signature and checksum, and at least one message. */
     const uint64_t least = 8 + (w->header->ordered ? 6 : 4);
     if (c.bad || w->nblocks == MOST_BLOCKS || b.nbytes < least || b.nbytes > MOST_BLOCK_NBYTES)
         return CM_EUNSUPPORTED;
@@ -55,7 +55,7 @@ static int add_continuation(walker *w, const cm_h5_message *m)
     return CM_OK;
 }
 
-/* What is left at the end, too short for a message, is a gap. */
+/* A remainder too short for a message is a gap. */
 static int read_messages(walker *w, const uint8_t *p, size_t nbytes)
 {
     const size_t prefix = w->header->ordered ? 6 : 4;

@@ -1,5 +1,5 @@
 /*
- * The messages of an object header of version 2, whose parts have checksums.
+ * The messages of an object header of version 2, whose blocks have checksums.
  *
  * Source: "HDF5 File Format Specification" version 3.0, IV.A.1.b.
  */
@@ -27,18 +27,18 @@ typedef enum cm_h5_message_type {
 typedef struct cm_h5_message {
     unsigned type;
     uint64_t
-        order; /* of creation, where the header keeps it; of a link only its own message does */
+        order; /* of creation, if the header tracks it; a link's order is only in its own message */
     const uint8_t *data;
     size_t nbytes;
 } cm_h5_message;
 
 typedef struct cm_h5_header {
-    bool ordered;           /* attributes know in which order they were created */
+    bool ordered;           /* attributes know the order of their creation */
     cm_h5_message *message; /* without NIL and continuations, in the order of the file */
     size_t nmessages, capacity;
 } cm_h5_header;
 
-/* The messages point into B.  The header may have been used before: its list is used again. */
+/* The messages point into B.  A header that was used before keeps its list for reuse. */
 int cm_h5_header_read(cm_h5_bytes *b, uint64_t address, cm_h5_header *out);
 void cm_h5_header_release(cm_h5_header *h);
 

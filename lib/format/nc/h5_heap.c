@@ -5,7 +5,7 @@
 #include "format/nc/h5_tree2.h"
 
 enum {
-    MOST_LEVELS = 8, /* of blocks that lead to others */
+    MOST_LEVELS = 8, /* of indirect blocks */
     MOST_ROWS = 64,
     MOST_BLOCK_NBYTES = 1 << 22
 };
@@ -35,9 +35,9 @@ static bool take_header(cm_h5_heap *h, cm_h5_cursor *c)
     h->most_managed = cm_h5_take_number(c, 4);
     (void)cm_h5_take(c, l); /* number of the next huge object */
     h->huge = cm_h5_take_place(c, o);
-    (void)cm_h5_take(c, l + o + 4 * l + l); /* free space, and what lies in blocks */
+    (void)cm_h5_take(c, l + o + 4 * l + l); /* free space, and managed objects */
     uint64_t nhuge = cm_h5_take_number(c, l);
-    (void)cm_h5_take(c, 2 * l); /* objects that lie in their names */
+    (void)cm_h5_take(c, 2 * l); /* tiny objects, which are stored in their IDs */
     h->width = (unsigned)cm_h5_take_number(c, 2);
     h->first = cm_h5_take_number(c, l);
     h->most_direct = cm_h5_take_number(c, l);
@@ -74,7 +74,7 @@ int cm_h5_heap_open(cm_h5_bytes *b, uint64_t address, cm_h5_heap *out)
 
 /* ---- managed objects ---- */
 
-/* Bytes of a block of ROW. */
+/* Bytes of a block in ROW. */
 static uint64_t block_nbytes(const cm_h5_heap *h, unsigned row)
 {
     return row == 0 ? h->first : h->first << (row - 1);
@@ -85,7 +85,7 @@ static unsigned ndirect_rows(const cm_h5_heap *h)
     return log2_of(h->most_direct) - log2_of(h->first) + 2;
 }
 
-/* The row and column of OFFSET in a block that leads to others, and where that one begins. */
+/* The row and column of OFFSET in an indirect block, and where that child block begins. */
 static void find_block(const cm_h5_heap *h, uint64_t offset, unsigned *row, uint64_t *column,
                        uint64_t *begin)
 {
@@ -100,7 +100,7 @@ static void find_block(const cm_h5_heap *h, uint64_t offset, unsigned *row, uint
     *begin += *column * block_nbytes(h, *row);
 }
 
-/* What a block begins with: version, the heap, and where the block lies in it. */
+/* Checks a block's prefix: version, the heap, and the block's place in it. */
 static bool take_prefix(const cm_h5_heap *h, cm_h5_cursor *c, uint64_t begin)
 {
     uint64_t version = cm_h5_take_number(c, 1);
@@ -124,7 +124,7 @@ static int read_direct(cm_h5_heap *h, uint64_t address, uint64_t begin, uint64_t
     if (c.bad || offset < (uint64_t)(c.at - p) || offset > size || nbytes > size - offset)
         return CM_EUNSUPPORTED;
     if (h->checked && h->known != address) {
-        /* It is that of the block with zeros in its own place. */
+        /* The checksum is computed with zeros in its own place. */
         uint8_t copy[MOST_BLOCK_NBYTES > 1 << 16 ? 1 << 16 : MOST_BLOCK_NBYTES];
         if (size > sizeof(copy))
             return CM_EUNSUPPORTED;
@@ -174,7 +174,7 @@ static int find_managed(cm_h5_heap *h, uint64_t offset, size_t nbytes, const uin
         if (rc != CM_OK)
             return rc;
         size = block_nbytes(h, row);
-        /* A block as long as rows of blocks leads to them. */
+        /* A child beyond the direct rows is an indirect block, as long as several rows. */
         nrows = row < ndirect_rows(h) ? 0 : log2_of(size) - log2_of(h->first * h->width) + 1;
         if (nrows > MOST_ROWS)
             return CM_EUNSUPPORTED;
@@ -183,7 +183,7 @@ static int find_managed(cm_h5_heap *h, uint64_t offset, size_t nbytes, const uin
                           : read_direct(h, address, begin, size, offset - begin, nbytes, out);
 }
 
-/* ---- objects outside ---- */
+/* ---- huge objects ---- */
 
 typedef struct huge {
     const cm_h5_heap *heap;
@@ -207,7 +207,7 @@ static int visit_huge(void *context, const uint8_t *record)
     return CM_OK;
 }
 
-/* Its name is its number where no address fits. */
+/* If an ID has no room for an address, it holds the object's number. */
 static int find_huge(cm_h5_heap *h, cm_h5_cursor *id, const uint8_t **out, size_t *nbytes)
 {
     unsigned o = h->bytes->offset_nbytes, l = h->bytes->length_nbytes, left = h->id_nbytes - 1;
@@ -259,7 +259,7 @@ int cm_h5_global_find(cm_h5_bytes *b, uint64_t address, uint64_t index, const ui
     rc = cm_h5_bytes_get(b, address, all, &p);
     if (rc != CM_OK)
         return rc;
-    /* Objects lie one behind the other; 0 is the free space behind them, all that is left. */
+    /* Objects follow each other; index 0 is the free space behind them, to the end. */
     c = (cm_h5_cursor){p + 8 + l, p + all, false};
     *out = NULL;
     while ((size_t)(c.end - c.at) >= prefix) {

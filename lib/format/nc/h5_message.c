@@ -10,10 +10,10 @@ enum {
     CLASS_COMPOUND = 6,
     CLASS_REFERENCE = 7,
     CLASS_VLEN = 9,
-    LONGEST_NAME = 250 /* netCDF-C's names end at 256 bytes */
+    LONGEST_NAME = 250 /* netCDF-C's names have at most 256 bytes */
 };
 
-/* netCDF-C normalises names that are not ASCII, and refuses some that no program of its makes. */
+/* netCDF-C normalises names that are not ASCII, and refuses some that it never writes. */
 static bool is_usual(const uint8_t *p, uint64_t nbytes)
 {
     for (uint64_t i = 0; i < nbytes; i++)
@@ -30,7 +30,7 @@ static bool good_width(uint32_t nbytes)
     return nbytes == 1 || nbytes == 2 || nbytes == 4 || nbytes == 8;
 }
 
-/* Integers of all their bits. */
+/* Integers that use all their bits. */
 static int decode_fixed(cm_h5_cursor *c, unsigned bits, cm_h5_type *out)
 {
     uint64_t offset = cm_h5_take_number(c, 2), precision = cm_h5_take_number(c, 2);
@@ -51,7 +51,7 @@ static int decode_float(cm_h5_cursor *c, unsigned bits, cm_h5_type *out)
     const uint8_t *p = cm_h5_take(c, sizeof(single));
     bool is_single = out->nbytes == 4 && p != NULL && memcmp(p, single, sizeof(single)) == 0;
     bool is_double = out->nbytes == 8 && p != NULL && memcmp(p, twice, sizeof(twice)) == 0;
-    /* The byte order, a mantissa whose first bit is implied, and the last bit for the sign. */
+    /* The byte order, a mantissa with an implied first bit, and the sign in the last bit. */
     if ((bits & ~1u) != (is_single ? 0x1f20u : 0x3f20u) || !(is_single || is_double))
         return CM_EUNSUPPORTED;
     out->class = CM_H5_CLASS_NUMBER;
@@ -86,7 +86,7 @@ static int decode_vlen(cm_h5_cursor *c, unsigned bits, cm_h5_type *out)
     if (c->bad || bits >> 12 != 0 || own < 1 || own > 3)
         return CM_EUNSUPPORTED;
     if (kind == STRING && base.nbytes == 1) {
-        /* HDF5 1.14 refuses integers of more bits than they have, 1.10 does not. */
+        /* HDF5 1.14 refuses integers with more bits than their bytes hold, 1.10 does not. */
         int rc = class == CLASS_STRING  ? decode_text((unsigned)head >> 8, &base)
                  : class == CLASS_FIXED ? decode_fixed(c, (unsigned)head >> 8, &base)
                                         : CM_EUNSUPPORTED;
@@ -102,7 +102,7 @@ static int decode_vlen(cm_h5_cursor *c, unsigned bits, cm_h5_type *out)
     return CM_OK;
 }
 
-/* The name of a member ends with NUL, and in older versions with more of them. */
+/* Skips the name of a member, which older versions pad with NULs. */
 static void take_name(cm_h5_cursor *c, unsigned version)
 {
     const uint8_t *end = c->bad ? NULL : memchr(c->at, '\0', (size_t)(c->end - c->at));
@@ -111,14 +111,14 @@ static void take_name(cm_h5_cursor *c, unsigned version)
     (void)cm_h5_take(c, version < 3 ? (n + 7) / 8 * 8 : n);
 }
 
-/* Where a member of a compound of SIZE lies: an integer or a reference. */
+/* Checks a member of a compound of SIZE, an integer or a reference, and finds its end. */
 static bool is_member(cm_h5_cursor *c, unsigned version, uint32_t size, uint64_t *end)
 {
     unsigned width = size < 1u << 8 ? 1 : size < 1u << 16 ? 2 : 4;
     take_name(c, version);
     uint64_t offset = cm_h5_take_number(c, version < 3 ? 4 : width);
     if (version == 1)
-        (void)cm_h5_take(c, 4 + 4 + 4 + 16); /* of members that are arrays */
+        (void)cm_h5_take(c, 4 + 4 + 4 + 16); /* for members that are arrays */
     uint64_t head = cm_h5_take_number(c, 4);
     cm_h5_type t = {.nbytes = (uint32_t)cm_h5_take_number(c, 4)};
     unsigned class = (unsigned)head & 15, bits = (unsigned)(head >> 8), own = (head >> 4) & 15;
@@ -130,7 +130,7 @@ static bool is_member(cm_h5_cursor *c, unsigned version, uint32_t size, uint64_t
     return !c->bad && known && own >= 1 && own <= 3 && behind && *end <= size;
 }
 
-/* Scales have a list of who refers to them; it is not read, but is to be what it is. */
+/* The list of references to a scale; checked, but not read. */
 static int decode_compound(cm_h5_cursor *c, unsigned bits, unsigned version, cm_h5_type *out)
 {
     enum {
@@ -207,13 +207,13 @@ int cm_h5_space_decode(const cm_h5_bytes *b, const uint8_t *p, size_t nbytes, cm
 
 /* ---- attributes ---- */
 
-/* NBYTES, which version 1 of the message fills up to a multiple of 8. */
+/* Takes NBYTES, which version 1 of the message pads to a multiple of 8. */
 static const uint8_t *take_part(cm_h5_cursor *c, unsigned version, uint64_t nbytes)
 {
     return cm_h5_take(c, version == 1 ? (nbytes + 7) / 8 * 8 : nbytes);
 }
 
-/* NBYTES of a name that ends with its only NUL. */
+/* True for a name of NBYTES with one NUL, at its end. */
 static bool is_name(const uint8_t *p, uint64_t nbytes)
 {
     return p != NULL && nbytes > 1 && nbytes <= LONGEST_NAME && p[nbytes - 1] == '\0' &&
@@ -255,7 +255,7 @@ int cm_h5_attribute_decode(const cm_h5_bytes *b, const uint8_t *p, size_t nbytes
 int cm_h5_fill_decode(const uint8_t *p, size_t nbytes, cm_h5_fill_message *out)
 {
     enum {
-        NEVER = 1, /* when it is written */
+        NEVER = 1, /* fill time */
         UNDEFINED = 0x10,
         HAS_VALUE = 0x20
     };
@@ -271,7 +271,7 @@ int cm_h5_fill_decode(const uint8_t *p, size_t nbytes, cm_h5_fill_message *out)
         if (flags >> 6 != 0 || (has_value && !out->defined))
             return CM_EUNSUPPORTED;
     } else if (version == 2) {
-        (void)cm_h5_take(&c, 1); /* when room is made */
+        (void)cm_h5_take(&c, 1); /* allocation time */
         when = cm_h5_take_number(&c, 1);
         uint64_t defined = cm_h5_take_number(&c, 1);
         has_value = out->defined = defined == 1;
@@ -287,7 +287,7 @@ int cm_h5_fill_decode(const uint8_t *p, size_t nbytes, cm_h5_fill_message *out)
         out->nbytes = (uint32_t)cm_h5_take_number(&c, 4);
     if (out->nbytes > 0)
         out->value = cm_h5_take(&c, out->nbytes);
-    /* Version 2 says so of the default. */
+    /* Version 2 writes an empty value for the default; version 3 does not. */
     bool empty = has_value && version == 3 && out->nbytes == 0;
     return c.bad || empty ? CM_EUNSUPPORTED : CM_OK;
 }
@@ -310,12 +310,13 @@ int cm_h5_layout_decode(const cm_h5_bytes *b, const uint8_t *p, size_t nbytes, c
         out->nbytes = cm_h5_take_number(&c, b->length_nbytes);
         return c.bad ? CM_EUNSUPPORTED : CM_OK;
     }
-    unsigned rank = (unsigned)cm_h5_take_number(&c, 1); /* with that of the element's bytes */
+    /* Including the dimension of the element's bytes. */
+    unsigned rank = (unsigned)cm_h5_take_number(&c, 1);
     if (rank < 2 || rank > CM_MAX_RANK + 1)
         return CM_EUNSUPPORTED;
     out->address = cm_h5_take_place(&c, b->offset_nbytes);
     out->rank = rank - 1;
-    uint64_t all = 1; /* bytes of a chunk, of which HDF5 has 4 GiB at most */
+    uint64_t all = 1; /* bytes of a chunk, at most 4 GiB in HDF5 */
     for (unsigned j = 0; j < out->rank; j++) {
         out->chunk[j] = cm_h5_take_number(&c, 4);
         if (out->chunk[j] == 0 || !cm_mul_u64(all, out->chunk[j], &all))
@@ -329,7 +330,7 @@ int cm_h5_layout_decode(const cm_h5_bytes *b, const uint8_t *p, size_t nbytes, c
 int cm_h5_filters_decode(const uint8_t *p, size_t nbytes, cm_h5_filter *out, size_t most, size_t *n)
 {
     enum {
-        NUMBERED = 256 /* from here on filters have names also in version 2 */
+        NUMBERED = 256 /* from here on filters have names in version 2 as well */
     };
     cm_h5_cursor c = {p, p + nbytes, false};
     uint64_t version = cm_h5_take_number(&c, 1);
@@ -342,7 +343,7 @@ int cm_h5_filters_decode(const uint8_t *p, size_t nbytes, cm_h5_filter *out, siz
         cm_h5_filter *f = &out[i];
         *f = (cm_h5_filter){.id = (int)cm_h5_take_number(&c, 2)};
         uint64_t name = version == 1 || f->id >= NUMBERED ? cm_h5_take_number(&c, 2) : 0;
-        (void)cm_h5_take(&c, 2); /* whether it is optional */
+        (void)cm_h5_take(&c, 2); /* optional or not */
         f->nvalues = (size_t)cm_h5_take_number(&c, 2);
         (void)take_part(&c, (unsigned)version, name);
         if (c.bad || f->nvalues > CM_H5_FILTER_VALUES)

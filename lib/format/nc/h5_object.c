@@ -10,7 +10,7 @@ enum {
     FLAG_CREATION_ORDER = 4,
     FLAG_PHASE_CHANGE = 16,
     FLAG_TIMES = 32,
-    MAX_BLOCKS = 256,          /* of one header; real ones have a handful */
+    MAX_BLOCKS = 256,          /* per header; real ones have a handful */
     MAX_BLOCK_NBYTES = 1 << 22 /* large attributes live in the header, 64 KiB each */
 };
 
@@ -23,7 +23,7 @@ typedef struct walker {
     const cm_source *source;
     const cm_h5_super *super;
     unsigned version;    /* of the object header, 1 or 2 */
-    bool creation_order; /* version 2: messages carry two bytes more */
+    bool creation_order; /* version 2: messages have two more bytes */
     block todo[MAX_BLOCKS];
     unsigned nblocks;
     bool found;
@@ -141,7 +141,7 @@ static int read_message(walker *w, unsigned type, unsigned flags, const uint8_t 
     return read_layout(w, p, n);
 }
 
-/* The messages of one block; a gap shorter than a message's prefix may end it. */
+/* Reads the messages of one block; a gap shorter than a message's prefix may end it. */
 static int read_block(walker *w, const block *b, cm_buf *buf)
 {
     int rc = cm_buf_resize(buf, (size_t)b->nbytes, w->err);
@@ -163,7 +163,7 @@ static int read_block(walker *w, const block *b, cm_buf *buf)
     return rc;
 }
 
-/* The prefix of the header, which gives its version and its first block. */
+/* Reads the prefix of the header, with its version and its first block. */
 static int read_prefix(walker *w, uint64_t at)
 {
     uint8_t b[16];

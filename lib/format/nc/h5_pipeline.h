@@ -27,7 +27,7 @@ typedef struct cm_h5_filter {
  */
 int cm_h5_pipeline(hid_t dcpl, const cm_dtype *type, bool big_endian, cm_codec_spec **out,
                    size_t *nspecs, cm_error *err);
-/* The same of filters that were read already; calls no library. */
+/* cm_h5_pipeline for filters that were read before; calls no library. */
 int cm_h5_pipeline_of(const cm_h5_filter *filter, size_t nfilters, const cm_dtype *type,
                       bool big_endian, cm_codec_spec **out, size_t *nspecs, cm_error *err);
 

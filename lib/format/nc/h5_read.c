@@ -1,6 +1,6 @@
 #include "format/nc/h5_read.h"
 
-/* Reading fails as a whole where HDF5 lacks a filter; then that is what is to be said. */
+/* Reading fails as a whole when HDF5 lacks a filter; report that filter. */
 static int explain(const cm_nc_node *node, hid_t dataset, const cm_box *box, cm_error *err)
 {
     hid_t dcpl = H5Dget_create_plist(dataset);

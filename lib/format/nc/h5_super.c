@@ -15,7 +15,7 @@ uint64_t cm_h5_load(const uint8_t *p, unsigned nbytes)
     return v == ones ? CM_H5_UNDEFINED : v;
 }
 
-/* At 0, 512, 1024, 2048, ... */
+/* Searches for the signature at 0, 512, 1024, 2048, ... */
 static bool find(const cm_source *source, uint64_t *at)
 {
     uint8_t found[8];
@@ -93,8 +93,10 @@ int cm_h5_super_read(const cm_source *source, cm_h5_super *out, cm_error *err)
                        "the HDF5 superblock is corrupt: base address %" PRIu64
                        ", end of file %" PRIu64,
                        base, end);
-    /* A user block put in front afterwards moves the whole file: HDF5 counts
-       from where it finds the signature, not from the address written there. */
+    /*
+     * A user block inserted later moves the whole file: HDF5 counts from the place of the
+     * signature, not from the address in the superblock.
+     */
     out->end = end - base + out->base;
     return CM_OK;
 }

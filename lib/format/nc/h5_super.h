@@ -9,15 +9,15 @@
 #include "format/nc/source.h"
 
 typedef struct cm_h5_super {
-    uint64_t base;    /* where it lies; addresses count from here (the size of a user block) */
-    unsigned version; /* 0 .. 3 */
+    uint64_t base;          /* start of the file after any user block; addresses count from here */
+    unsigned version;       /* 0 .. 3 */
     unsigned offset_nbytes; /* of an address in the file */
     unsigned length_nbytes; /* of a length in the file */
-    uint64_t end;           /* one past the last byte that the file promises */
-    bool writing;           /* version 3: some program has, or had, it open for writing */
+    uint64_t end;           /* one past the file's last byte, by its superblock */
+    bool writing;           /* version 3: a program has, or had, it open for writing */
 } cm_h5_super;
 
-/* CM_ENOTFOUND when the signature is at none of the places where it may be. */
+/* CM_ENOTFOUND when no place that is allowed has the signature. */
 int cm_h5_super_read(const cm_source *source, cm_h5_super *out, cm_error *err);
 
 /*

@@ -12,13 +12,14 @@ typedef struct walker {
     uint64_t node_nbytes;
     cm_h5_tree2_visit *visit;
     void *context;
-    unsigned count_nbytes;                 /* of a child's number of records */
-    unsigned total_nbytes[MOST_DEPTH + 1]; /* of the number of all below a child of that depth */
-    uint64_t most[MOST_DEPTH + 1];         /* records of a node */
-    uint64_t nleft;                        /* records that the tree may still have */
+    unsigned count_nbytes; /* of a child's number of records */
+    /* Of the number of all records below a child of that depth. */
+    unsigned total_nbytes[MOST_DEPTH + 1];
+    uint64_t most[MOST_DEPTH + 1]; /* records per node */
+    uint64_t nleft;                /* limit of records still to come */
 } walker;
 
-/* Bytes that hold numbers up to LIMIT. */
+/* Bytes needed for numbers up to LIMIT. */
 static unsigned width_of(uint64_t limit)
 {
     unsigned n = 1;
@@ -32,7 +33,7 @@ static unsigned pointer_nbytes(const walker *w, unsigned depth)
     return w->bytes->offset_nbytes + w->count_nbytes + w->total_nbytes[depth - 1];
 }
 
-/* The widths follow from how many records a full tree would have. */
+/* The widths follow from the number of records of a full tree. */
 static bool set_widths(walker *w, unsigned depth)
 {
     uint64_t all;
@@ -101,7 +102,7 @@ int cm_h5_tree2_walk(cm_h5_bytes *b, uint64_t address, cm_h5_tree2_type type, un
     w.node_nbytes = cm_h5_take_number(&c, 4);
     uint64_t record = cm_h5_take_number(&c, 2);
     unsigned depth = (unsigned)cm_h5_take_number(&c, 2);
-    (void)cm_h5_take(&c, 2); /* when nodes are split and merged */
+    (void)cm_h5_take(&c, 2); /* split and merge percentages */
     uint64_t root = cm_h5_take_place(&c, b->offset_nbytes);
     uint64_t nrecords = cm_h5_take_number(&c, 2);
     uint64_t total = cm_h5_take_number(&c, b->length_nbytes);

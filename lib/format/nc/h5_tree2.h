@@ -9,7 +9,7 @@
 #include "format/nc/h5_bytes.h"
 
 typedef enum cm_h5_tree2_type {
-    CM_H5_TREE2_HUGE = 1, /* objects of a heap that lie outside it, found by their number */
+    CM_H5_TREE2_HUGE = 1, /* huge objects of a heap, by number */
     CM_H5_TREE2_LINKS = 5,
     CM_H5_TREE2_LINKS_IN_ORDER = 6,
     CM_H5_TREE2_ATTRIBUTES = 8,

@@ -4,7 +4,7 @@
 
 #include "format/nc/file.h"
 
-/* Set by the walk over the links of a group. */
+/* State of the walk over the links of a group. */
 typedef struct walker {
     int ncid;
     int nvars;
@@ -13,7 +13,7 @@ typedef struct walker {
     cm_error *err;
 } walker;
 
-/* netCDF-C knows float and double; all other floats it takes for text. */
+/* True for floats other than float and double, which netCDF-C takes for text. */
 static bool is_other_float(hid_t type)
 {
     hid_t native = H5Tget_native_type(type, H5T_DIR_DEFAULT);
@@ -24,7 +24,7 @@ static bool is_other_float(hid_t type)
     return other;
 }
 
-/* HDF5 copies all properties to tell: asked of few types only. */
+/* HDF5 copies all properties for this, so only few types are checked. */
 static bool has_fill(hid_t dataset)
 {
     hid_t dcpl = H5Dget_create_plist(dataset);
@@ -37,10 +37,10 @@ static bool has_fill(hid_t dataset)
 }
 
 /*
- * For the fill value of a string netCDF-C (up to and including 4.10.1) makes room
- * for a pointer, has HDF5 write it there, and frees what it then points to.  Of
- * strings of one length HDF5 writes the characters, of floats that netCDF-C takes
- * for text the number (get_fill_info in hdf5open.c).
+ * For the fill value of a string netCDF-C (up to and including 4.10.1) allocates a pointer, lets
+ * HDF5 write there, and frees what the pointer then points to.  For strings of fixed length HDF5
+ * writes the characters, for floats that netCDF-C takes for text the number (get_fill_info in
+ * hdf5open.c).
  */
 static const char *reason_of(hid_t dataset, hid_t type)
 {
@@ -70,7 +70,7 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     walker *w = context;
     int varid = 0;
     (void)link;
-    /* nc_inq_varid compares names alone; all other inquiries would read the fill value. */
+    /* nc_inq_varid only compares names; all other inquiries would read the fill value. */
     if (nc_inq_varid(w->ncid, name, &varid) != NC_NOERR || varid < 0 || varid >= w->nvars ||
         w->hazard[varid].reason)
         return 0;
@@ -91,7 +91,7 @@ int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_ha
     if (file->h5 < 0 || nvars == 0)
         return CM_OK;
     walker w = {.ncid = file->group_ncid[group], .nvars = nvars, .hazard = hazard, .err = err};
-    /* What HDF5 cannot walk it cannot read either, and says so later. */
+    /* If HDF5 cannot walk the group, it cannot read it either, and says so later. */
     int rc = cm_h5_walk_links(file, group, visit_link, &w, err);
     return rc == CM_OK ? w.rc : rc;
 }

@@ -88,7 +88,10 @@ static int read_dim(cm_nc_file *file, int ncid, int id, const int *unlimited, in
     group->ndims++;
     for (int i = 0; i < nunlimited; i++)
         dim->unlimited |= unlimited[i] == id;
-    /* Where the count of records was not written, netCDF-C takes its absence for a number. */
+    /*
+     * If the file lacks the number of records, netCDF-C takes the marker of its absence for a
+     * number.
+     */
     if (dim->unlimited && file->classic.version)
         dim->length = file->classic.nrecords;
     return cm_nc_dim_remember(file, id, dim, err);

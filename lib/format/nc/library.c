@@ -45,7 +45,7 @@ static bool is_unwritten(const cm_nc_node *node)
     return unwritten;
 }
 
-/* The part of BOX that lies in the dataset, as far as that is known. */
+/* The part of BOX inside the dataset, if its extent is known. */
 static bool clip(const cm_nc_node *node, const cm_box *box, cm_box *inside)
 {
     if (node->dataset.known)
@@ -65,7 +65,7 @@ static int read_through_hdf5(cm_nc_node *node, hid_t memory_type, const cm_box *
     return rc;
 }
 
-/* As the integers that it is of: HDF5 converts enumerations to enumerations only. */
+/* Reads the integers: HDF5 converts enumerations only to enumerations. */
 static int read_enumeration(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
 {
     hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
@@ -88,14 +88,17 @@ static int read_inside(cm_nc_node *node, const cm_box *box, void *dst, cm_error 
     const cm_array *a = &node->var.array;
     size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
     set_ranges(box, start, count);
-    /* HDF5 leaves elements alone that were never written and have no fill value. */
+    /* HDF5 leaves unwritten elements without a fill value unchanged. */
     if (!a->fill) {
         memset(dst, 0, (size_t)cm_box_nelem(box) * a->dtype.nbytes);
         if (is_unwritten(node))
             return CM_OK;
     }
     if (node->dataset.small_float)
-        /* HDF5 since 1.14.4 has a native type for them, which netCDF-C (4.9.3) takes for text. */
+        /*
+         * HDF5 since 1.14.4 has a native type for these floats, which netCDF-C (4.9.3) takes for
+         * text.
+         */
         return read_through_hdf5(node, H5T_NATIVE_FLOAT, box, dst, err);
     if (node->hdf5_only)
         return read_enumeration(node, box, dst, err);
@@ -130,7 +133,7 @@ static int read_node(cm_nc_node *node, const cm_box *box, void *dst, cm_error *e
     return rc;
 }
 
-/* The strings of INSIDE, which is a part of BOX, to their places in OUT. */
+/* Reads the strings of INSIDE, a part of BOX, to their places in OUT. */
 static int read_strings_inside(cm_nc_node *node, const cm_box *box, const cm_box *inside,
                                cm_strings *out, cm_error *err)
 {
@@ -147,7 +150,7 @@ static int read_strings_inside(cm_nc_node *node, const cm_box *box, const cm_box
     }
     int rc = CM_OK;
     for (size_t i = 0; i < nelem && !rc; i++)
-        if (text[i]) /* NULL: never written, and the same as "" */
+        if (text[i]) /* NULL: unwritten, equal to "" */
             rc = cm_strings_set(out, (size_t)cm_extent_place(box, inside, i), text[i],
                                 strlen(text[i]), err);
     nc_free_string(nelem, text);
@@ -155,14 +158,15 @@ static int read_strings_inside(cm_nc_node *node, const cm_box *box, const cm_box
     return rc;
 }
 
-/* What lies past the end of the dataset. */
+/* Fills the strings of BOX past the end of the dataset. */
 static int fill_strings_outside(const cm_nc_node *node, const cm_box *box, const cm_box *inside,
                                 cm_strings *out, cm_error *err)
 {
     const char *fill = node->var.array.fill_text;
     size_t nbytes = strlen(fill);
     uint64_t inner = cm_box_nelem(inside), i = 0;
-    uint64_t next = inner ? 0 : UINT64_MAX; /* place of element I of INSIDE, which begins BOX */
+    /* Place of element I of INSIDE, which begins where BOX does. */
+    uint64_t next = inner ? 0 : UINT64_MAX;
     int rc = CM_OK;
     for (size_t place = 0; place < out->nelem && nbytes && !rc; place++) {
         if (place != next)
@@ -238,7 +242,7 @@ int cm_nc_read_library_strings(cm_nc_file *file, cm_nc_var *var, const cm_box *b
     return read_node_strings((cm_nc_node *)var, box, out, err);
 }
 
-/* Written once, from "4.9.0 of Jun  2 2023 01:44:39 $". */
+/* Set once, from "4.9.0 of Jun  2 2023 01:44:39 $". */
 static char netcdf_version[32];
 
 static void set_netcdf_version(void)

@@ -1,6 +1,4 @@
-/*
- * Where the bytes of a prepared variable lie, for readers without this folder's libraries.
- */
+/* Finds the addresses of a prepared variable, for readers without this folder's libraries. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +7,11 @@
 #include "format/nc/lock.h"
 
 enum {
-    MANY_CHUNKS = 1 << 24, /* of a dataset that has stored few of them: not worth a table */
+    MANY_CHUNKS = 1 << 24, /* grid size from which a dataset with few stored chunks gets no table */
     MAX_SPREAD = 4,
     /*
-     * HDF5 1.10 looks through all of an index that is no B-tree for each chunk that it is asked
-     * of: 10^6 chunks did not come to an end in ten minutes.
+     * HDF5 1.10 searches all of an index that is not a B-tree for each chunk: 10^6 chunks did not
+     * finish in ten minutes.
      */
     MOST_ASKED = 1 << 14
 };
@@ -40,8 +38,8 @@ static int indexed_places(const cm_nc_node *node, cm_chunk_place *place)
 }
 
 /*
- * CM_EUNSUPPORTED where HDF5 does not tell.  Before 1.14.4 the addresses leave out the user
- * block (HDFGroup/hdf5#3003).
+ * CM_EUNSUPPORTED if HDF5 does not give the addresses.  Before 1.14.4 they leave out the user block
+ * (HDFGroup/hdf5#3003).
  */
 static int locked_places(const cm_nc_node *node, cm_chunk_place *place)
 {

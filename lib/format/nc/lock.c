@@ -6,13 +6,16 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* What HDF5 would do with errors outside; guarded by the mutex. */
+/* HDF5's error handler outside the lock; guarded by the mutex. */
 static H5E_auto2_t outer_handler;
 static void *outer_data;
 static unsigned long ntimes;
 static bool lacked_memory;
 
-/* A child forked while another thread uses the libraries would find the lock held for ever. */
+/*
+ * Forks wait for the lock: a child forked while another thread holds it would find it locked for
+ * ever.
+ */
 static void before_fork(void)
 {
     pthread_mutex_lock(&mutex);
@@ -25,7 +28,7 @@ static void after_fork(void)
 
 static void handle_forks(void)
 {
-    /* Only memory can lack, for a list of handlers: then forks stay as they were. */
+    /* Fails only if there is no memory for the list of handlers: then forks do not wait. */
     (void)pthread_atfork(before_fork, after_fork, after_fork);
 }
 
@@ -43,7 +46,7 @@ static herr_t look_at_error(unsigned depth, const H5E_error2_t *error, void *lac
     return 0;
 }
 
-/* In place of the page that HDF5 prints about each error. */
+/* Replaces HDF5's error printing, a page for each error. */
 static herr_t hear_error(hid_t stack, void *lacked)
 {
     (void)H5Ewalk2(stack, H5E_WALK_DOWNWARD, look_at_error, lacked);
@@ -62,8 +65,8 @@ void cm_nc_lock(void)
     pthread_mutex_lock(&mutex);
     ntimes++;
     /*
-     * Before HDF5's first call: its clean-up at exit finds what a corrupt file left
-     * open, and prints a page about it.  Nothing is open for writing.
+     * Before HDF5's first call: its clean-up at exit finds objects that a corrupt file left open,
+     * and prints a page about them.  No file is open for writing, so nothing is lost.
      */
     H5dont_atexit();
     if (H5Eget_auto2(H5E_DEFAULT, &outer_handler, &outer_data) < 0)

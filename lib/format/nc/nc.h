@@ -1,10 +1,10 @@
 /*
- * Opening NetCDF (classic CDF-1, 2, 5; NetCDF-4) and HDF5 that netCDF-C opens.
+ * Opens NetCDF (classic CDF-1, 2, 5; NetCDF-4) and HDF5 files that netCDF-C opens.
  *
- * netCDF-C gives names, dimensions, types and attributes; HDF5, or arithmetic
- * on the classic header, gives where the bytes lie and through which filters
- * they went.  Only this folder calls netCDF-C or HDF5, and never two calls at
- * once: one lock of the process guards both libraries (they share HDF5).
+ * netCDF-C gives names, dimensions, types and attributes; HDF5, or arithmetic on the classic
+ * header, gives the addresses of the bytes and their filters.  Only this folder calls netCDF-C or
+ * HDF5, and never two calls at once: one lock of the process guards both libraries (they share
+ * HDF5).
  */
 #ifndef CM_FORMAT_NC_NC_H
 #define CM_FORMAT_NC_NC_H
@@ -14,7 +14,7 @@
 
 typedef struct cm_nc_file cm_nc_file;
 
-typedef enum cm_nc_access { /* how an array's bytes are reached; for -v and for tests */
+typedef enum cm_nc_access { /* how an array's bytes are read; for -v and for tests */
     CM_NC_CHUNK_INDEX,      /* stored chunks at addresses known beforehand, decoded by the caller */
     /* stored chunks through H5Dread_chunk under the lock, decoded by the caller */
     CM_NC_CHUNK_LOCKED,
@@ -22,12 +22,14 @@ typedef enum cm_nc_access { /* how an array's bytes are reached; for -v and for 
     CM_NC_LIBRARY     /* boxes through netCDF-C under the lock */
 } cm_nc_access;
 
-/* A variable: an array and what NetCDF says besides. */
+/* A variable: an array and its NetCDF properties. */
 typedef struct cm_nc_var {
-    cm_array array; /* first; attrs without _FillValue, and by the rules of attributes below */
+    cm_array array; /* first; attrs without _FillValue, by the rules of attributes below */
     cm_nc_access access;
     char *access_reason; /* why CM_NC_LIBRARY or CM_NC_CHUNK_LOCKED; NULL otherwise */
-    /* "compound type obs_t", ...: cannot be converted; ops must not be called.  NULL: fine */
+    /*
+     * Why it cannot be converted ("compound type obs_t"): ops must not be called.  NULL: it can be.
+     */
     char *unsupported;
     bool is_char;                        /* NC_CHAR: dtype is BYTES of 1 */
     uint8_t scale_nbytes, offset_nbytes; /* as of cm_variable */
@@ -35,8 +37,8 @@ typedef struct cm_nc_var {
     uint8_t fill_value[16]; /* little-endian; also the HDF5 fill when set through nc_def_var_fill */
     bool is_coordinate;     /* one dimension, named like itself */
     bool unlimited[CM_MAX_RANK];
-    uint64_t stored_nbytes; /* on disk, where it is known; else 0 */
-    bool has_source_chunks; /* stored in chunks: array.grid is theirs */
+    uint64_t stored_nbytes; /* on disk if known; else 0 */
+    bool has_source_chunks; /* array.grid is the grid of stored chunks */
     uint64_t source_chunk[CM_MAX_RANK];
     const char *decoded_from; /* as of cm_variable */
 } cm_nc_var;
@@ -55,22 +57,24 @@ typedef struct cm_nc_group {
 } cm_nc_group;
 
 typedef struct cm_nc_options {
-    bool library_only; /* every array through netCDF-C: the independent reader for verification */
+    /* Read every array through netCDF-C: the independent reader for verification. */
+    bool library_only;
     /*
-     * A file of which this project's own readers know all is opened without a library: several
-     * times faster.  Others are opened as ever.  cm_nc_read_library must not be called.
+     * Open files without a library if this project's readers understand them fully: several times
+     * faster.  Others are opened by the libraries.  cm_nc_read_library must not be called.
      */
     bool plain;
-    bool library_caches; /* chunk caches as netCDF-C and HDF5 have them by default; false: none */
-    /* PREAD or DIRECT, others are CM_EUNSUPPORTED.  With DIRECT preparing a variable
-       that is read through a library is CM_EUNSUPPORTED; metadata are read as ever. */
+    bool library_caches; /* keep the default chunk caches of netCDF-C and HDF5; false: no caches */
+    /*
+     * PREAD or DIRECT, others are CM_EUNSUPPORTED.  With DIRECT preparing a variable that is read
+     * through a library is CM_EUNSUPPORTED; metadata do not use DIRECT.
+     */
     cm_io io;
 } cm_nc_options;
 
 /*
- * Opens PATH read-only and reads all metadata.  Errors are one sentence: not
- * there, a folder, empty, no permission, not NetCDF, truncated (NAME: the header
- * promises N bytes, the file has M).
+ * Opens PATH read-only and reads all metadata.  Errors are one sentence: missing, a folder, empty,
+ * no permission, not NetCDF, truncated (NAME: the header promises N bytes, the file has M).
  */
 int cm_nc_open(const char *path, const cm_nc_options *options, cm_nc_file **out, cm_error *err);
 void cm_nc_close(cm_nc_file *file); /* NULL accepted; closes arrays too */
@@ -83,39 +87,39 @@ const cm_nc_group *cm_nc_group_at(const cm_nc_file *file, size_t i);
 size_t cm_nc_nvars(const cm_nc_file *file); /* all groups, in file order */
 cm_nc_var *cm_nc_var_at(cm_nc_file *file, size_t i);
 /*
- * Things a user should know: attributes dropped because of their type, a _FillValue converted,
- * names.  One sentence each, "variable x: ...".
+ * Warnings for users: attributes dropped because of their type, a _FillValue converted, names.  One
+ * sentence each, "variable x: ...".
  */
 size_t cm_nc_nwarnings(const cm_nc_file *file);
 const char *cm_nc_warning_at(const cm_nc_file *file, size_t i);
 
 /*
- * Reads the chunk index or prepares the arithmetic of VAR, filling in its grid,
- * chain, access and ops; cheap when done before.  cm_nc_open leaves this to the
- * caller so that variables that are not wanted cost nothing.
+ * Reads the chunk index or prepares the arithmetic of VAR, filling in its grid, chain, access and
+ * ops; cheap when done before.  Not done by cm_nc_open, so that variables that are not selected
+ * cost nothing.
  */
 int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err);
 
 /*
- * The codecs of VAR's stored chunks, in encoding order, borrowed; NULL when they
- * are not known: VAR is not prepared, or not read chunk by chunk.
+ * The codecs of VAR's stored chunks, in encoding order, borrowed; NULL if VAR is not prepared, or
+ * not read chunk by chunk.
  */
 const cm_codec_spec *cm_nc_var_codecs(const cm_nc_var *var, size_t *n);
 
 /*
- * BOX of VAR through libnetcdf alone, whatever its access: for verification.
- * What lies past the end of an HDF5 dataset is set here, and strings of one
- * length come from HDF5, for netCDF-C does both wrongly.  Locks.
+ * Reads BOX of VAR through libnetcdf for verification, whatever its access.  Elements past the end
+ * of an HDF5 dataset are set here, and strings of fixed length come from HDF5, because netCDF-C
+ * does both wrongly.  Locks.
  */
 int cm_nc_read_library(cm_nc_file *file, cm_nc_var *var, const cm_box *box, void *dst,
                        cm_error *err);
 int cm_nc_read_library_strings(cm_nc_file *file, cm_nc_var *var, const cm_box *box, cm_strings *out,
                                cm_error *err);
 
-/* Bytes that netCDF-C's chunk cache of VAR may take; 0: it has none. */
+/* Maximum size of netCDF-C's chunk cache of VAR; 0: no cache. */
 size_t cm_nc_var_cache_nbytes(const cm_nc_file *file, const cm_nc_var *var);
 
-/* "4.9.0" and "1.10.8". */
+/* Versions such as "4.9.0" and "1.10.8". */
 const char *cm_nc_netcdf_version(void);
 void cm_nc_hdf5_version(char *buf, size_t size);
 

@@ -11,7 +11,7 @@ int cm_nc_node_shape(cm_nc_node *node, const int *id, int ndims, cm_error *err)
     cm_array *a = &node->var.array;
     uint64_t nbytes = a->dtype.nbytes ? a->dtype.nbytes : 1;
     for (int j = 0; j < ndims; j++) {
-        if (id[j] < 0) /* 4.9.3 loses those without a scale where another one has one */
+        if (id[j] < 0) /* 4.9.3 loses dimensions without a scale if another has one */
             return cm_fail(err, CM_EFORMAT,
                            "%s: variable %s: netCDF-C knows no dimension for its axis %d",
                            node->file->path, a->name, j + 1);
@@ -25,7 +25,7 @@ int cm_nc_node_shape(cm_nc_node *node, const int *id, int ndims, cm_error *err)
         a->shape[j] = dim->length;
         a->rank = (unsigned)j + 1;
         node->var.unlimited[j] = dim->unlimited;
-        /* A zero elsewhere makes the array empty, but its strides are computed all the same. */
+        /* A zero elsewhere makes the array empty, but strides are computed all the same. */
         if (!cm_mul_u64(nbytes, dim->length ? dim->length : 1, &nbytes) || nbytes > INT64_MAX)
             return cm_fail(err, CM_EFORMAT, "%s: variable %s: its size does not fit 64 bits",
                            node->file->path, a->name);
@@ -44,7 +44,7 @@ int cm_nc_node_fill(cm_nc_node *node, cm_error *err)
     cm_array *a = &node->var.array;
     const cm_h5_dataset *d = &node->dataset;
     if (cm_dtype_is_vlen(&a->dtype)) {
-        if (a->fill_text && !d->fill_text) /* only an attribute tells */
+        if (a->fill_text && !d->fill_text) /* known only from the attribute */
             return CM_OK;
         free(a->fill_text);
         a->fill_text = cm_strdup(d->fill_text ? d->fill_text : "", err);
@@ -62,7 +62,10 @@ int cm_nc_node_fill(cm_nc_node *node, cm_error *err)
     return CM_OK;
 }
 
-/* A dataset may be longer than a dimension of fixed length: netCDF-C ends where that ends. */
+/*
+ * A dataset may be longer than a dimension of fixed length: netCDF-C reads up to the dimension's
+ * end.
+ */
 static int warn_of_longer(const cm_nc_node *node, cm_error *err)
 {
     const cm_array *a = &node->var.array;
@@ -81,7 +84,7 @@ int cm_nc_node_match(cm_nc_node *node, cm_error *err)
 {
     cm_nc_var *v = &node->var;
     cm_h5_dataset *d = &node->dataset;
-    if (d->known && d->rank != v->array.rank) /* never seen; only netCDF-C knows what this is */
+    if (d->known && d->rank != v->array.rank) /* never seen in practice; left to netCDF-C */
         cm_h5_dataset_release(d);
     v->has_source_chunks = d->known && d->layout == H5D_CHUNKED;
     if (v->has_source_chunks)

@@ -13,7 +13,7 @@
 #include "format/nc/plain.h"
 #include "format/nc/reader.h"
 
-/* Opens PATH and learns its size; O_NONBLOCK so that a pipe is refused, not waited for. */
+/* Opens PATH and gets its size; O_NONBLOCK, so that a pipe is refused at once. */
 static int open_source(cm_nc_file *file, cm_error *err)
 {
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -36,8 +36,8 @@ static int open_source(cm_nc_file *file, cm_error *err)
 }
 
 /*
- * The file is opened here, by HDF5 and by netCDF-C.  One that is replaced in between
- * would be read with another's index.
+ * The file is opened here, by HDF5 and by netCDF-C.  If it was replaced in between, one file would
+ * be read with another's index.
  */
 static int check_same(const cm_nc_file *file, const char *real_path, cm_error *err)
 {
@@ -55,7 +55,7 @@ static int check_same(const cm_nc_file *file, const char *real_path, cm_error *e
                    file->path);
 }
 
-/* Whence elements are read. */
+/* Opens the data descriptor. */
 static int open_data(cm_nc_file *file, cm_io io, cm_error *err)
 {
     if (io == CM_IO_PREAD)
@@ -90,7 +90,7 @@ static int check_end(const cm_nc_file *file, uint64_t promised, cm_error *err)
                    file->path, promised, file->source.nbytes);
 }
 
-/* Finds out what the file is, and whether all of it is there, before a library sees it. */
+/* Determines the file's format, and whether it is complete, before a library sees it. */
 static int classify(cm_nc_file *file, bool *is_hdf5, cm_error *err)
 {
     *is_hdf5 = false;
@@ -112,9 +112,11 @@ static int classify(cm_nc_file *file, bool *is_hdf5, cm_error *err)
     return check_end(file, file->super.end, err);
 }
 
-/* netCDF-C opens with H5F_CLOSE_WEAK, and HDF5 refuses to open a file twice with
-   different degrees.  The size of the chunk caches is that of the first opening.
-   *MARK is a property list that was made before all that netCDF-C makes. */
+/*
+ * netCDF-C opens with H5F_CLOSE_WEAK, and HDF5 refuses to open a file twice with different
+ * degrees.  The first opening sets the size of the chunk caches.  MARK is a property list made
+ * before all of netCDF-C's.
+ */
 static int open_hdf5(cm_nc_file *file, const char *real_path, hid_t *mark, cm_error *err)
 {
     hid_t access = *mark = H5Pcreate(H5P_FILE_ACCESS);
@@ -151,14 +153,17 @@ static void set_format_name(cm_nc_file *file)
     }
     if (nc_inq_format(file->ncid, &format) == NC_NOERR && format == NC_FORMAT_NETCDF4_CLASSIC)
         name = "NetCDF-4 classic model";
-    /* netCDF-C makes up names for dimensions only where a file has none. */
+    /* netCDF-C makes up names only where a file has no named dimensions. */
     for (size_t i = 0; i < file->ndims; i++)
         if (file->dim[i].name && strncmp(file->dim[i].name, "phony_dim_", 10) == 0)
             name = "HDF5";
     snprintf(file->format_name, sizeof file->format_name, "%s", name);
 }
 
-/* netCDF-C takes a read that a signal interrupted for a file of another kind: it is known. */
+/*
+ * Tries twice: the format is known, but a read interrupted by a signal makes netCDF-C report
+ * another.
+ */
 static int open_known(const char *real_path, int *ncid)
 {
     int rc = nc_open(real_path, NC_NOWRITE, ncid);
@@ -191,7 +196,7 @@ static int open_netcdf(const char *real_path, bool keep_caches, int *ncid)
     return restored;
 }
 
-/* Everything that needs the lock. */
+/* Runs all steps that need the lock. */
 static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path, cm_error *err)
 {
     hid_t mark = -1;
@@ -220,7 +225,7 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
         rc = cm_nc_variables_read(file, err);
     if (!rc)
         rc = cm_h5_add_unseen(file, err);
-    /* Attributes or variables may be left out for that, and would be missing from the store. */
+    /* Attributes or variables may be missing then, and would be missing from the store. */
     if (!rc && cm_nc_lacked_memory())
         rc = cm_fail(err, CM_EFORMAT,
                      "%s: HDF5 found no memory for what its metadata say; the file is damaged, or "
@@ -233,7 +238,7 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
 
 static void forget(cm_nc_file *file);
 
-/* *DONE: all of it is known, and no library was asked. */
+/* *DONE: the file was read completely, without a library. */
 static int open_plain(cm_nc_file *file, bool *done, cm_error *err)
 {
     int rc = cm_nc_plain_read(file, err);
@@ -340,7 +345,7 @@ static void release_group(cm_nc_group *group)
 
 static void close_libraries(cm_nc_file *file)
 {
-    /* Where closing crashes, all stays open: nothing was written. */
+    /* If closing crashes, leave everything open: nothing was written. */
     bool good = cm_nc_reader_stop(file->reader);
     if (!good || (file->ncid < 0 && file->h5 < 0))
         return;
@@ -348,7 +353,7 @@ static void close_libraries(cm_nc_file *file)
     for (size_t i = 0; i < file->nnodes; i++)
         if (file->node[i].locked_dataset >= 0)
             H5Dclose(file->node[i].locked_dataset);
-    /* Nothing was written, so that closing has nothing to lose. */
+    /* Nothing was written, so errors of closing lose nothing. */
     if (file->ncid >= 0)
         (void)nc_close(file->ncid);
     cm_nc_forgotten_close(&file->forgotten);
@@ -357,7 +362,7 @@ static void close_libraries(cm_nc_file *file)
     cm_nc_unlock();
 }
 
-/* What is known of what the file holds. */
+/* Frees the description of the file's content. */
 static void forget(cm_nc_file *file)
 {
     for (size_t i = 0; i < file->nnodes; i++)

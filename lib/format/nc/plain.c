@@ -8,7 +8,7 @@
 #include "format/nc/plain_object.h"
 
 enum {
-    SMALL_NBYTES = 128 << 10, /* a file that is read at once */
+    SMALL_NBYTES = 128 << 10, /* up to here a file is read at once */
     MOST_DIMENSIONS = 1 << 16
 };
 
@@ -19,9 +19,9 @@ typedef struct plain {
     cm_h5_bytes bytes;
     cm_h5_header header;
     cm_plain_object root;
-    cm_plain_object *object; /* what the root leads to: datasets */
+    cm_plain_object *object; /* the datasets linked from the root */
     size_t n;
-    int ndims; /* one more than the highest number of a dimension */
+    int ndims; /* one more than the highest dimension number */
     cm_error *err;
 } plain;
 
@@ -38,14 +38,14 @@ int cm_nc_plain_load(cm_nc_file *file, cm_error *err)
         return rc;
     const int fd = file->source.fd;
     file->source = cm_source_of_memory(file->image, nbytes);
-    file->source.fd = fd; /* it is closed there */
+    file->source.fd = fd; /* closed with the file */
     file->data = file->source;
     return CM_OK;
 }
 
 /* ---- the root ---- */
 
-/* The superblock says besides what is known of it where the root's header lies. */
+/* Finds the root's object header; the superblock was checked before. */
 static int find_root(plain *p, uint64_t *address)
 {
     const cm_h5_super *s = &p->file->super;
@@ -70,7 +70,7 @@ static int find_root(plain *p, uint64_t *address)
             b[11] == 0 && cm_load_le32(b + nbytes - 4) == cm_h5_checksum(b, (size_t)nbytes - 4);
         return good ? CM_OK : CM_EUNSUPPORTED;
     }
-    /* Versions of what else there is, a driver, and the root's entry of a symbol table. */
+    /* Versions of other structures, a driver, and the root's symbol table entry. */
     uint64_t driver = cm_h5_take_place(&c, o);
     (void)cm_h5_take(&c, o);
     *address = cm_h5_take_place(&c, o);
@@ -87,7 +87,7 @@ static int read_objects(plain *p)
         rc = cm_plain_root_read(&p->bytes, &p->header, root, &p->root, &p->object, &p->n);
     for (size_t i = 0; rc == CM_OK && i < p->n; i++)
         rc = cm_plain_dataset_read(&p->bytes, &p->header, &p->object[i]);
-    /* netCDF-C makes a note of who wrote the file, which it expects to be text. */
+    /* netCDF-C records who wrote the file, and expects that to be text. */
     const cm_h5_attribute *by = rc == CM_OK ? cm_plain_attribute(&p->root, "_NCProperties") : NULL;
     if (by != NULL && (by->type.class != CM_H5_CLASS_TEXT || by->rank != 0))
         rc = CM_EUNSUPPORTED;
@@ -96,7 +96,10 @@ static int read_objects(plain *p)
 
 /* ---- dimensions ---- */
 
-/* A variable that has the name of a dimension and is not its coordinate has a longer one. */
+/*
+ * The name without the prefix of a variable that is named like a dimension and is not its
+ * coordinate.
+ */
 static const char *bare_name(const cm_plain_object *o)
 {
     size_t n = sizeof(non_coordinate) - 1;
@@ -104,7 +107,7 @@ static const char *bare_name(const cm_plain_object *o)
     return prefixed ? o->link.name + n : o->link.name;
 }
 
-/* netCDF-C numbers dimensions as it finds them, unless they have a number. */
+/* netCDF-C numbers dimensions in the order found, unless they carry numbers. */
 static int number_dimensions(plain *p)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -149,7 +152,7 @@ static bool is_dimension(const plain *p, int number)
     return false;
 }
 
-/* The numbers of O's dimensions that netCDF-C wrote down. */
+/* The numbers of O's dimensions, as netCDF-C recorded them. */
 static int read_coordinates(const plain *p, const cm_h5_attribute *a, cm_plain_object *o)
 {
     if (a->type.class != CM_H5_CLASS_NUMBER || a->type.dtype.kind != CM_KIND_INT ||
@@ -163,7 +166,7 @@ static int read_coordinates(const plain *p, const cm_h5_attribute *a, cm_plain_o
     return CM_OK;
 }
 
-/* One scale for each dimension of O; where numbers are KNOWN, it is theirs. */
+/* The scale of each dimension of O; if the numbers are KNOWN, checks them. */
 static int read_scales(plain *p, const cm_h5_attribute *a, bool known, cm_plain_object *o)
 {
     unsigned w = p->bytes.offset_nbytes;
@@ -232,7 +235,7 @@ static int by_number(const void *a, const void *b)
     return ((*x)->dim > (*y)->dim) - ((*x)->dim < (*y)->dim);
 }
 
-/* Those of the group, by their numbers. */
+/* Sets the group's dimensions, by their numbers. */
 static int set_dimensions(plain *p, cm_nc_group *group)
 {
     const cm_plain_object **scale = cm_calloc(p->n + 1, sizeof(*scale), p->err);
@@ -273,7 +276,7 @@ static int set_group(plain *p)
 
 /* ---- variables ---- */
 
-/* The value in memory, where the fill value is one of its own. */
+/* Converts the dataset's own fill value to its form in memory. */
 static int set_fill(const cm_plain_object *o, cm_h5_dataset *d)
 {
     const cm_h5_fill_message *fill = &o->fill;
@@ -307,7 +310,7 @@ static int set_layout(const cm_plain_object *o, cm_nc_node *node)
     return CM_OK;
 }
 
-/* netCDF-C opens no variable whose deflate has not one parameter, of 0 to 9. */
+/* netCDF-C refuses a variable whose deflate filter has not exactly one parameter, from 0 to 9. */
 static int set_codecs(const cm_plain_object *o, const cm_dtype *type, cm_h5_dataset *d)
 {
     for (size_t i = 0; i < o->nfilters; i++) {
@@ -350,7 +353,7 @@ static int set_variable(plain *p, const cm_plain_object *o)
     node->file = file;
     node->ncid = node->varid = -1;
     node->locked_dataset = -1;
-    /* Of text only single characters. */
+    /* Of text types, only single characters. */
     if (o->type.class != CM_H5_CLASS_NUMBER &&
         (o->type.class != CM_H5_CLASS_TEXT || o->type.nbytes != 1))
         return CM_EUNSUPPORTED;
@@ -436,6 +439,6 @@ int cm_nc_plain_read(cm_nc_file *file, cm_error *err)
     cm_plain_object_release(&p.root);
     cm_h5_header_release(&p.header);
     cm_h5_bytes_release(&p.bytes);
-    /* What is wrong with the file libraries find again, and say. */
+    /* The libraries find any fault again, and report it. */
     return rc == CM_OK || rc == CM_ENOMEM ? rc : CM_EUNSUPPORTED;
 }

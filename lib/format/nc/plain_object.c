@@ -7,7 +7,7 @@
 #include "format/nc/h5_tree2.h"
 
 enum {
-    FIRST_ITEMS = 8, /* links, or attributes, that there is room for */
+    FIRST_ITEMS = 8, /* initial capacity for links or attributes */
     MOST_LINKS = 4096,
     MOST_ATTRIBUTES = 4096
 };
@@ -17,13 +17,16 @@ enum {
 typedef struct dense {
     cm_h5_heap heap;
     int (*add)(void *to, uint64_t order, const uint8_t *p, size_t nbytes);
-    const char *(*last)(const void *to); /* name of what was added last */
+    const char *(*last)(const void *to); /* name of the item last added */
     void *to;
     bool links;
     size_t n, nordered;
 } dense;
 
-/* A link's record: checksum of the name, then its place; an attribute's the other way round. */
+/*
+ * A link's record: checksum of the name, then the heap ID; an attribute's has them in reverse
+ * order.
+ */
 static int visit_dense(void *context, const uint8_t *record)
 {
     enum {
@@ -39,7 +42,7 @@ static int visit_dense(void *context, const uint8_t *record)
     d->n++;
     if (rc == CM_OK)
         rc = d->add(d->to, d->links ? 0 : cm_load_le32(rest + 1), p, nbytes);
-    /* Libraries look names up by their checksums. */
+    /* Libraries look names up by these checksums, so check them. */
     const char *name = rc == CM_OK ? d->last(d->to) : NULL;
     const uint32_t sum = cm_load_le32(d->links ? record : rest + 1 + 4);
     return rc == CM_OK && cm_h5_checksum(name, strlen(name)) != sum ? CM_EUNSUPPORTED : rc;
@@ -52,7 +55,9 @@ static int count_ordered(void *context, const uint8_t *record)
     return CM_OK;
 }
 
-/* By name; libraries go by the other tree, which has to be there, and as long. */
+/*
+ * Walks the tree by name; libraries use the other tree, which must exist and have the same length.
+ */
 static int read_dense(cm_h5_bytes *b, const cm_h5_dense *at, dense *d)
 {
     enum {
@@ -113,7 +118,7 @@ static int by_attribute_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* INFO, where there is one, tells whether they lie in the header, which is H, or in a heap. */
+/* Reads attributes from the header H or, if INFO says so, from a heap. */
 static int read_attributes(cm_h5_bytes *b, const cm_h5_header *h, const cm_h5_message *info,
                            cm_plain_object *o)
 {
@@ -157,7 +162,7 @@ typedef struct links {
 static int add_link(void *context, uint64_t order, const uint8_t *p, size_t nbytes)
 {
     links *to = context;
-    (void)order; /* the link itself tells */
+    (void)order; /* taken from the link itself */
     cm_plain_object *object =
         cm_make_room(to->object, to->n, &to->capacity, sizeof(*object), FIRST_ITEMS);
     if (object == NULL)
@@ -185,7 +190,7 @@ static int by_link_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether no two have the same place, order or name. */
+/* Whether places, orders and names are all distinct. */
 static bool are_distinct(const cm_plain_object *o, size_t n)
 {
     for (size_t i = 1; i < n; i++)
@@ -216,7 +221,7 @@ static int read_links(cm_h5_bytes *b, const cm_h5_header *h, const cm_h5_message
     return are_distinct(to->object, to->n) ? CM_OK : CM_EUNSUPPORTED;
 }
 
-/* Sets the entry of SLOT that belongs to M's type; false: it has none, or is taken. */
+/* Stores M in the SLOT of its type; false: there is none, or it is taken. */
 static bool put_message(const cm_h5_message **slot, const unsigned *type, size_t n,
                         const cm_h5_message *m)
 {
@@ -251,7 +256,7 @@ int cm_plain_root_read(cm_h5_bytes *b, cm_h5_header *header, uint64_t address,
     }
     if (rc == CM_OK && slot[LINKS] == NULL)
         rc = CM_EUNSUPPORTED;
-    /* Version 0, and nothing in it. */
+    /* Version 0, and empty. */
     const cm_h5_message *group = slot[GROUP];
     if (rc == CM_OK && group != NULL &&
         (group->nbytes < 2 || group->data[0] != 0 || group->data[1] != 0))
@@ -268,7 +273,7 @@ int cm_plain_root_read(cm_h5_bytes *b, cm_h5_header *header, uint64_t address,
 
 /* ---- a dataset ---- */
 
-/* A mark of HDF5's, whose text is this and nothing else. */
+/* True for one of HDF5's own attributes with exactly this text. */
 static bool is_mark(const cm_h5_attribute *a)
 {
     static const char scale[] = "DIMENSION_SCALE";
@@ -277,7 +282,7 @@ static bool is_mark(const cm_h5_attribute *a)
            memcmp(a->data, scale, sizeof(scale)) == 0;
 }
 
-/* HDF5 Dimension Scale Specification, and netCDF-C's word for a scale that is no variable. */
+/* By the HDF5 Dimension Scale Specification, and netCDF-C's NAME for a scale without a variable. */
 static int find_scale(cm_plain_object *o)
 {
     static const char bare[] = "This is a netCDF dimension but not a netCDF variable.";
@@ -298,13 +303,13 @@ static int find_scale(cm_plain_object *o)
         return CM_EUNSUPPORTED;
     o->is_bare =
         name->type.nbytes >= sizeof(bare) - 1 && memcmp(name->data, bare, sizeof(bare) - 1) == 0;
-    /* Others leave out its end, and not all versions know it then. */
+    /* Some writers truncate the text, and not all versions recognise it then. */
     bool doubtful = !o->is_bare && name->type.nbytes >= sizeof(bare) - 2 &&
                     memcmp(name->data, bare, sizeof(bare) - 2) == 0;
     return doubtful ? CM_EUNSUPPORTED : CM_OK;
 }
 
-/* HDF5 writes a fill value twice where older versions are to read it. */
+/* HDF5 writes a fill value twice so that older versions can read it. */
 static bool is_same_fill(const cm_h5_message *old, const cm_h5_fill_message *fill)
 {
     return old->nbytes >= 4 && cm_load_le32(old->data) == fill->nbytes &&
@@ -381,7 +386,7 @@ void cm_plain_object_release(cm_plain_object *o)
     *o = (cm_plain_object){0};
 }
 
-/* ---- what users see of attributes ---- */
+/* ---- attributes shown to users ---- */
 
 nc_type cm_plain_type(const cm_dtype *t)
 {
@@ -413,7 +418,7 @@ static void free_text(size_t n, char **text)
         free(text[i]);
 }
 
-/* Each its length, and its place in a global heap. */
+/* Each string has its length, and its place in a global heap. */
 static int read_text(cm_h5_bytes *b, const cm_h5_attribute *a, char **out)
 {
     unsigned o = b->offset_nbytes;
@@ -455,7 +460,7 @@ static int read_values(void *context, const cm_nc_attribute *shown, void *out, c
     return CM_OK;
 }
 
-/* As netCDF-C shows A: text of one length is characters, and nothing has two dimensions. */
+/* Shows A as netCDF-C does: fixed-length text as characters, and at most one dimension. */
 static int show(const cm_h5_attribute *a, cm_nc_attribute *out)
 {
     enum {
@@ -476,7 +481,7 @@ static int show(const cm_h5_attribute *a, cm_nc_attribute *out)
     return CM_OK;
 }
 
-/* Names with an underscore in front that versions of netCDF-C do not keep for themselves. */
+/* True unless the name has a leading underscore that some version of netCDF-C may reserve. */
 static bool is_usual(const char *name)
 {
     static const char coordinate[] = "_Coordinate";

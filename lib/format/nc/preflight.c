@@ -18,13 +18,13 @@ enum {
     BASE_CPU_S = 10,
     BYTES_A_CPU_S = 1 << 20,
     MAX_CPU_S = 600,
-    /* Storage takes its time: a tape, a server that comes back. */
+    /* Slow storage needs its time: a tape, a server that is restarting. */
     WALL_S_A_CPU_S = 60
 };
 
-/* What metadata take is held by the parent as well; 1,000 groups and variables take 10 MB. */
+/* The parent holds the metadata as well; 1,000 groups and variables take 10 MB. */
 #define MEMORY (UINT64_C(4) << 30)
-/* Whatever is allowed: what the libraries need for a file of some hundred variables. */
+/* Minimum for any limit: enough for the libraries to open a file of some hundred variables. */
 #define LEAST_METADATA (UINT64_C(32) << 20)
 
 void cm_nc_trial_limits(const char *path, uint64_t memory, bool (*canceled)(void *context),
@@ -45,7 +45,7 @@ void cm_nc_trial_limits(const char *path, uint64_t memory, bool (*canceled)(void
                              .context = context};
 }
 
-/* For the sentence: classic files are netCDF-C's own, all others go through HDF5. */
+/* For messages: netCDF-C itself reads classic files, all others go through HDF5. */
 static const char *library_of(const char *path)
 {
     char magic[3] = "";
@@ -88,7 +88,7 @@ int cm_nc_trial_failed(const char *path, const char *doing, const cm_trial_limit
                        "%s: %s does not finish %s (gave up after %u s of CPU time); the "
                        "file is damaged",
                        path, library_of(path), doing, limits->cpu_s);
-    case CM_TRIAL_LATE: /* the file is left alone: whoever asks for its bytes may wait as well */
+    case CM_TRIAL_LATE: /* do not examine the file: reading it could hang, too */
         return cm_fail(err, CM_EIO,
                        "%s: %s did not come to an end in %u min: its storage does not answer; "
                        "see that it can be read, and run again",
@@ -99,7 +99,7 @@ int cm_nc_trial_failed(const char *path, const char *doing, const cm_trial_limit
     if (fate->starved)
         return starved(path, doing, limits, err);
     const char *library = library_of(path);
-    if (fate->signal == SIGKILL) /* not ours: the kernel's, when memory is out */
+    if (fate->signal == SIGKILL) /* not sent by us: the kernel's, when memory runs out */
         return cm_fail(err, CM_EFORMAT,
                        "%s: the process that was %s was killed (signal 9); the file is damaged, "
                        "or memory is short",
@@ -120,8 +120,7 @@ int cm_nc_open_and_ask(const char *path, bool reads, cm_nc_file **out, cm_error 
 {
     int rc = cm_nc_open(path, &(cm_nc_options){0}, out, err);
     /*
-     * Which variables are wanted is not known here: what is wrong with one is told when it is
-     * prepared.
+     * The selection is not known here, so an error of one variable is reported when it is prepared.
      */
     for (size_t i = 0; rc == CM_OK && i < (*out)->nnodes; i++)
         cm_nc_var_try(&(*out)->node[i], reads);
@@ -133,14 +132,14 @@ static int open_and_end(void *context, cm_buf *record, cm_error *err)
     cm_nc_file *file = NULL;
     (void)record;
     int rc = cm_nc_open_and_ask(context, true, &file, err);
-    cm_nc_close(file); /* as the parent will */
+    cm_nc_close(file); /* as the parent will do */
     return rc;
 }
 
 int cm_nc_trial_begin(cm_error *err)
 {
     cm_nc_handle_forks();
-    /* Once for both: that the libraries begin takes as long as opening a small file. */
+    /* One lock for both: initialising the libraries takes as long as opening a small file. */
     cm_nc_lock();
     bool begun = H5open() >= 0 && nc_initialize() == NC_NOERR;
     cm_nc_unlock();
@@ -162,7 +161,7 @@ int cm_nc_preflight(const char *path, const cm_dataset_options *options, cm_erro
     return cm_nc_trial_judge(rc, path, &limits, &fate, err);
 }
 
-/* READER is FILE's, or is ended; NULL: no process could be made. */
+/* Gives READER to FILE, or stops it; NULL: no process could be started. */
 static int give(cm_nc_file *file, cm_nc_reader *reader, cm_error *err)
 {
     if (reader == NULL || cm_nc_reader_has_opened(reader, &file->opened)) {
@@ -179,7 +178,7 @@ static int give(cm_nc_file *file, cm_nc_reader *reader, cm_error *err)
 int cm_nc_guard(cm_nc_file *file, const cm_dataset_options *options, cm_error *err)
 {
     cm_nc_reader *reader = NULL;
-    /* netCDF-C reads classic files by arithmetic alone. */
+    /* netCDF-C reads classic files by arithmetic alone, so these need no reader. */
     if (file->reader != NULL || file->h5 < 0)
         return CM_OK;
     int rc = cm_nc_reader_start(file->path, options, &reader, err);

@@ -17,7 +17,7 @@ static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
     return rc;
 }
 
-/* A contiguous dataset that was never written has no bytes. */
+/* Fills BOX: a contiguous dataset that was never written has no bytes. */
 static int read_fill(cm_array *a, const cm_box *box, void *dst, cm_error *err)
 {
     (void)err;
@@ -38,13 +38,13 @@ static void use_slab(cm_nc_node *node)
 
 static uint64_t array_nbytes(const cm_array *a)
 {
-    uint64_t nbytes = a->dtype.nbytes; /* checked not to overflow when the shape was read */
+    uint64_t nbytes = a->dtype.nbytes; /* cannot overflow: checked when the shape was read */
     for (unsigned j = 0; j < a->rank; j++)
         nbytes *= a->shape[j];
     return nbytes;
 }
 
-/* One chunk, the array; or the chunks of the file. */
+/* A grid of the file's chunks, or of one chunk, the whole array. */
 static int make_grid(cm_nc_node *node, bool chunks, cm_error *err)
 {
     cm_array *a = &node->var.array;
@@ -82,7 +82,7 @@ static uint32_t swap_unit(const cm_dtype *t, bool big_endian)
     return big_endian ? cm_dtype_swap_nbytes(t) : 1;
 }
 
-/* Bytes from one index of the first dimension to the next, where all lie together. */
+/* Bytes between indices of the first dimension, for contiguous elements. */
 static uint64_t row_nbytes(const cm_array *a)
 {
     uint64_t nbytes = a->dtype.nbytes;
@@ -112,7 +112,7 @@ static int prepare_classic(cm_nc_node *node, cm_error *err)
     return make_grid(node, false, err);
 }
 
-/* Where the elements of a contiguous dataset begin, HADDR_UNDEF: none was written. */
+/* Address of the elements of a contiguous dataset; HADDR_UNDEF: unwritten. */
 static bool find_begin(cm_nc_node *node, haddr_t *begin, const char **why)
 {
     if (node->file->plain) {
@@ -124,8 +124,8 @@ static bool find_begin(cm_nc_node *node, haddr_t *begin, const char **why)
     if (dataset < 0)
         return false;
     /*
-     * H5Dget_offset counts the user block in, also into the undefined address of data
-     * that were never written, which then looks like one: only the status tells.
+     * H5Dget_offset adds the user block, also to the undefined address of unwritten data, which
+     * then looks valid: only the status tells.
      */
     H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
     bool known = H5Dget_space_status(dataset, &status) >= 0;
@@ -175,13 +175,13 @@ static int prepare_chunked(cm_nc_node *node, cm_error *err)
     if (rc)
         return use_library(node, why.text, err);
     rc = cm_nc_chunks_locate(node, &a->grid, &why);
-    /* HDF5 walks a corrupt index for hours where it names nodes many times over. */
+    /* HDF5 walks a corrupt index for hours if it names nodes many times over. */
     if (rc && rc != CM_EUNSUPPORTED)
         return cm_fail(err, rc, "%s: variable %s: %s", node->file->path, a->name, why.text);
     if (rc && node->file->plain)
         return rc;
     if (rc) {
-        /* HDF5 reads what our own parser does not understand. */
+        /* Let HDF5 read indices that our own parser does not understand. */
         cm_chunk_index_release(&node->index);
         node->var.access_reason = cm_strdup(why.text, err);
         if (!node->var.access_reason)
@@ -196,9 +196,9 @@ static int prepare_chunked(cm_nc_node *node, cm_error *err)
 }
 
 /*
- * netCDF-C gives a dimension the length of its longest dataset, and its own fill
- * value past the end of shorter ones.  Chunks say the same when the dataset ends
- * with a whole chunk and HDF5's fill value is netCDF-C's.
+ * netCDF-C gives a dimension the length of its longest dataset, and fills past the end of shorter
+ * ones with its own fill value.  Chunks give the same when the dataset ends with a whole chunk and
+ * HDF5's fill value is netCDF-C's.
  */
 static bool short_of_dimension(const cm_nc_node *node)
 {
@@ -215,7 +215,7 @@ static bool short_of_dimension(const cm_nc_node *node)
     return false;
 }
 
-/* Why the elements must come from netCDF-C; NULL when they need not. */
+/* Why the elements must be read by netCDF-C; NULL: they need not. */
 static const char *need_of_library(const cm_nc_node *node)
 {
     const cm_h5_dataset *d = &node->dataset;
@@ -246,8 +246,8 @@ static const char *need_of_library(const cm_nc_node *node)
 }
 
 /*
- * Lengths that contradict each other come from damage: what is not stored would pass for fill
- * values.  HDF5 checks the first from 1.14 on; netCDF-C fails to read what the second names.
+ * Contradicting lengths are damage: missing data would pass for fill values.  HDF5 checks the first
+ * condition from 1.14 on; netCDF-C fails to read a dataset with the second.
  */
 static int check_extent(const cm_nc_node *node, cm_error *err)
 {
@@ -282,7 +282,7 @@ static int prepare_locked(cm_nc_node *node, cm_error *err)
                                                : prepare_contiguous(node, err);
 }
 
-/* Libraries read through the page cache: with O_DIRECT nothing is taken instead of it. */
+/* Libraries read through the page cache: with O_DIRECT refuse, rather than ignore it. */
 static int check_io(const cm_nc_node *node, cm_error *err)
 {
     cm_nc_access access = node->var.access;
@@ -316,7 +316,7 @@ int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
     return rc ? rc : check_io(node, err);
 }
 
-/* The first element, where libraries will read all. */
+/* Reads the first element, if libraries will read all. */
 static void try_first_element(cm_nc_node *node)
 {
     const cm_array *a = &node->var.array;
@@ -344,7 +344,7 @@ void cm_nc_var_try(cm_nc_node *node, bool reads)
     if (node->file->h5 < 0 || node->var.unsupported || node->refusal)
         return;
     bool library = need_of_library(node) != NULL;
-    /* This project's own reader of the older index asks no library, and may take a while. */
+    /* This project's reader of the older index needs no library, and may take a while. */
     bool ours = !library && d->layout == H5D_CHUNKED &&
                 cm_h5_layout_read(&node->file->source, &node->file->super, d->header, &layout,
                                   &(cm_error){0}) == CM_OK &&

@@ -16,13 +16,13 @@
 
 enum {
     /*
-     * One answer, where a chunk of the file is no longer: asking costs 30 us, a read of 2 MiB
-     * takes 0.4 ms where nothing is decoded.
+     * One answer, unless a chunk of the file is longer: a request costs 30 us, a read of 2 MiB
+     * takes 0.4 ms without decoding.
      */
     ANSWER_NBYTES = 2 << 20,
-    LEAST_MEMORY = 64 << 20, /* for data, whatever is allowed */
-    MANY_LENGTHS = 1024,     /* of chunks, asked for at once */
-    LENGTH_BLOCKS = 16       /* kept; threads look at different parts of an array */
+    LEAST_MEMORY = 64 << 20, /* for data, whatever the limit */
+    MANY_LENGTHS = 1024,     /* chunks per request */
+    LENGTH_BLOCKS = 16       /* cached; threads use different parts of an array */
 };
 
 typedef struct lengths {
@@ -36,12 +36,12 @@ struct cm_nc_reader {
     cm_trial_limits limits;
     char *path;
     struct stat opened;
-    uint64_t most; /* bytes that the child takes for data */
-    int memory;    /* the file that both map; the child makes it longer */
+    uint64_t most; /* the child's memory for data */
+    int memory;    /* a file mapped by both; the child extends it */
     const uint8_t *map;
     size_t mapped;
-    pthread_mutex_t lock; /* guards all, and that one request is on its way */
-    cm_error failure;     /* how the child came to its end */
+    pthread_mutex_t lock; /* guards everything; held during a request */
+    cm_error failure;     /* why the child ended */
     lengths *lengths;     /* LENGTH_BLOCKS of them, or NULL */
 };
 
@@ -50,7 +50,7 @@ struct cm_nc_reader {
 static int make_memory(void)
 {
     int fd = memfd_create("chunkmill", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    /* What is mapped here stays there, whatever the child does. */
+    /* The seal keeps this mapping valid, whatever the child does. */
     if (fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
         return fd;
     if (fd >= 0)
@@ -102,7 +102,7 @@ int cm_nc_reader_start(const char *path, const cm_dataset_options *options, cm_n
     cm_nc_trial_limits(path, options->memory, options->canceled, options->canceled_context,
                        &r->limits);
     r->most = options->memory > 0 ? options->memory : cm_memory_available() / 2;
-    /* Of what is allowed, a part is the program's own. */
+    /* Keep a quarter for the parent. */
     r->most = r->most / 4 * 3 > LEAST_MEMORY ? r->most / 4 * 3 : LEAST_MEMORY;
     if (rc == CM_OK)
         rc = r->memory < 0 ? cm_nc_preflight(path, options, err) : start(r, err);
@@ -120,7 +120,7 @@ bool cm_nc_reader_has_opened(const cm_nc_reader *r, const struct stat *opened)
 
 /* ---- asking ---- */
 
-/* The child is dead, or to be: what is said of this request, and of all others. */
+/* Ends the child; sets the error of this and all later requests. */
 static int lose(cm_nc_reader *r, const char *what, cm_error *err)
 {
     char doing[300];
@@ -137,7 +137,7 @@ static int lose(cm_nc_reader *r, const char *what, cm_error *err)
     return r->failure.status;
 }
 
-/* The answer's NBYTES can be read from r->map: a child that ran wild may claim anything. */
+/* Maps the answer's NBYTES at r->map, checked: a faulty child may claim any size. */
 static int map_answer(cm_nc_reader *r, uint64_t nbytes, cm_error *err)
 {
     struct stat st;
@@ -164,7 +164,7 @@ static size_t text_itemsize(const cm_nc_node *node)
     return node->dataset.text_nbytes > 0 ? node->dataset.text_nbytes : 16;
 }
 
-/* The caller holds the lock.  WHAT is read, for the sentence. */
+/* Sends a request and waits.  WHAT is for messages.  The caller holds the lock. */
 static int ask(cm_nc_reader *r, const cm_nc_request *q, const char *what, cm_nc_reply *out,
                cm_error *err)
 {
@@ -197,7 +197,7 @@ static int ask_of(cm_nc_node *node, cm_nc_request *q, cm_nc_reply *out, cm_error
     return rc;
 }
 
-/* A library decodes whole chunks: one as stored, and as decoded. */
+/* A library decodes whole chunks: it holds one as stored and as decoded. */
 static int check_memory(const cm_nc_node *node, cm_error *err)
 {
     const cm_nc_var *v = &node->var;
@@ -229,7 +229,8 @@ bool cm_nc_reader_stop(cm_nc_reader *r)
     cm_nc_reply out;
     if (r == NULL)
         return true;
-    r->limits.canceled = NULL; /* closing is short, and done also when all else is over */
+    /* Closing is short, and must be done even when the run was cancelled. */
+    r->limits.canceled = NULL;
     bool good = ask(r, &(cm_nc_request){.wish = CM_NC_WISH_CLOSE}, "the end", &out, NULL) == CM_OK;
     release(r);
     return good;
@@ -239,11 +240,11 @@ bool cm_nc_reader_stop(cm_nc_reader *r)
 
 typedef struct parts {
     const cm_box *box;
-    uint64_t unit[CM_MAX_RANK];  /* elements of a chunk; 1 where there are none */
-    uint64_t first[CM_MAX_RANK]; /* the unit that the box begins in */
-    uint64_t step[CM_MAX_RANK];  /* units of a part */
-    uint64_t count[CM_MAX_RANK]; /* parts */
-    uint64_t at[CM_MAX_RANK];    /* the next one */
+    uint64_t unit[CM_MAX_RANK];  /* elements of a chunk; 1 without chunks */
+    uint64_t first[CM_MAX_RANK]; /* the unit where the box begins */
+    uint64_t step[CM_MAX_RANK];  /* units per part */
+    uint64_t count[CM_MAX_RANK]; /* number of parts */
+    uint64_t at[CM_MAX_RANK];    /* the next part */
     bool done;
 } parts;
 
@@ -258,7 +259,7 @@ static void begin_parts(const cm_nc_node *node, const cm_box *box, size_t itemsi
         p->unit[j] = chunk > 0 ? chunk : 1;
         nelem *= p->unit[j] < box->shape[j] ? p->unit[j] : box->shape[j];
     }
-    /* From the innermost dimension on, as many units as an answer holds. */
+    /* As many units as fit into an answer, from the innermost dimension on. */
     for (unsigned j = box->rank; j-- > 0;) {
         uint64_t last = (box->start[j] + box->shape[j] - 1) / p->unit[j];
         p->first[j] = box->start[j] / p->unit[j];
@@ -320,7 +321,7 @@ int cm_nc_reader_box(cm_nc_node *node, const cm_box *box, void *dst, cm_error *e
 
 /* ---- strings ---- */
 
-/* The place in BOX of element I of PART. */
+/* Index in BOX of element I of PART. */
 static size_t place_of(const cm_box *box, const cm_box *part, uint64_t i)
 {
     uint64_t place = 0, stride = 1;

@@ -1,10 +1,10 @@
 /*
  * Reads elements through netCDF-C or HDF5 in a child process, because these libraries crash, loop
- * or ask for all memory on some files whose metadata are good and whose data are damaged.
+ * or ask for all memory on some files with good metadata and damaged data.
  *
- * The child is the one that opened the file first (preflight.h).  It stays while the file is
- * open, serves one request at a time, and returns elements in shared memory.  If it dies, the
- * read fails.  Any thread may ask.
+ * The child is the one that opened the file first (preflight.h).  It stays while the file is open,
+ * serves one request at a time, and returns elements in shared memory.  If it dies, the read
+ * fails.  Any thread may ask.
  *
  * After a read of a variable failed, the variable is not read again: HDF5 1.10 would return what
  * the failed read left in its buffers.
@@ -16,21 +16,23 @@
 #include "format/nc/file.h"
 
 /*
- * The child for PATH, with what it found of the file; NULL where none can be made, and then the
- * caller reads for itself.  Errors are those of cm_nc_preflight.
+ * Starts the child for PATH and lets it try the file.  NULL if no process can be started; the
+ * caller then reads for itself.  Errors are those of cm_nc_preflight.
  */
 int cm_nc_reader_start(const char *path, const cm_dataset_options *options, cm_nc_reader **out,
                        cm_error *err);
-/* Whether the child has opened the file that OPENED is of. */
+/* Whether the child has the same file open as OPENED. */
 bool cm_nc_reader_has_opened(const cm_nc_reader *r, const struct stat *opened);
 /* Ends the child; false: closing the file crashed there, or was not tried.  NULL: true. */
 bool cm_nc_reader_stop(cm_nc_reader *r);
 
 int cm_nc_reader_box(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err);
-/* OUT has been reset to the elements of BOX. */
+/* Reads into OUT, which was reset to the elements of BOX. */
 int cm_nc_reader_strings(cm_nc_node *node, const cm_box *box, cm_strings *out, cm_error *err);
 
-/* Chunks of a node with CM_NC_CHUNK_LOCKED: as stored, and how long they are (0: not stored). */
+/*
+ * Chunks of a node with CM_NC_CHUNK_LOCKED: their stored bytes, and their lengths (0: not stored).
+ */
 int cm_nc_reader_chunk(cm_nc_node *node, uint64_t number, cm_buf *buf, cm_fetch *out,
                        cm_error *err);
 int cm_nc_reader_chunk_nbytes(cm_nc_node *node, uint64_t number, uint64_t *nbytes, cm_error *err);

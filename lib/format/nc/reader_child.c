@@ -6,7 +6,7 @@
 
 #include "format/nc/preflight.h"
 
-/* As many bytes of the shared memory. */
+/* Extends the shared memory to at least NBYTES. */
 static int make_room(cm_nc_child *c, size_t nbytes, cm_error *err)
 {
     if (nbytes <= c->mapped)
@@ -62,7 +62,7 @@ static int read_text(cm_nc_child *c, cm_nc_node *node, const cm_box *box, cm_nc_
     return rc;
 }
 
-/* What the parent has prepared is prepared here only now, where trying left it out. */
+/* The parent has prepared the variable; prepare it here too if the trial left it out. */
 static int find_chunks(cm_nc_child *c, cm_nc_node *node, cm_error *err)
 {
     int rc = cm_nc_var_prepare(c->file, &node->var, err);
@@ -145,7 +145,7 @@ void cm_nc_child_serve(void *child, int fd)
         cm_error err = {0};
         cm_nc_reply out = {0};
         cm_trial_renew_limits(c->cpu_s, memory);
-        memory = 0; /* once */
+        memory = 0; /* set this limit once */
         out.status = answer(c, &q, &out, &err);
         if (!cm_fd_send(fd, &out, sizeof out) ||
             (out.status != CM_OK && !cm_fd_send(fd, &err, sizeof err)))

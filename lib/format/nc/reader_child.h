@@ -1,4 +1,4 @@
-/* The other side of reader.h: what the child is asked, and how it answers. */
+/* The child's side of reader.h: its requests and replies. */
 #ifndef CM_FORMAT_NC_READER_CHILD_H
 #define CM_FORMAT_NC_READER_CHILD_H
 
@@ -8,8 +8,8 @@ typedef enum cm_nc_wish {
     CM_NC_WISH_BOX,     /* the elements of BOX */
     CM_NC_WISH_TEXT,    /* of strings: their lengths (8 bytes each), then their bytes */
     CM_NC_WISH_CHUNK,   /* the stored bytes of chunk NUMBER */
-    CM_NC_WISH_LENGTHS, /* how many bytes are stored of COUNT chunks from NUMBER on */
-    CM_NC_WISH_CLOSE    /* the file is closed; then the child ends */
+    CM_NC_WISH_LENGTHS, /* the stored lengths of COUNT chunks from NUMBER on */
+    CM_NC_WISH_CLOSE    /* close the file, then end */
 } cm_nc_wish;
 
 typedef struct cm_nc_request {
@@ -19,14 +19,14 @@ typedef struct cm_nc_request {
     cm_box box;
 } cm_nc_request;
 
-/* A cm_error follows where STATUS is not CM_OK; what was asked for lies in the shared memory. */
+/* A cm_error follows if STATUS is not CM_OK; the data requested lie in the shared memory. */
 typedef struct cm_nc_reply {
     int status;
     uint64_t nbytes;
     cm_fetch fetch; /* CM_NC_WISH_CHUNK */
 } cm_nc_reply;
 
-/* The child's; PATH and MEMORY, a file that both sides map, are given to it. */
+/* State of the child; the parent gives it PATH and MEMORY, a file that both map. */
 typedef struct cm_nc_child {
     const char *path;
     int memory;
@@ -37,7 +37,7 @@ typedef struct cm_nc_child {
     size_t mapped;
 } cm_nc_child;
 
-/* For cm_trial_keep: RECORD becomes the struct stat of the file that was opened. */
+/* For cm_trial_keep: RECORD becomes the struct stat of the opened file. */
 int cm_nc_child_open(void *child, cm_buf *record, cm_error *err);
 void cm_nc_child_serve(void *child, int fd);
 

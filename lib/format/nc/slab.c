@@ -5,15 +5,17 @@
 #include "model/copy.h"
 
 enum {
-    /* Runs closer than this are read together: passing over a page costs less
-       than another system call. */
+    /*
+     * Runs closer than this are read together: copying a gap of a page costs less than another
+     * system call.
+     */
     NEAR_NBYTES = 4096,
     WINDOW_NBYTES = 32768
 };
 
-/* The contiguous runs that make up a box, in the order of the elements. */
+/* The contiguous runs of a box, in the order of the elements. */
 typedef struct runs {
-    unsigned rank; /* of the outer dimensions, over which runs repeat */
+    unsigned rank; /* of the outer dimensions, which repeat the run */
     uint64_t count[CM_MAX_RANK];
     uint64_t stride[CM_MAX_RANK]; /* bytes in the file */
     uint64_t first;               /* offset of the first run */
@@ -34,7 +36,7 @@ static void plan_runs(const cm_slab *slab, const uint64_t *shape, const cm_box *
     *r = (runs){.first = slab->begin, .nruns = 1};
     uint64_t run = slab->itemsize;
     unsigned outer = box->rank;
-    /* A dimension joins the run while what the run covers inside it is whole. */
+    /* A dimension joins the run while everything inside it is contiguous. */
     while (outer > 0 && stride[outer - 1] == run) {
         run *= box->shape[outer - 1];
         outer--;
@@ -78,7 +80,7 @@ static int read_each(const cm_slab *slab, const runs *r, uint8_t *dst, cm_error 
     return CM_OK;
 }
 
-/* Short runs that lie near each other, through a window. */
+/* Reads short runs that lie close to each other through a window. */
 static int read_windowed(const cm_slab *slab, const runs *r, uint8_t *dst, cm_error *err)
 {
     uint8_t window[WINDOW_NBYTES];

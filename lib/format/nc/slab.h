@@ -1,7 +1,7 @@
 /*
- * Arrays whose elements lie in a file in C order, at offsets that arithmetic
- * gives: contiguous HDF5 datasets and the variables of NetCDF classic files,
- * where the first dimension may have a stride of its own (records).
+ * Arrays whose elements lie in a file in C order, at computed offsets: contiguous HDF5 datasets and
+ * the variables of NetCDF classic files, where the first dimension may have a stride of its own
+ * (records).
  */
 #ifndef CM_FORMAT_NC_SLAB_H
 #define CM_FORMAT_NC_SLAB_H

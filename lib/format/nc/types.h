@@ -9,11 +9,11 @@
 #include "model/dtype.h"
 
 typedef struct cm_nc_type {
-    cm_dtype dtype; /* NC_STRING: variable-length; what is no element type: raw bytes */
-    nc_type base;   /* the atomic type, of an enum its base; NC_NAT when there is none */
+    cm_dtype dtype; /* NC_STRING: variable-length; types without an element type: raw bytes */
+    nc_type base;   /* the atomic type, of an enum its base; NC_NAT: none */
     bool is_enum;
     size_t nmembers;                    /* of an enum */
-    char unsupported[NC_MAX_NAME + 32]; /* "compound type obs_t"; "" where it is supported */
+    char unsupported[NC_MAX_NAME + 32]; /* "compound type obs_t"; "": supported */
 } cm_nc_type;
 
 /* netCDF's default fill of an atomic type of fixed size; false for others. */

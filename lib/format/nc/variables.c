@@ -29,7 +29,10 @@ static int set_unsupported(cm_nc_node *node, const char *text, cm_error *err)
     return node->var.unsupported ? CM_OK : CM_ENOMEM;
 }
 
-/* Names and HDF5's path; netCDF-C gives the name with or without the prefix, by version. */
+/*
+ * Sets the name and HDF5's path; netCDF-C gives the name with or without the prefix, depending on
+ * its version.
+ */
 static int set_names(cm_nc_node *node, const char *group, const char *name, cm_error *err)
 {
     cm_nc_file *file = node->file;
@@ -70,10 +73,10 @@ static int set_shape(cm_nc_node *node, cm_error *err)
 }
 
 /*
- * What netCDF-C gives for elements past the end of an HDF5 dataset, and in classic
- * files for all that was not written.  nc_inq_var_fill tells it only of HDF5
- * datasets with a fill value of their own: it leaves the value alone in no-fill
- * mode, and in classic files copies _FillValue whatever its type and length.
+ * Sets the value that netCDF-C gives for elements past the end of an HDF5 dataset, and for
+ * unwritten elements of classic files.  nc_inq_var_fill gives it only for HDF5 datasets with a fill
+ * value of their own: it leaves the value unset in no-fill mode, and in classic files copies
+ * _FillValue whatever its type and length.
  */
 static void set_nc_fill(cm_nc_node *node, nc_type type)
 {
@@ -94,7 +97,10 @@ static void set_nc_fill(cm_nc_node *node, nc_type type)
         node->has_nc_fill = cm_nc_default_fill(type, node->nc_fill);
 }
 
-/* CF's words for an enumeration: flag_values and flag_meanings, blanks in names as underscores. */
+/*
+ * An enumeration in CF's attributes: flag_values and flag_meanings, with underscores for blanks in
+ * names.
+ */
 static int add_flags(cm_nc_node *node, nc_type type, const cm_nc_type *t, cm_error *err)
 {
     cm_json *attrs = node->var.array.attrs;
@@ -137,7 +143,7 @@ static int add_flags(cm_nc_node *node, nc_type type, const cm_nc_type *t, cm_err
     return rc;
 }
 
-/* Of small floats that netCDF-C takes for text, sets the type that they are read as. */
+/* Describes the dataset; sets the type to read small floats as, which netCDF-C takes for text. */
 static int describe_dataset(cm_nc_node *node, nc_type *base, cm_error *err)
 {
     cm_nc_var *v = &node->var;
@@ -193,7 +199,7 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
     return cm_nc_node_fill(node, err);
 }
 
-/* One that netCDF-C must not be asked about: its name is all that there is. */
+/* Adds a variable that netCDF-C must not be asked about: only its name is known. */
 static int read_hazard(cm_nc_node *node, const char *group, const cm_nc_hazard *hazard,
                        cm_error *err)
 {

@@ -1,4 +1,4 @@
-/* Carrying an array's objects from one store to another as they are. */
+/* Copies an array's objects from one store to another unchanged. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,5 +95,5 @@ int cm_zarr_objects_copy(cm_store *from, const char *from_path, cm_store *to, co
         return CM_ENOMEM;
     int rc = cm_store_list(from, from_path, visit, &c, err);
     free(c.piece);
-    return rc == CM_ENOTFOUND ? CM_OK : rc; /* nothing is stored */
+    return rc == CM_ENOTFOUND ? CM_OK : rc; /* nothing stored */
 }

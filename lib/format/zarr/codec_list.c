@@ -1,4 +1,4 @@
-/* Lists of codecs while they are read, and what each codec sees. */
+/* Lists of codecs while they are read, and the type and shape that each codec sees. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * numcodecs' configurations (numcodecs.readthedocs.io, and get_config() of each
- * class): what Zarr v2 calls filters and compressor, and v3 "numcodecs.ID".
+ * numcodecs' configurations (numcodecs.readthedocs.io, and get_config() of each class): filters and
+ * compressor of Zarr v2, and "numcodecs.ID" of v3.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static int wrong(const char *key, cm_error *err)
     return cm_fail(err, CM_EFORMAT, "'%s' is missing or wrong", key);
 }
 
-/* An integer in LOWEST .. HIGHEST; ABSENT when the key is not there. */
+/* Reads an integer in LOWEST .. HIGHEST; ABSENT if the key is missing. */
 static int read_int(const cm_json *config, const char *key, int64_t lowest, int64_t highest,
                     int64_t absent, int64_t *out, cm_error *err)
 {
@@ -72,7 +72,7 @@ static int format_level(const cm_codec_spec *spec, cm_json *object, cm_error *er
 static int format_zstd(const cm_codec_spec *spec, cm_json *object, cm_error *err)
 {
     int rc = format_level(spec, object, err);
-    if (spec->checksum) /* readers of v2 do not know the key, so it is not written in vain */
+    if (spec->checksum) /* written only if set: readers of v2 do not know the key */
         cm_zarr_set(&rc, object, "checksum", cm_json_bool(true), err);
     return rc;
 }
@@ -106,7 +106,7 @@ static int parse_blosc(const cm_json *config, const cm_codec_scene *scene, cm_co
     rc = rc ? rc : read_int(config, "blocksize", 0, INT32_MAX, 0, &blocksize, err);
     if (rc)
         return rc;
-    /* c-blosc shuffles by the size of the items of the buffer that it is given. */
+    /* c-blosc shuffles by the item size of its input buffer. */
     out->elementsize = scene->is_bytes ? 1 : scene->type.nbytes;
     if (shuffle < 0)
         shuffle = out->elementsize == 1 ? CM_BLOSC_BITSHUFFLE : CM_BLOSC_SHUFFLE;
@@ -118,7 +118,7 @@ static int parse_blosc(const cm_json *config, const cm_codec_scene *scene, cm_co
 
 static int format_blosc(const cm_codec_spec *spec, cm_json *object, cm_error *err)
 {
-    /* The block size is in every frame; metadata need not name one that depends on the chunk. */
+    /* Every frame has its block size; 0 in the metadata where the size depends on the chunk. */
     uint32_t blocksize = spec->blosc.blocksize == CM_BLOSC_ONE_BLOCK ? 0 : spec->blosc.blocksize;
     int rc = CM_OK;
     cm_zarr_set(&rc, object, "cname", cm_json_string(spec->blosc.cname), err);
@@ -133,7 +133,7 @@ static int format_blosc(const cm_codec_spec *spec, cm_json *object, cm_error *er
 static int parse_shuffle(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
                          cm_error *err)
 {
-    /* zarr-python leaves the key null until it knows the type. */
+    /* zarr-python writes null until it knows the type. */
     int64_t absent =
         cm_json_has(config, "elementsize") && !scene->is_bytes ? (int64_t)scene->type.nbytes : 4;
     int64_t elementsize;
@@ -147,7 +147,7 @@ static int format_shuffle(const cm_codec_spec *spec, cm_json *object, cm_error *
     return cm_json_set(object, "elementsize", cm_json_u64(spec->elementsize), err);
 }
 
-/* numcodecs puts crc32 and adler32 in front, crc32c behind, unless told otherwise. */
+/* numcodecs puts crc32 and adler32 in front, crc32c behind, by default. */
 static int parse_location(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
                           cm_error *err)
 {

@@ -1,9 +1,9 @@
 /*
- * order, filters and compressor of a .zarray as one chain, and back.
+ * Converts order, filters and compressor of a .zarray into one chain, and back.
  *
- * numcodecs' filters work on numpy arrays in memory order, so for order F the
- * chain begins with a transpose.  Filters that change elements come in front of
- * the `bytes` codec that v2 leaves unsaid, those that work on bytes behind it.
+ * numcodecs' filters work on numpy arrays in memory order, so for order F the chain begins with a
+ * transpose.  Filters that change elements come before the `bytes` codec, which v2 leaves out, and
+ * those that work on bytes after it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void set_reversed(unsigned rank, cm_codec_spec *out)
 typedef struct reading {
     cm_spec_list list;
     cm_codec_scene scene;
-    bool big_endian; /* of the elements as they reach `bytes` */
+    bool big_endian; /* of the elements that `bytes` gets */
 } reading;
 
 static int add(reading *r, const cm_codec_spec *spec, cm_error *err)
@@ -148,7 +148,7 @@ static int numcodec_json(const cm_codec_spec *spec, cm_json **out, cm_error *err
     return CM_OK;
 }
 
-/* The byte order in which `bytes` stores, and that in which v2's dtype is to be given. */
+/* The byte order that `bytes` stores, and the byte order to declare in v2's dtype. */
 static void byte_orders(const cm_codec_spec *specs, size_t n, bool *stored, bool *declared,
                         size_t *last_typed)
 {
@@ -199,7 +199,7 @@ int cm_zarr_codecs_to_v2(const cm_codec_spec *specs, size_t n, const cm_dtype *t
         *out = (cm_v2_codecs){0};
         return rc;
     }
-    if (cm_json_length(filters) == 0) { /* an empty list is against the specification */
+    if (cm_json_length(filters) == 0) { /* the specification does not allow an empty list */
         cm_json_free(filters);
         filters = NULL;
     }

@@ -1,7 +1,7 @@
 /*
  * Codec lists of Zarr v3: the core's, those of zarr-extensions, and numcodecs'.
  *
- * zarr-specs docs/v3/codecs; what is written is what zarr-python 3 writes.
+ * Follows zarr-specs docs/v3/codecs; writes as zarr-python 3 does.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
 enum {
-    MAX_NESTING = 8, /* of shards in shards */
+    MAX_NESTING = 8, /* of nested shards */
     MAX_CODECS = 64
 };
 
@@ -23,7 +23,7 @@ static int wrong(const char *key, cm_error *err)
     return cm_fail(err, CM_EFORMAT, "'%s' is missing or wrong", key);
 }
 
-/* ---- reading each ---- */
+/* ---- parsers of single codecs ---- */
 
 typedef struct reading {
     const cm_json *config;
@@ -47,7 +47,7 @@ static int parse_transpose(const reading *r)
 {
     const cm_json *order = cm_json_member(r->config, "order");
     unsigned rank = r->scene->rank;
-    const char *text = cm_json_text(order, NULL); /* "C" and "F" of drafts of the core */
+    const char *text = cm_json_text(order, NULL); /* "C" and "F" appear in drafts of the core */
     if (text && (strcmp(text, "C") == 0 || strcmp(text, "F") == 0)) {
         for (unsigned i = 0; i < rank; i++)
             r->out->order[i] = text[0] == 'C' ? i : rank - 1 - i;
@@ -68,7 +68,7 @@ static int parse_transpose(const reading *r)
 
 static int parse_numcodec(const reading *r)
 {
-    /* gzip, zstd, bitround: the keys are numcodecs'. */
+    /* gzip, zstd and bitround have the keys of numcodecs. */
     return cm_numcodec_parse(cm_numcodec_id(r->out->id), r->config, r->scene, r->out, r->err);
 }
 
@@ -200,7 +200,7 @@ static int codec_from_v3(const cm_json *j, const cm_codec_scene *scene, unsigned
             cm_error_prefix(err, "codec %s", name);
     } else if (strncmp(name, "numcodecs.", 10) == 0) {
         rc = cm_numcodec_parse(name + 10, config, scene, &spec, err);
-    } else if (strcmp(name, "packbits") == 0) { /* not numcodecs' codec of this name */
+    } else if (strcmp(name, "packbits") == 0) { /* numcodecs has another codec of this name */
         rc = cm_fail(err, CM_EUNSUPPORTED, "codec 'packbits' is not supported");
     } else {
         rc = cm_numcodec_parse(name, config, scene, &spec, err);
@@ -210,7 +210,7 @@ static int codec_from_v3(const cm_json *j, const cm_codec_scene *scene, unsigned
     cm_codec_spec *owned = rc ? NULL : &spec;
     if (owned)
         rc = cm_spec_list_add(list, owned, err);
-    if (rc) { /* what the half-read spec owns */
+    if (rc) { /* release the half-read spec */
         cm_spec_list half = {0};
         if (cm_spec_list_add(&half, &spec, NULL) == CM_OK)
             cm_codec_specs_free(half.spec, half.n);
@@ -219,9 +219,8 @@ static int codec_from_v3(const cm_json *j, const cm_codec_scene *scene, unsigned
 }
 
 /*
- * numcodecs' codecs view the bytes that they get as their own types (zarr-python's
- * codecs/bytes.py hands them on in the order in which they are stored), so all
- * orders from the first such codec to `bytes` must be one.
+ * numcodecs' codecs view their input bytes as their own types (zarr-python's codecs/bytes.py passes
+ * them on in stored order), so all byte orders from the first such codec to `bytes` must be equal.
  */
 static int check_byte_orders(const cm_spec_list *list, cm_error *err)
 {

@@ -1,4 +1,4 @@
-/* Codec lists of Zarr v3, written as zarr-python 3 writes them. */
+/* Writes codec lists of Zarr v3 as zarr-python 3 does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static cm_json *bytes_json(const cm_codec_spec *spec, const cm_codec_scene *scene)
 {
-    if (cm_dtype_swap_nbytes(&scene->type) == 1) /* zarr-python leaves the key out, too */
+    if (cm_dtype_swap_nbytes(&scene->type) == 1) /* zarr-python omits the key here, too */
         return cm_zarr_named_json("bytes", NULL);
     cm_json *config = cm_json_object();
     int rc = CM_OK;
@@ -40,7 +40,7 @@ static int blosc_config(const cm_codec_spec *spec, const cm_codec_scene *scene, 
                         cm_error *err)
 {
     static const char *const names[] = {"noshuffle", "shuffle", "bitshuffle"};
-    /* The block size is in every frame; metadata need not name one that depends on the chunk. */
+    /* Every frame has its block size; 0 in the metadata where the size depends on the chunk. */
     uint32_t blocksize = spec->blosc.blocksize == CM_BLOSC_ONE_BLOCK ? 0 : spec->blosc.blocksize;
     uint32_t typesize = spec->elementsize ? spec->elementsize : scene->type.nbytes;
     int rc = CM_OK;
@@ -135,7 +135,7 @@ int cm_zarr_codecs_to_v3(const cm_codec_spec *specs, size_t n, const cm_dtype *t
     cm_json *list = cm_json_array();
     int rc = CM_OK;
     for (size_t i = 0; i <= n && rc == CM_OK; i++) {
-        /* Chains may leave `bytes` unsaid; v3 may not. */
+        /* Chains may leave `bytes` implicit; v3 may not. */
         static const cm_codec_spec plain = {.id = CM_CODEC_BYTES};
         bool unsaid = !scene.is_bytes && !cm_dtype_is_vlen(type) &&
                       (i == n || cm_codec_class_of(specs[i].id) == CM_CODEC_BYTES_BYTES);

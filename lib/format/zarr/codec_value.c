@@ -1,6 +1,6 @@
 /*
- * cast_value and scale_offset of zarr-extensions, whose configurations hold
- * values of the types that flow through the chain.
+ * cast_value and scale_offset of zarr-extensions, whose configurations contain values of the
+ * chain's types.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const char *const ROUNDING[] = {"nearest-even", "towards-zero", "towards-
 static const char *const RANGE[] = {"error", "clamp", "wrap"};
 
 enum {
-    MAX_PAIRS = 1 << 16 /* of a scalar map: every value of a 16-bit type */
+    MAX_PAIRS = 1 << 16 /* in a scalar map: every value of a 16-bit type */
 };
 
 /* The index of CONFIG's KEY in NAMES; the first when the key is absent. */

@@ -1,4 +1,4 @@
-/* What readers of a store see differently, in sentences. */
+/* Describes in sentences how readers of a store see it differently. */
 #ifndef CM_FORMAT_ZARR_CONFLICT_TEXT_H
 #define CM_FORMAT_ZARR_CONFLICT_TEXT_H
 

@@ -1,7 +1,6 @@
 /*
- * Consolidated metadata against the documents of the nodes.  Both are read into
- * what this library understands, and that is compared: writers differ in the words
- * for the same (defaults that are left out, an empty list for null).
+ * Compares consolidated metadata with the documents of the nodes.  Both are parsed first and
+ * compared by meaning: writers differ in wording (defaults left out, an empty list for null).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static int add(cm_zarr_conflicts *c, cm_zarr_conflict_kind kind, const char *gro
 
 /* ---- two documents of one node ---- */
 
-/* All that META says, in one object. */
+/* The meaning of META as one object. */
 static int describe(const cm_zarr_meta *meta, bool verbatim, cm_json **out, cm_error *err)
 {
     cm_json *attrs = NULL;
@@ -60,7 +59,7 @@ static int describe(const cm_zarr_meta *meta, bool verbatim, cm_json **out, cm_e
     return rc;
 }
 
-/* null, [] and {} say no more than a member that is left out. */
+/* null, [] and {} mean the same as a missing member. */
 static bool says_nothing(const cm_json *j)
 {
     return cm_json_is(j, CM_JSON_NULL) ||
@@ -76,7 +75,7 @@ static int list_member(cm_buf *list, const char *name, const cm_json *a, const c
     return cm_buf_printf(list, err, "%s%s", list->nbytes ? ", " : "", name);
 }
 
-/* The names of the members in which A and B differ. */
+/* Lists the members in which A and B differ. */
 static int list_members(const cm_json *a, const cm_json *b, cm_buf *list, cm_error *err)
 {
     int rc = CM_OK;
@@ -125,8 +124,8 @@ static int compare(const char *group, const cm_zarr_node *listed, const cm_zarr_
 /* ---- whole hierarchies ---- */
 
 typedef struct comparison {
-    cm_zarr_tree *listed; /* as consolidated metadata have it */
-    cm_zarr_tree own;     /* as the folders have it */
+    cm_zarr_tree *listed; /* from consolidated metadata */
+    cm_zarr_tree own;     /* from the folders */
     cm_zarr_conflicts *out;
 } comparison;
 
@@ -146,7 +145,7 @@ static bool is_broken(const cm_zarr_conflicts *c, const char *path)
     return found;
 }
 
-/* PATH below GROUP as GROUP's consolidated metadata name it; NULL: it lies elsewhere. */
+/* PATH relative to GROUP, as in GROUP's consolidated metadata; NULL: it is not below GROUP. */
 static const char *below(const char *path, const char *group)
 {
     size_t n = strlen(group);
@@ -156,8 +155,8 @@ static const char *below(const char *path, const char *group)
 }
 
 /*
- * What the consolidated metadata LISTED of GROUP lack or say otherwise than the nodes of OWN
- * below it.
+ * Finds nodes of OWN below GROUP that its consolidated metadata LISTED lack or describe
+ * differently.
  */
 static int compare_own(const char *group, const cm_zarr_tree *listed, const cm_zarr_tree *own,
                        cm_zarr_conflicts *out, cm_error *err)
@@ -195,7 +194,7 @@ static int compare_listed(const char *group, const cm_zarr_tree *listed, const c
     return rc;
 }
 
-/* The consolidated metadata that the group at PATH, below the root, has itself (v3). */
+/* Compares the consolidated metadata that the group at PATH, below the root, has itself (v3). */
 static int compare_nested(cm_store *store, const char *path, const cm_zarr_tree *own,
                           cm_zarr_conflicts *out, cm_error *err)
 {
@@ -232,10 +231,10 @@ static int compare_all_nested(const cm_zarr_tree *own, cm_zarr_conflicts *out, c
     return rc;
 }
 
-/* The nodes that consolidated metadata do not list go from the one tree to the other. */
+/* Moves nodes that consolidated metadata do not list to the tree made from them. */
 static int adopt(comparison *c, cm_error *err)
 {
-    size_t n = c->listed->nnodes; /* sorted, and found in, up to here */
+    size_t n = c->listed->nnodes; /* the sorted nodes, which are searched */
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < c->own.nnodes; i++) {
         cm_zarr_node *node = &c->own.node[i];
@@ -281,7 +280,7 @@ int cm_zarr_open_whole(cm_store *store, cm_zarr_tree *out, cm_zarr_conflicts *co
     int rc = cm_zarr_open(store, out, err);
     if (rc)
         return rc;
-    /* A walk of a bucket is a request for each node, and a web server has none. */
+    /* Walking a bucket takes a request for each node, and a web server cannot be walked. */
     if (cm_store_is_remote(store) && out->consolidated)
         return CM_OK;
     if (out->consolidated)

@@ -12,20 +12,20 @@
 #define MEMBER        "consolidated_metadata"
 #define NOTHING_BELOW "{\"kind\": \"inline\", \"must_understand\": false, \"metadata\": {}}"
 
-/* One node, with its documents as they are written. */
+/* One node, with the text of its documents. */
 typedef struct listed {
-    const char *path; /* of the tree */
+    const char *path; /* borrowed from the tree */
     bool is_group;
-    bool has_own;         /* a group with consolidated metadata of its own, which are an object */
+    bool has_own;         /* a group with a consolidated-metadata object of its own */
     cm_buf text;          /* zarr.json, .zarray or .zgroup */
-    cm_buf attrs;         /* .zattrs; empty: there is none */
-    cm_json_place at, in; /* of the document in TEXT, and of .zattrs in ATTRS */
+    cm_buf attrs;         /* .zattrs; empty: none */
+    cm_json_place at, in; /* places of the document in TEXT, and of .zattrs in ATTRS */
 } listed;
 
 typedef struct listing {
     cm_store *store;
     cm_zarr_tree tree;
-    listed *node; /* in the order of entries */
+    listed *node; /* in the order of the entries */
     size_t n;
 } listing;
 
@@ -46,7 +46,7 @@ static char *key_of(const char *path, const char *name, cm_error *err)
     return cm_asprintf(err, "%s%s%s", path, *path != '\0' ? "/" : "", name);
 }
 
-/* The text of a document, which is an object.  CM_ENOTFOUND: there is none. */
+/* Reads a document that is an object.  CM_ENOTFOUND: no document. */
 static int read_text(cm_store *store, const char *key, cm_buf *out, cm_json_place *at,
                      cm_error *err)
 {
@@ -57,7 +57,7 @@ static int read_text(cm_store *store, const char *key, cm_buf *out, cm_json_plac
     rc = cm_json_parse(out->data, out->nbytes, &j, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "%s", key);
-    /* Between other documents it would make all of them unreadable. */
+    /* Embedded, it would make all documents unreadable. */
     if (rc == CM_OK && !cm_utf8_is_valid(out->data, out->nbytes))
         rc = cm_fail(err, CM_EFORMAT, "%s: is not valid UTF-8", key);
     if (rc == CM_OK && (!cm_json_is(j, CM_JSON_OBJECT) || cm_json_length(j) == 0 ||
@@ -67,7 +67,7 @@ static int read_text(cm_store *store, const char *key, cm_buf *out, cm_json_plac
     return rc;
 }
 
-/* TEXT's object AT with member NAME, exchanged or added at its end, to OUT. */
+/* Appends TEXT's object AT to OUT, with member NAME replaced, or added at its end. */
 static int with_member(const char *text, cm_json_place at, const char *name, const char *value,
                        cm_buf *out, cm_error *err)
 {
@@ -83,7 +83,7 @@ static int with_member(const char *text, cm_json_place at, const char *name, con
         edit.at = (cm_json_place){last.end, last.end};
         edit.text = cm_asprintf(err, ",\n  \"%s\": %s", name, value);
     }
-    /* What stands around the object is white space. */
+    /* Only white space surrounds the object, so drop it. */
     int rc = edit.text == NULL ? CM_ENOMEM : cm_json_edit_apply(text, at.end, &edit, 1, out, err);
     free(edit.text);
     return rc;
@@ -119,7 +119,7 @@ static int read_v2(listing *l, listed *x, cm_error *err)
     int rc =
         key == NULL || attrs == NULL ? CM_ENOMEM : read_text(l->store, key, &x->text, &x->at, err);
     if (rc == CM_OK) {
-        /* An object without members is usual there. */
+        /* An empty object is usual there. */
         cm_json *j = NULL;
         rc = cm_zarr_get_json(l->store, x->path, ".zattrs", &j, err);
         if (rc == CM_OK && cm_json_is(j, CM_JSON_OBJECT) && cm_json_length(j) == 0)
@@ -142,8 +142,8 @@ static int compare_listed(const void *a, const void *b)
 }
 
 /*
- * A folder above nodes that no document tells of is listed as a group: zarr-python opens no store
- * in whose consolidated metadata one is missing.
+ * A folder above nodes and without a document is listed as a group: zarr-python opens no store
+ * whose consolidated metadata lack one.
  */
 static int read_implied(const listing *l, listed *x, cm_error *err)
 {
@@ -178,7 +178,7 @@ static int read_nodes(listing *l, cm_error *err)
     return rc;
 }
 
-/* ---- what is written ---- */
+/* ---- making the texts ---- */
 
 static bool is_below(const char *path, const char *group)
 {
@@ -192,7 +192,7 @@ static int append_comma(cm_buf *out, size_t *n, cm_error *err)
     return cm_buf_printf(out, err, "%s\n", (*n)++ > 0 ? "," : "");
 }
 
-/* The value of consolidated_metadata of GROUP. */
+/* Makes the value of consolidated_metadata of GROUP. */
 static int make_inline(const listing *l, const listed *group, cm_buf *out, cm_error *err)
 {
     size_t n = 0, skip = strlen(group->path) + (*group->path != '\0');
@@ -208,7 +208,7 @@ static int make_inline(const listing *l, const listed *group, cm_buf *out, cm_er
         rc = append_comma(out, &n, err);
         if (rc == CM_OK)
             rc = append_name(out, x->path + skip, err);
-        /* Those below a group are listed here, beside it, and not in its own entry again. */
+        /* Nodes below a group are listed next to it, and not again in the group's entry. */
         if (rc == CM_OK && x->is_group)
             rc = with_member(text, x->at, MEMBER, NOTHING_BELOW, &entry, err);
         else if (rc == CM_OK)
@@ -217,7 +217,7 @@ static int make_inline(const listing *l, const listed *group, cm_buf *out, cm_er
             rc = cm_buf_append(out, entry.data + begin, entry.nbytes - begin, err);
         cm_buf_release(&entry);
     }
-    return rc == CM_OK ? cm_buf_append(out, "}}", 3, err) : rc; /* with its NUL */
+    return rc == CM_OK ? cm_buf_append(out, "}}", 3, err) : rc; /* including the NUL */
 }
 
 static int add_v3(const listing *l, const listed *group, cm_zarr_consolidated *out, cm_error *err)
@@ -241,7 +241,7 @@ static int add_v3(const listing *l, const listed *group, cm_zarr_consolidated *o
 static int consolidate_v3(const listing *l, cm_zarr_consolidated *out, cm_error *err)
 {
     int rc = CM_OK;
-    /* Entries stand by depth; the root is the first of all. */
+    /* Entries are sorted by depth, the root first: write in reverse. */
     for (size_t i = l->n; rc == CM_OK && i-- > 0;)
         if (l->node[i].is_group && (l->node[i].has_own || i == 0))
             rc = add_v3(l, &l->node[i], out, err);
@@ -262,7 +262,7 @@ static int append_v2(const listed *x, bool attrs, size_t *n, cm_buf *out, cm_err
     return rc;
 }
 
-/* What .zmetadata is now: one of another format is not replaced, one that is damaged is. */
+/* Reads the present .zmetadata: refuses to replace one of another format, but not a damaged one. */
 static int look_at_zmetadata(cm_store *store, cm_buf *text, cm_json_place *at, bool *keeps,
                              cm_error *err)
 {
@@ -305,7 +305,7 @@ static int consolidate_v2(const listing *l, cm_zarr_consolidated *out, cm_error 
             rc = append_v2(&l->node[i], false, &n, &value, err);
     }
     if (rc == CM_OK)
-        rc = cm_buf_append(&value, "}", 2, err); /* with its NUL */
+        rc = cm_buf_append(&value, "}", 2, err); /* including the NUL */
     if (rc == CM_OK && keeps)
         rc = with_member((const char *)r->was.data, at, "metadata", (const char *)value.data,
                          &r->text, err);
@@ -319,11 +319,11 @@ static int consolidate_v2(const listing *l, cm_zarr_consolidated *out, cm_error 
     return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- consolidating ---- */
 
 /*
- * What readers will find: every entry, and nothing that a text which only a tolerant parser takes
- * for JSON made of its neighbours.
+ * Checks the result as readers parse it: every entry, and nothing else, as text that only a
+ * tolerant parser accepts could turn its neighbours into.
  */
 static int check_text(const cm_zarr_renewed *r, int format, size_t nbelow, cm_error *err)
 {
@@ -359,7 +359,7 @@ static int check_all(const listing *l, const cm_zarr_consolidated *c, cm_error *
     return rc;
 }
 
-/* By the document of the root, which says what it is. */
+/* Finds the format from the root's document. */
 static int find_format(cm_store *store, int *format, cm_error *err)
 {
     static const char *const NAMES[] = {"zarr.json", ".zgroup", ".zarray"};

@@ -11,7 +11,7 @@
 #include "store/open.h"
 
 enum {
-    CACHED_SHARDS = 8 /* at least: one for each worker, and those that a sweep comes back to */
+    CACHED_SHARDS = 8 /* minimum: one for each worker, and those that a sweep returns to */
 };
 #define MIN_CACHE ((size_t)256 << 10)
 #define MAX_CACHE ((size_t)16 << 20)
@@ -24,7 +24,7 @@ typedef struct zarr_dataset {
     cm_zarr_conflicts conflicts;
     size_t index_cache_nbytes;
     const cm_zarr_node **node; /* of each variable */
-    cm_json **attrs;           /* of each, where they are not the document's own */
+    cm_json **attrs;           /* of each variable, if they differ from the document's */
 } zarr_dataset;
 
 static zarr_dataset *of(const cm_dataset *ds)
@@ -32,7 +32,7 @@ static zarr_dataset *of(const cm_dataset *ds)
     return (zarr_dataset *)ds;
 }
 
-/* Room for the indices of a few shards; none is needed where there are none. */
+/* Memory for the indices of a few shards; 0 without shards. */
 static size_t cache_of(const cm_zarr_meta *m)
 {
     const cm_shard_spec *shard = cm_zarr_sharding(m);
@@ -45,11 +45,11 @@ static size_t cache_of(const cm_zarr_meta *m)
     return nbytes < MIN_CACHE ? MIN_CACHE : nbytes > MAX_CACHE ? MAX_CACHE : (size_t)nbytes;
 }
 
-/* ---- what readers take for missing ---- */
+/* ---- missing values ---- */
 
 /*
- * xarray's rule: the fill_value of version 2 is what is missing, that of version 3
- * only what absent chunks hold, and the attribute _FillValue what is missing.
+ * xarray's rule: missing values are fill_value in version 2, and the attribute _FillValue in
+ * version 3, where fill_value is only the content of absent chunks.
  */
 static void find_fill_value(const cm_zarr_meta *m, cm_variable *out)
 {
@@ -114,7 +114,7 @@ static int describe(zarr_dataset *d, const cm_zarr_node *node, cm_variable *out,
     return set_attributes(d, out, err);
 }
 
-/* ---- the operations ---- */
+/* ---- operations of a dataset ---- */
 
 static int prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
 {
@@ -210,7 +210,7 @@ static int describe_all(zarr_dataset *d, const char *path, cm_error *err)
     return rc;
 }
 
-/* The folder of NODE below PATH. */
+/* Finds the folder of NODE below PATH. */
 static int locate(const char *path, const char *node, const cm_store_options *options, char **out,
                   cm_error *err)
 {
@@ -230,7 +230,7 @@ static int locate(const char *path, const char *node, const cm_store_options *op
     return rc;
 }
 
-/* Groups may be empty; a folder of other things is no source. */
+/* Accepts empty groups, but not a folder of other things. */
 static int open_tree(zarr_dataset *d, bool quick, cm_error *err)
 {
     const cm_zarr_tree *tree = &d->tree;

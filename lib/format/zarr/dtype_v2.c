@@ -1,8 +1,8 @@
 /*
  * Data types of Zarr v2: numpy's array-interface strings.
  *
- * NCZarr writes a byte order where there is none ("<i1") and none where there is
- * one ("|i4", then little-endian); both are taken.
+ * NCZarr writes a byte order where numpy has none ("<i1"), and none where numpy has one ("|i4",
+ * then little-endian); both are accepted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const struct {
     char code;
     cm_kind kind;
     const char *sizes; /* allowed, "" for any */
-    uint32_t unit;     /* bytes a count stands for */
+    uint32_t unit;     /* bytes per unit of the count */
 } CODE[] = {
     {'b', CM_KIND_BOOL, "1", 1},    {'i', CM_KIND_INT, "1248", 1}, {'u', CM_KIND_UINT, "1248", 1},
     {'f', CM_KIND_FLOAT, "248", 1}, {'S', CM_KIND_BYTES, "", 1},   {'V', CM_KIND_RAW, "", 1},
@@ -28,7 +28,7 @@ static int unknown(const char *text, cm_error *err)
     return cm_fail(err, CM_EUNSUPPORTED, "dtype '%s' is not supported", text);
 }
 
-/* "M8[ns]", "m8[10s]", "M8": P is behind the letter. */
+/* "M8[ns]", "m8[10s]", "M8": P is after the letter. */
 static int parse_time(const char *text, const char *p, cm_kind kind, cm_dtype *out, cm_error *err)
 {
     static const char *const units[] = {"generic", "Y",  "M",  "W",  "D",  "h",  "m",
@@ -107,7 +107,7 @@ int cm_zarr_dtype_from_v2(const char *text, cm_dtype *out, bool *big_endian, cm_
         else if (cm_dtype_parse(text, out, NULL) != CM_OK || cm_dtype_is_vlen(out))
             return unknown(text, err);
         else
-            rc = CM_OK; /* "int16": codec configurations hold numpy's names too */
+            rc = CM_OK; /* "int16": codec configurations contain numpy's names too */
     }
     if (rc == CM_OK)
         *big_endian = big && cm_dtype_swap_nbytes(out) > 1;

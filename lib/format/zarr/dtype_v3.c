@@ -1,6 +1,5 @@
 /*
- * Data types of Zarr v3: the core's, those of zarr-extensions, and the names
- * that zarr-python gives to numpy's.
+ * Data types of Zarr v3: the core's, those of zarr-extensions, and zarr-python's names for numpy's.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@ static const struct {
     cm_kind kind;
     uint32_t nbytes;
 } PLAIN[] = {
-    /* The first of equals is the one that is written. */
+    /* Of equal entries the first is written. */
     {"bool", CM_KIND_BOOL, 1},
     {"int8", CM_KIND_INT, 1},
     {"int16", CM_KIND_INT, 2},
@@ -40,7 +39,7 @@ static const struct {
 static const struct {
     const char *name;
     cm_kind kind;
-    uint32_t unit; /* its length is a multiple of this */
+    uint32_t unit; /* the length must be a multiple */
 } SIZED[] = {
     {"null_terminated_bytes", CM_KIND_BYTES, 1},
     {"raw_bytes", CM_KIND_RAW, 1},

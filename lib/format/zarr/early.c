@@ -13,12 +13,12 @@
 #include "base/scratch.h"
 
 /*
- * The scratch file only grows, and so needs no list of what is free: a segment in which nothing
- * waits any more is given back to the disk.
+ * The scratch file only grows, so it needs no list of free space: a segment without waiting chunks
+ * is returned to the disk (punched out).
  */
 enum {
     SEGMENT_NBYTES = 1 << 20,
-    SPARE_NBYTES = 64 << 20, /* of the disk, beside as much again as waits there */
+    SPARE_NBYTES = 64 << 20, /* of the disk, besides as much again as waits there */
     LARGE_NBYTES = 32 << 10,
     MOST_IDLE = 16 /* blocks */
 };
@@ -33,13 +33,13 @@ struct cm_early {
     size_t limit; /* of memory */
     char *folder; /* NULL: no scratch */
     atomic_uint_fast64_t memory_nbytes, scratch_nbytes, refused;
-    pthread_mutex_t lock; /* guards what follows */
-    size_t held;          /* in memory, with idle blocks */
+    pthread_mutex_t lock; /* guards the rest */
+    size_t held;          /* bytes in memory, idle blocks included */
     block *idle;
     unsigned nidle;
     int fd;               /* -1: not made yet */
     bool broken;          /* it cannot be made, or the disk is full */
-    uint64_t end, inside; /* of the file, and the bytes that wait in it */
+    uint64_t end, inside; /* of the file; and bytes waiting in it */
     uint32_t *waiting;    /* chunks in each segment */
     size_t nsegments, room;
 };
@@ -67,7 +67,7 @@ int cm_early_limit(cm_early *e, size_t nbytes, const char *folder, cm_error *err
 
 /* ---- memory ---- */
 
-/* A block large enough for NBYTES and no waste, or NULL.  Lock held. */
+/* An idle block that fits NBYTES without much waste, or NULL.  Lock held. */
 static block *take_idle(cm_early *e, size_t nbytes)
 {
     for (block **at = &e->idle; *at != NULL; at = &(*at)->next) {
@@ -116,7 +116,7 @@ static block *take_block(cm_early *e, size_t nbytes)
     return NULL;
 }
 
-/* Large blocks stay for the next: memory that is new is dearer than the copy. */
+/* Keep large blocks for reuse: fresh memory costs more than the copy. */
 static void give_block(cm_early *e, block *b)
 {
     pthread_mutex_lock(&e->lock);
@@ -151,12 +151,12 @@ static size_t segment_of(uint64_t at)
     return (size_t)(at / SEGMENT_NBYTES);
 }
 
-/* The segments of NBYTES from AT on hold one chunk more or, with BY -1, less.  Lock held. */
+/* Adds BY, 1 or -1, to the chunk counts of the segments of NBYTES from AT on.  Lock held. */
 static void count(cm_early *e, uint64_t at, size_t nbytes, int by)
 {
     for (size_t i = segment_of(at); i <= segment_of(at + nbytes - 1); i++) {
         e->waiting[i] += (uint32_t)by;
-        /* Where the disk cannot take it back it stays until the end of the job. */
+        /* If the disk cannot take it back, it stays until the end of the job. */
         if (e->waiting[i] == 0 && i < segment_of(e->end))
             (void)fallocate(e->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                             (off_t)i * SEGMENT_NBYTES, SEGMENT_NBYTES);
@@ -178,7 +178,7 @@ static bool make_segments(cm_early *e, size_t n)
     return true;
 }
 
-/* The output comes first on a disk that fills; asked for once a segment.  Lock held. */
+/* Leave disk space for the output; checked once per segment.  Lock held. */
 static bool has_room(const cm_early *e, size_t nbytes)
 {
     struct statvfs fs;
@@ -188,7 +188,7 @@ static bool has_room(const cm_early *e, size_t nbytes)
            (uint64_t)fs.f_bavail * fs.f_frsize > e->inside + nbytes + SPARE_NBYTES;
 }
 
-/* Room for NBYTES at *at. */
+/* Allocates NBYTES at *at. */
 static bool take_scratch(cm_early *e, size_t nbytes, uint64_t *at)
 {
     bool taken = false;
@@ -239,7 +239,7 @@ int cm_early_read(cm_early *e, uint64_t at, void *dst, size_t nbytes, cm_error *
                : cm_fail(err, CM_EIO, "%s: the scratch file of a shard was cut", e->folder);
 }
 
-/* ---- either ---- */
+/* ---- memory or scratch ---- */
 
 static block *block_of(uint64_t at)
 {

@@ -1,6 +1,4 @@
-/*
- * The folders are walked, not consolidated metadata, which may be out of date.
- */
+/* Walks folders, not consolidated metadata, which may be out of date. */
 #include "format/zarr/erase.h"
 
 #include <stdio.h>
@@ -15,15 +13,15 @@ enum {
 
 static const char *const METADATA[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"};
 
-/* What a node's own document is called. */
+/* Names of a node's own document. */
 static const struct {
     const char *name;
     int format;
 } SIGN[] = {{"zarr.json", 3}, {".zarray", 2}, {".zgroup", 2}};
 
 /*
- * The zarr_format of a node that is being removed: every reader refuses it, and the rest of the
- * document still tells an erasure that was interrupted what belongs to the node.
+ * Replaces zarr_format in a node that is being removed: every reader refuses it, while the rest of
+ * the document still shows an interrupted erasure which files belong to the node.
  */
 #define REMOVED "none: this is being removed"
 
@@ -42,16 +40,16 @@ static char *join(const char *path, const char *name, cm_error *err)
     return cm_asprintf(err, "%s%s%s", path, path[0] ? "/" : "", name);
 }
 
-/* ---- what a folder is ---- */
+/* ---- recognising a folder ---- */
 
 typedef enum folder_kind {
     FOLDER_FOREIGN,
     FOLDER_GROUP,
     FOLDER_ARRAY,
-    FOLDER_UNCLEAR /* has metadata that cannot be read: they go, what else is there stays */
+    FOLDER_UNCLEAR /* metadata that cannot be read: they are removed, other files stay */
 } folder_kind;
 
-/* The document PATH/NAME; *OUT stays NULL where there is none, or no regular file. */
+/* Reads the document PATH/NAME; *OUT stays NULL if there is none, or not a regular file. */
 static int read_document(cm_store *store, const char *key, bool *there, cm_json **out,
                          cm_error *err)
 {
@@ -73,7 +71,7 @@ static bool is_marked(const cm_json *document)
     return format != NULL && strcmp(format, REMOVED) == 0;
 }
 
-/* Reads PATH/NAME into META, where it is there; what is no regular file is nobody's metadata. */
+/* Reads PATH/NAME into META if it is a regular file; anything else is not metadata. */
 static int read_meta(cm_store *store, const char *path, const char *name, int format,
                      cm_zarr_meta *meta, folder_kind *kind, cm_error *err)
 {
@@ -114,7 +112,7 @@ static int mark_document(cm_store *store, const char *key, cm_error *err)
     cm_buf text = {0};
     bool there;
     int rc = read_document(store, key, &there, &j, err);
-    /* One that is no object is refused by readers as it is. */
+    /* Readers refuse a document that is not an object anyway. */
     bool marks = rc == CM_OK && cm_json_is(j, CM_JSON_OBJECT) && !is_marked(j);
     if (marks)
         rc = cm_json_set(j, "zarr_format", cm_json_string(REMOVED), err);
@@ -127,7 +125,7 @@ static int mark_document(cm_store *store, const char *key, cm_error *err)
     return rc;
 }
 
-/* From now on no reader opens the node at PATH, and an erasure that is taken up again finds it. */
+/* Marks the node at PATH: no reader opens it any more, and a resumed erasure finds it. */
 static int mark_node(cm_store *store, const char *path, cm_error *err)
 {
     int rc = CM_OK;
@@ -155,7 +153,7 @@ static cm_verdict judge_metadata(void *context, const char *below, cm_entry_kind
     return kind == CM_ENTRY_FILE && is_metadata(below) ? CM_REMOVE : CM_KEEP;
 }
 
-/* Its own documents, by which it is found, are left. */
+/* Keeps the node's own documents, by which it is found. */
 static cm_verdict judge_beside_sign(void *context, const char *below, cm_entry_kind kind)
 {
     if (below[0] == '\0' || (kind == CM_ENTRY_FILE && is_sign(below)))
@@ -170,12 +168,12 @@ int cm_zarr_erase_metadata(cm_store *store, const char *path, cm_error *err)
 
 /* ---- chunks ---- */
 
-/* The names that the chunks of an array can have. */
+/* The possible names of an array's chunks. */
 typedef struct key_space {
     const cm_zarr_meta *meta;
-    bool has_grid; /* false: a grid that is not understood; any number fits */
+    bool has_grid; /* false: unknown kind of grid; any number fits */
     uint64_t count[CM_MAX_RANK];
-    const cm_store *store; /* whose temporaries go, where only those do */
+    const cm_store *store; /* for recognising its temporaries, if only those are removed */
 } key_space;
 
 static void describe_keys(const cm_zarr_meta *meta, key_space *keys)
@@ -190,10 +188,7 @@ static void describe_keys(const cm_zarr_meta *meta, key_space *keys)
         keys->count[i] = grid.count[i];
 }
 
-/*
- * Whether P begins with the number of a chunk along dimension I, as keys have it; *end is
- * behind it.
- */
+/* Whether P begins with a chunk number along dimension I; *end points after it. */
 static bool skip_number(const key_space *keys, unsigned i, const char *p, const char **end)
 {
     size_t n = strspn(p, "0123456789");
@@ -204,8 +199,8 @@ static bool skip_number(const key_space *keys, unsigned i, const char *p, const 
 }
 
 /*
- * Whether BELOW, a path from the array's folder, is the key of a chunk, or *above
- * is the path of a folder on the way to one.
+ * Whether BELOW, a path relative to the array, is the key of a chunk; *above: or a folder on the
+ * way to one.
  */
 static bool is_chunk_key(const key_space *keys, const char *below, bool *above)
 {
@@ -241,7 +236,9 @@ static bool is_chunk_key(const key_space *keys, const char *below, bool *above)
 static cm_verdict judge_chunk(void *context, const char *below, cm_entry_kind kind)
 {
     bool above;
-    /* Temporaries: only folders on the way to chunks are entered.  "": the array's own folder. */
+    /*
+     * For temporaries, only folders on the way to chunks are entered.  "": the array's own folder.
+     */
     if (kind == CM_ENTRY_TEMPORARY || below[0] == '\0')
         return CM_REMOVE;
     bool is_key = is_chunk_key(context, below, &above);
@@ -257,7 +254,7 @@ int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *
     return cm_store_sweep(store, path, judge_chunk, &keys, err);
 }
 
-/* Folders stay: another part may just have made one that is empty still. */
+/* Keeps folders, even empty ones: another part may just have made them. */
 static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
 {
     const key_space *keys = context;
@@ -282,7 +279,7 @@ int cm_zarr_erase_temporaries(cm_store *store, const char *path, const cm_zarr_m
 /* ---- nodes ---- */
 
 typedef struct children {
-    cm_buf names; /* each with its NUL */
+    cm_buf names; /* each followed by NUL */
     int status;
 } children;
 
@@ -299,7 +296,7 @@ typedef int node_visit(void *context, cm_store *store, const char *path, folder_
 
 typedef struct node_walk {
     cm_store *store;
-    bool marks; /* groups, before what is below them is visited */
+    bool marks; /* mark groups before visiting the nodes below */
     node_visit *visit;
     void *context;
 } node_walk;
@@ -323,7 +320,7 @@ static int walk_children(const node_walk *w, const char *path, unsigned depth, c
     return rc;
 }
 
-/* What is below a group, then the node at PATH; a folder without metadata is none. */
+/* Walks the nodes below a group, then the node at PATH; a folder without metadata is not a node. */
 static int walk_node(const node_walk *w, const char *path, unsigned depth, cm_error *err)
 {
     cm_zarr_meta meta;
@@ -341,7 +338,7 @@ static int walk_node(const node_walk *w, const char *path, unsigned depth, cm_er
     return rc;
 }
 
-/* What tells of it goes last: until then an erasure can be taken up again. */
+/* Removes the node's documents last, so that an interrupted erasure can be resumed. */
 static int erase_node(void *context, cm_store *store, const char *path, folder_kind kind,
                       const cm_zarr_meta *meta, cm_error *err)
 {
@@ -381,8 +378,8 @@ static cm_verdict judge_consolidated(void *context, const char *below, cm_entry_
 }
 
 /*
- * Before anything goes, the root becomes something that no reader opens: its own document first,
- * so that there is at no time a store that opens and has lost its consolidated metadata.
+ * Before anything is removed, makes the root unreadable: its own document first, so that at no time
+ * a store can be opened that has lost its consolidated metadata.
  */
 static int hide_nodes(cm_store *store, cm_error *err)
 {
@@ -398,7 +395,7 @@ static int hide_nodes(cm_store *store, cm_error *err)
     }
     if (rc == CM_OK)
         rc = mark_node(store, "", err);
-    /* Some readers look at nothing else. */
+    /* Some readers read nothing else. */
     return rc ? rc : cm_store_sweep(store, "", judge_consolidated, NULL, err);
 }
 
@@ -409,7 +406,7 @@ int cm_zarr_erase(cm_store *store, cm_error *err)
     return rc ? rc : walk_node(&w, "", 0, err);
 }
 
-/* ---- what is left ---- */
+/* ---- counting the rest ---- */
 
 static cm_verdict count_entry(void *context, const char *below, cm_entry_kind kind)
 {
@@ -432,7 +429,7 @@ int cm_zarr_count_left(cm_store *store, cm_zarr_left *left, cm_error *err)
     return cm_store_sweep(store, "", count_entry, left, err);
 }
 
-/* ---- what is in the way ---- */
+/* ---- finding obstacles ---- */
 
 typedef struct obstacle {
     key_space keys;
@@ -459,7 +456,7 @@ static int in_the_way(cm_error *err, const char *key)
                    "%s: is a symbolic link or another special file, and is not replaced", key);
 }
 
-/* No folder of PATH, its own name included, is something that cannot be erased. */
+/* Checks that every folder of PATH, the last included, is one that can be erased. */
 static int check_folders(cm_store *store, const char *path, cm_error *err)
 {
     char *above = cm_strdup(path, err);
@@ -480,7 +477,7 @@ static int check_folders(cm_store *store, const char *path, cm_error *err)
     return rc;
 }
 
-/* Nor are its metadata documents. */
+/* Checks that its metadata documents can be erased. */
 static int check_documents(cm_store *store, const char *path, cm_error *err)
 {
     int rc = CM_OK;

@@ -1,6 +1,6 @@
 /*
- * Many chunks of a Zarr array at once: objects through one call of the store,
- * and inner chunks of a shard through requests that read neighbours together.
+ * Fetches many chunks of a Zarr array at once: objects by one call of the store, and inner chunks
+ * of a shard by requests that merge neighbours.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "format/zarr/reader.h"
 
 enum {
-    MAX_SHARDS = 16 /* held open by one call: as many as the cache keeps */
+    MAX_SHARDS = 16 /* held open by one call; the cache keeps as many */
 };
 
 typedef struct many_state {
@@ -20,8 +20,8 @@ typedef struct many_state {
     cm_buf keys;
     const cm_shard *shard[MAX_SHARDS];
     size_t nshards; /* held */
-    /* Of what was begun and is waited for later: */
-    cm_store_reading *reading; /* NULL: all is missing */
+    /* For reads begun and not yet ended: */
+    cm_store_reading *reading; /* NULL: all chunks are missing */
     size_t nfound;             /* pieces */
 } many_state;
 
@@ -34,7 +34,7 @@ static void release_state(void *state)
     free(s);
 }
 
-/* The state of MANY with room for its items; they are marked absent. */
+/* MANY's state with capacity for its items, which it marks absent. */
 static many_state *state_of(cm_fetch_many *many, cm_error *err)
 {
     if (many->release_state != release_state) {
@@ -172,8 +172,8 @@ static int acquire_shard(cm_zarr_array *z, many_state *s, cm_fetch_many *many, u
 }
 
 /*
- * Finds the first pieces, those of up to MAX_SHARDS shards; takes out, by moving the
- * others together, what is missing.  *TAKEN of the N are dealt with, *FOUND are left.
+ * Takes the first pieces, from up to MAX_SHARDS shards, and moves those that exist to the front: of
+ * N pieces *TAKEN are handled, *FOUND exist.
  */
 static int find_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_piece *piece,
                        size_t n, size_t *taken, size_t *found, cm_error *err)
@@ -199,13 +199,13 @@ static int find_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
             continue;
         p.offset = entry.offset;
         p.nbytes = entry.nbytes;
-        p.local = s->nshards - 1; /* from now on the place of its shard among those held */
+        p.local = s->nshards - 1; /* now the index of its shard in s->shard */
         piece[(*found)++] = p;
     }
     return CM_OK;
 }
 
-/* The requests that give N pieces, which are sorted; where each lies, once they are answered. */
+/* Plans the requests for N sorted pieces, and each piece's place in the answers. */
 static size_t plan_requests(const many_state *s, cm_piece *piece, size_t n)
 {
     size_t nread = 0;
@@ -216,7 +216,7 @@ static size_t plan_requests(const many_state *s, cm_piece *piece, size_t n)
                                            .offset = piece[i].offset,
                                            .nbytes = end - piece[i].offset};
         for (size_t k = i; k < i + count; k++)
-            piece[k].local = nread - 1; /* from now on its request */
+            piece[k].local = nread - 1; /* now the index of its request */
     }
     return nread;
 }
@@ -245,7 +245,7 @@ static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
     return rc;
 }
 
-/* *CHANGED: reading failed because a shard is another by now. */
+/* Releases the shards.  *CHANGED: reading failed because a shard was replaced. */
 static void let_go(cm_zarr_array *z, many_state *s, int rc, bool *changed)
 {
     while (s->nshards > 0) {
@@ -262,7 +262,7 @@ static int fetch_groups(cm_zarr_array *z, many_state *s, cm_fetch_many *many, bo
 {
     cm_piece *piece = s->piece;
     *changed = false;
-    size_t kept = 0; /* pieces that were read lie in front */
+    size_t kept = 0; /* pieces read so far, moved to the front */
     for (size_t i = 0, taken, found; i < many->n; i += taken) {
         int rc = find_pieces(z, s, many, piece + i, many->n - i, &taken, &found, err);
         if (rc == CM_OK)
@@ -310,7 +310,7 @@ int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
 
 /* ---- chunks in shards, in two steps ---- */
 
-/* Whether all that is asked of storage is the pieces themselves, in shards that can be held. */
+/* Whether only the pieces themselves must be requested, from shards that can all be held. */
 static bool are_at_hand(const cm_zarr_array *z, const many_state *s, size_t n)
 {
     size_t nshards = 0;
@@ -359,7 +359,7 @@ int cm_zarr_end_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
     many->io_ns = cm_now_ns() - start;
     if (rc == CM_ECANCELED)
         return rc;
-    if (rc) { /* another object by now, or one that cannot be read: that call finds out */
+    if (rc) { /* replaced or unreadable: fetching it again finds out */
         many->buf.nbytes = 0;
         many->nrequests = many->nbytes = 0;
         return cm_zarr_fetch_inner(a, many, err);

@@ -1,8 +1,8 @@
 /*
- * Fill values of every type, from JSON.
+ * Parses fill values of every type from JSON.
  *
- * Zarr v3 core, "fill value representation", the data types of zarr-extensions,
- * and zarr.readthedocs.io "Zarr storage specification 2", "Fill value encoding".
+ * Zarr v3 core, "fill value representation", the data types of zarr-extensions, and
+ * zarr.readthedocs.io "Zarr storage specification 2", "Fill value encoding".
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int bad(const char *what, const cm_dtype *t, cm_error *err)
 
 /* ---- numbers ---- */
 
-/* IEEE 754 binary16 from binary64, ties to even; what is too large becomes infinite. */
+/* IEEE 754 binary16 from binary64, ties to even; overflow becomes infinity. */
 static uint16_t half_from_double(double value)
 {
     uint64_t bits;
@@ -43,7 +43,7 @@ static uint16_t half_from_double(double value)
     uint64_t half = (uint64_t)1 << (shift - 1);
     if (rest > half || (rest == half && (kept & 1)))
         kept++;
-    /* The hidden bit, and a carry out of the mantissa, add to the exponent by themselves. */
+    /* The hidden bit, and a carry out of the mantissa, increment the exponent. */
     uint64_t biased = exponent < -14 ? 0 : (uint64_t)(exponent + 14) << 10;
     return sign | (uint16_t)(biased + kept);
 }
@@ -55,7 +55,7 @@ static void store_bits(uint64_t bits, uint32_t nbytes, uint8_t *dst)
         dst[i] = (uint8_t)(bits >> 8 * i);
 }
 
-/* "0x7fc00001": the bits, most significant first.  False when TEXT is no such thing. */
+/* "0x7fc00001": the bits, most significant first.  False for any other TEXT. */
 static bool parse_hex_bits(const char *text, uint32_t nbytes, uint8_t *dst)
 {
     if (strncmp(text, "0x", 2) != 0 || strlen(text) != 2 + 2 * (size_t)nbytes ||
@@ -65,7 +65,7 @@ static bool parse_hex_bits(const char *text, uint32_t nbytes, uint8_t *dst)
     return true;
 }
 
-/* "0", "-1.5e3", "nan", "inf": numbers that some writers put into quotes, and zarr-python takes. */
+/* "0", "-1.5e3", "nan", "inf": some writers quote numbers, and zarr-python accepts it. */
 static bool number_from_text(const char *text, double *out)
 {
     char *end;
@@ -80,7 +80,7 @@ static int float_from_json(const cm_json *j, const cm_dtype *t, uint32_t nbytes,
 {
     static const struct {
         const char *text;
-        uint64_t bits[3]; /* float16, float32, float64; "NaN" is this very NaN (v3 core) */
+        uint64_t bits[3]; /* float16, float32, float64; "NaN" means exactly this NaN (v3 core) */
     } special[] = {
         {"NaN", {0x7e00, 0x7fc00000, 0x7ff8000000000000}},
         {"Infinity", {0x7c00, 0x7f800000, 0x7ff0000000000000}},
@@ -113,7 +113,7 @@ static int float_from_json(const cm_json *j, const cm_dtype *t, uint32_t nbytes,
     } else if (nbytes == 8) {
         memcpy(dst, &value, 8);
     } else if (nbytes == 4) {
-        /* Halfway between the largest float and the next would-be one. */
+        /* Halfway between the largest float and the next power of two. */
         if (isfinite(value) && fabs(value) >= 0x1.ffffffp127)
             return bad("is too large for", t, err);
         float single = (float)value;
@@ -136,12 +136,12 @@ static int int_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_e
     bool truth;
     const char *text = cm_json_text(j, NULL);
     if (text && cm_parse_i64(text, &i, NULL) == CM_OK) {
-        u = (uint64_t)i; /* a number in quotes, as zarr-python takes it too */
+        u = (uint64_t)i; /* a quoted number, which zarr-python accepts too */
     } else if (cm_json_get_bool(j, &truth)) {
         i = truth;
         u = truth;
     } else if (cm_json_is(j, CM_JSON_DOUBLE) && cm_json_get_double(j, &d)) {
-        /* Some writers print whole numbers with a point; below 2^53 that loses nothing. */
+        /* Some writers print integers with a decimal point; below 2^53 that loses nothing. */
         if (!(fabs(d) <= 0x1p53) || d != floor(d))
             return bad("is not a valid", t, err);
         i = (int64_t)d;
@@ -198,7 +198,7 @@ static bool is_zero(const cm_json *j)
     return cm_json_get_double(j, &number) && number == 0;
 }
 
-/* Bytes of a base64 text or a list of numbers, on the heap. */
+/* Bytes from a base64 text or a list of numbers, on the heap. */
 static int bytes_from_json(const cm_json *j, const cm_dtype *t, uint8_t **data, size_t *nbytes,
                            cm_error *err)
 {
@@ -296,7 +296,7 @@ int cm_zarr_element_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst,
         return float_from_json(j, t, t->nbytes, dst, err);
     case CM_KIND_COMPLEX: {
         uint32_t half = t->nbytes / 2;
-        if (!cm_json_is(j, CM_JSON_ARRAY)) { /* a real number */
+        if (!cm_json_is(j, CM_JSON_ARRAY)) { /* a real number without an imaginary part */
             memset(dst + half, 0, half);
             return float_from_json(j, t, half, dst, err);
         }
@@ -320,7 +320,7 @@ int cm_zarr_element_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst,
     return cm_fail(err, CM_EINTERNAL, "an element of variable length has no fixed bytes");
 }
 
-/* Numbers are what zarr-python's str() makes of them: 0 is the text "0". */
+/* Numbers become text as by zarr-python's str(): 0 is "0". */
 static int text_from_number(const cm_json *j, const cm_dtype *t, char **out, cm_error *err)
 {
     int64_t i;
@@ -342,7 +342,7 @@ static int text_from_json(const cm_json *j, const cm_dtype *t, char **out, cm_er
 {
     if (t->kind == CM_KIND_STRING && !cm_json_text(j, NULL))
         return text_from_number(j, t, out, err);
-    if (is_zero(j)) { /* zarr-python 2 wrote it for bytes that have none */
+    if (is_zero(j)) { /* zarr-python 2 wrote it for bytes without a fill value */
         *out = cm_strdup("", err);
         return *out ? CM_OK : CM_ENOMEM;
     }
@@ -384,6 +384,6 @@ int cm_zarr_fill_from_json(const cm_json *j, const cm_dtype *t, uint8_t **fill, 
         free(*fill);
         *fill = NULL;
     }
-    /* One array whose fill value nobody understands is no reason to refuse its store. */
+    /* An unknown fill value makes only this array unsupported, not its store unreadable. */
     return rc == CM_EFORMAT ? cm_fail(err, CM_EUNSUPPORTED, "%s", err ? err->text : "") : rc;
 }

@@ -1,4 +1,4 @@
-/* Fill values of every type, to JSON as zarr-python writes them. */
+/* Writes fill values of every type as zarr-python does. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static cm_json *float_json(const uint8_t *element, uint32_t nbytes, int zarr_for
 {
     uint64_t bits = load_bits(element, nbytes);
     double value;
-    uint64_t quiet_nan; /* what "NaN" stands for */
+    uint64_t quiet_nan; /* the meaning of "NaN" */
     if (nbytes == 2) {
         value = half_to_double((uint16_t)bits);
         quiet_nan = 0x7e00;
@@ -50,7 +50,7 @@ static cm_json *float_json(const uint8_t *element, uint32_t nbytes, int zarr_for
         snprintf(text, sizeof text, "0x%0*llx", (int)(2 * nbytes), (unsigned long long)bits);
         return cm_json_string(text);
     }
-    return cm_json_double(value); /* "NaN", "Infinity", "-Infinity" where it is none */
+    return cm_json_double(value); /* "NaN", "Infinity" or "-Infinity" if not finite */
 }
 
 static cm_json *complex_json(const uint8_t *element, uint32_t nbytes, int zarr_format)
@@ -129,7 +129,7 @@ static cm_json *element_json(const cm_dtype *t, const uint8_t *element, int zarr
     case CM_KIND_COMPLEX:
         return complex_json(element, nbytes, zarr_format);
     case CM_KIND_BYTES:
-        while (nbytes > 0 && element[nbytes - 1] == 0) /* numpy does not count them */
+        while (nbytes > 0 && element[nbytes - 1] == 0) /* numpy ignores trailing zeros */
             nbytes--;
         return base64_json(element, nbytes);
     case CM_KIND_RAW:
@@ -166,8 +166,7 @@ int cm_zarr_fill_to_json(const cm_dtype *t, const uint8_t *fill, const char *tex
 }
 
 /*
- * Whether an element of floats, FLOAT_NBYTES each, holds another NaN than the one that "NaN"
- * stands for.
+ * Whether an element of floats, FLOAT_NBYTES each, has a NaN other than the one written as "NaN".
  */
 static bool has_special_nan(const uint8_t *element, uint32_t nbytes, uint32_t float_nbytes)
 {

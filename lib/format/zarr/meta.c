@@ -22,7 +22,7 @@ static int copy_json(cm_json **j, cm_error *err)
 int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err)
 {
     cm_zarr_meta copy = *meta;
-    /* Emptied first, so that a copy that fails half-way owns only what is its own. */
+    /* Cleared first, so that a copy that fails half-way owns nothing of the original. */
     copy.attrs = NULL;
     copy.raw = NULL;
     memset(copy.dim_name, 0, sizeof copy.dim_name);
@@ -77,7 +77,7 @@ int cm_zarr_meta_set_format(cm_zarr_meta *meta, int zarr_format, cm_error *err)
     meta->zarr_format = zarr_format;
     meta->separator = zarr_format == 3 ? '/' : '.';
     meta->key_v2 = false;
-    /* Writing it tells whether the format can say it. */
+    /* Writing shows whether the format can express it. */
     cm_json *j = NULL, *attrs = NULL;
     int rc = zarr_format == 3 ? cm_zarr_meta_to_v3(meta, &j, err)
                               : cm_zarr_meta_to_v2(meta, &j, &attrs, err);
@@ -92,7 +92,7 @@ int cm_zarr_meta_set_format(cm_zarr_meta *meta, int zarr_format, cm_error *err)
     return CM_OK;
 }
 
-/* Decimal digits of V at P; the end. */
+/* Writes V in decimal at P; returns the end. */
 static char *put_number(char *p, uint64_t v)
 {
     char digits[20];
@@ -135,7 +135,7 @@ int cm_zarr_name_check(const char *name, bool *warn, cm_error *err)
         return cm_fail(err, CM_EINVAL, "an empty name cannot be written to Zarr");
     if (strchr(name, '/'))
         return cm_fail(err, CM_EINVAL, "name '%s' holds a '/'", name);
-    /* zarr-python takes it for a '/'. */
+    /* zarr-python treats it as a '/'. */
     if (strchr(name, '\\'))
         return cm_fail(err, CM_EINVAL, "name '%s' holds a path separator, '\\'", name);
     if (strspn(name, ".") == strlen(name))

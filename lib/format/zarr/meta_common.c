@@ -1,4 +1,4 @@
-/* What both metadata formats read and write alike. */
+/* Reading and writing shared by both metadata formats. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ int cm_zarr_check_grid(cm_zarr_meta *meta, unsigned chunk_rank, const char *what
         return cm_fail(err, CM_EFORMAT, "%s has %u dimensions, the array %u", what, chunk_rank,
                        meta->rank);
     for (unsigned i = 0; i < meta->rank; i++) {
-        /* Some writers cut an empty dimension into chunks of nothing; there are none of them. */
+        /* Some writers give an empty dimension a chunk length of 0; it has no chunks anyway. */
         if (meta->chunk[i] == 0 && meta->shape[i] == 0)
             meta->chunk[i] = 1;
         if (meta->chunk[i] == 0)

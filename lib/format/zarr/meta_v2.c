@@ -13,10 +13,7 @@
 
 /* ---- reading ---- */
 
-/*
- * Whether NAMES can be the names of RANK dimensions; otherwise it is an attribute like any
- * other.
- */
+/* Whether NAMES can be the names of RANK dimensions; otherwise they are an ordinary attribute. */
 static bool are_dim_names(const cm_json *names, unsigned rank)
 {
     if (!cm_json_is(names, CM_JSON_ARRAY) || cm_json_length(names) != rank)
@@ -45,7 +42,7 @@ static int read_attrs(const cm_json *attrs, cm_zarr_meta *out, cm_error *err)
     return cm_zarr_read_dim_names(names, out, err);
 }
 
-/* "|O": what it means is in the object codec, among the filters or as the compressor. */
+/* "|O": the type follows from the object codec, among the filters or the compressor. */
 static int object_type(const cm_json *zarray, cm_dtype *out, cm_error *err)
 {
     const cm_json *filters = cm_json_member(zarray, "filters");
@@ -199,7 +196,7 @@ static int array_to_json(const cm_zarr_meta *meta, cm_json *j, cm_error *err)
     cm_zarr_set(&rc, j, "dtype", cm_json_string(dtype), err);
     cm_zarr_set(&rc, j, "order", cm_json_string(codecs.order_f ? "F" : "C"), err);
     cm_zarr_set(&rc, j, "dimension_separator", cm_json_string_n(&meta->separator, 1), err);
-    /* These three may be null, and are handed over in any case. */
+    /* These three may be null; set_or_null takes them in any case. */
     int rc1 = set_or_null(j, "fill_value", fill, err);
     int rc2 = set_or_null(j, "filters", codecs.filters, err);
     int rc3 = set_or_null(j, "compressor", codecs.compressor, err);

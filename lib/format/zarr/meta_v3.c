@@ -1,5 +1,5 @@
 /*
- * zarr.json: reading what writers of Zarr v3 do, writing what zarr-python does.
+ * Reads zarr.json as real writers of Zarr v3 write it, and writes it as zarr-python does.
  *
  * zarr-specs docs/v3/core/index.rst, "Array metadata" and "Group metadata".
  */
@@ -118,7 +118,7 @@ static int check_members(const cm_json *j, bool is_group, cm_error *err)
     return CM_OK;
 }
 
-/* What is not known must not keep the rest from being read: the first such sentence stays. */
+/* Unsupported parts must not keep the rest from being read: keeps the first such message. */
 static int keep_going(int rc, int *unsupported, cm_error *first, const cm_error *now)
 {
     if (rc != CM_EUNSUPPORTED)
@@ -179,7 +179,7 @@ int cm_zarr_meta_from_v3(const cm_json *j, cm_zarr_meta *out, cm_error *err)
 
 /* ---- writing ---- */
 
-/* r<N>'s fill value is a list of bytes, in the core and in what zarrs and tensorstore read. */
+/* r<N>'s fill value is a list of bytes, in the core and for zarrs and tensorstore. */
 static cm_json *byte_list(const uint8_t *data, size_t nbytes)
 {
     cm_json *list = cm_json_array();

@@ -1,4 +1,4 @@
-/* Small pieces that all metadata is made of. */
+/* Helpers for reading and writing metadata. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ int cm_zarr_read_lengths(const cm_json *list, const char *what, uint64_t at_leas
         return cm_fail(err, CM_EFORMAT, "%s has %zu dimensions, more than %d", what, n,
                        CM_MAX_RANK);
     for (size_t i = 0; i < n; i++) {
-        /* Lengths above int64 are nonsense and would overflow signed offsets. */
+        /* Lengths above int64 are invalid and would overflow signed offsets. */
         if (!cm_json_get_u64(cm_json_at(list, i), &out[i]) || out[i] > INT64_MAX)
             return cm_fail(err, CM_EFORMAT, "%s holds something that is not a length", what);
         if (out[i] < at_least)

@@ -1,8 +1,8 @@
 /*
- * A Zarr array for reading: stored chunks by number.
+ * Reads stored chunks of a Zarr array by number.
  *
- * Where the chain is sharding_indexed alone, the chunks are the inner ones and
- * come from ranges of the shards' objects; elsewhere a chunk is an object.
+ * If the chain is sharding_indexed alone, these are inner chunks, read as ranges of the shards'
+ * objects; otherwise a chunk is an object.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "format/zarr/reader.h"
 
 enum {
-    /* A foreign encoder may need more than ours at worst: twice that, and headers. */
+    /* Another encoder may exceed our worst case: allow twice that, and headers. */
     STORED_SLACK = 64 << 10
 };
-/* Chunks of variable-length elements, whose size nothing bounds beforehand. */
+/* For chunks of variable-length elements, which have no bound of their own. */
 #define MAX_VLEN_STORED  ((uint64_t)1 << 32)
 #define MAX_VLEN_DECODED ((size_t)1 << 30)
 
@@ -115,7 +115,7 @@ static int read_inner(cm_zarr_array *z, const cm_shard *shard, uint64_t local, c
     return rc;
 }
 
-/* Inner chunk LOCAL of shard NUMBER; *CHANGED: it failed because the shard is another by now. */
+/* Reads inner chunk LOCAL of shard NUMBER; *CHANGED: it failed because the shard was replaced. */
 static int fetch_from(cm_zarr_array *z, uint64_t number, const char *key, uint64_t local,
                       cm_buf *buf, cm_fetch *out, bool *changed, cm_error *err)
 {
@@ -158,7 +158,7 @@ static bool is_absent(cm_array *a, uint64_t number)
 {
     cm_zarr_array *z = (cm_zarr_array *)a;
     if (!z->cache)
-        return false; /* only the store can tell */
+        return false; /* only the store knows */
     uint64_t coord[CM_MAX_RANK], local;
     cm_zarr_locate(z, number, coord, &local);
     return cm_shard_cache_knows_missing(z->cache, cm_grid_number(&z->outer, coord), local);
@@ -223,7 +223,7 @@ static int scatter_strings(string_read *r, const uint64_t *coord, const cm_strin
     return CM_OK;
 }
 
-/* True where the box is chunk COORD, all of it. */
+/* True if the box is exactly chunk COORD. */
 static bool is_box(const string_read *r, const uint64_t *coord)
 {
     const cm_grid *grid = &r->z->base.grid;
@@ -239,7 +239,7 @@ static int read_string_chunk(string_read *r, const uint64_t *coord, cm_error *er
     cm_array *a = &r->z->base;
     uint64_t number = cm_grid_number(&a->grid, coord);
     cm_fetch fetch;
-    bool whole = is_box(r, coord); /* text is long: it is not copied needlessly */
+    bool whole = is_box(r, coord); /* then decode in place: texts are long */
     cm_strings *chunk = whole ? r->out : &r->chunk;
     int rc = a->ops->fetch(a, number, &r->stored, &fetch, err);
     if (rc)
@@ -265,7 +265,7 @@ static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_erro
     string_read r = {.z = z, .box = box, .out = out, .ctx = take_ctx(z, err)};
     if (!r.ctx)
         return CM_ENOMEM;
-    /* What the caller bounds for the box bounds a chunk of it, stored and decoded. */
+    /* The caller's limit for the box applies to each chunk of it, stored and decoded. */
     size_t most = out->arena.max_nbytes;
     cm_strings_init(&r.chunk, most > 0 && most < MAX_VLEN_DECODED ? most : MAX_VLEN_DECODED);
     r.stored.max_nbytes = most;
@@ -336,7 +336,7 @@ static const cm_array_ops vlen_shard_ops = {.fetch = fetch_inner,
                                             .read_strings = read_strings,
                                             .free = free_array};
 
-/* Copies of what the caller may release. */
+/* Copies what must outlive the node. */
 static int copy_description(cm_zarr_array *z, const cm_zarr_node *node, cm_error *err)
 {
     const cm_zarr_meta *m = &node->meta;

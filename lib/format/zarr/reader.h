@@ -1,4 +1,4 @@
-/* A Zarr array from inside: what reader.c and fetch_many.c share. */
+/* The inside of a Zarr array, shared by reader.c and fetch_many.c. */
 #ifndef CM_FORMAT_ZARR_READER_H
 #define CM_FORMAT_ZARR_READER_H
 
@@ -12,7 +12,7 @@ typedef struct cm_zarr_array {
     cm_array base;
     cm_store *store;
     char *prefix;      /* of chunk keys: "" or "a/b/" */
-    cm_zarr_meta keys; /* only what cm_zarr_chunk_key needs */
+    cm_zarr_meta keys; /* only the members needed by cm_zarr_chunk_key */
     cm_grid outer;     /* of objects: shards, or the chunks themselves */
     cm_shard_layout *layout;
     cm_shard_cache *cache; /* NULL: not sharded */
@@ -22,10 +22,10 @@ typedef struct cm_zarr_array {
 } cm_zarr_array;
 
 enum {
-    CM_ZARR_KEY_SIZE = 4096 /* of a chunk; longer ones are refused */
+    CM_ZARR_KEY_SIZE = 4096 /* of a chunk key; longer ones are refused */
 };
 
-/* Shards may be replaced while they are read, each time that a store grows: tries at most. */
+/* Tries to read a shard, as a store that grows replaces its shards while they are read. */
 enum {
     CM_ZARR_TRIES = 4
 };
@@ -35,18 +35,18 @@ int cm_zarr_object_key(const cm_zarr_array *z, const uint64_t *coord, char *buf,
 /* Splits inner chunk NUMBER of the array into its shard and its number within. */
 void cm_zarr_locate(const cm_zarr_array *z, uint64_t number, uint64_t *shard_coord,
                     uint64_t *local);
-/* The longest that a stored chunk may be. */
+/* Upper bound for a stored chunk. */
 uint64_t cm_zarr_max_stored(const cm_zarr_array *z);
-/* Where inner chunk LOCAL lies; *present is false where it is missing. */
+/* Finds inner chunk LOCAL; *present is false if it is missing. */
 int cm_zarr_find_inner(const cm_zarr_array *z, const cm_shard *shard, uint64_t local, bool *present,
                        cm_shard_entry *out, cm_error *err);
-/* "array a/b: chunk 3/0/1: " in front of ERR, unless RC is CM_OK; returns RC. */
+/* Puts "array a/b: chunk 3/0/1: " before ERR, unless RC is CM_OK; returns RC. */
 int cm_zarr_prefix_chunk(cm_error *err, const cm_zarr_array *z, uint64_t number, int rc);
 
-/* cm_array_ops.fetch_many of arrays whose chunks are objects, and of sharded ones. */
+/* cm_array_ops.fetch_many of arrays with chunks as objects, and of sharded ones. */
 int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err);
 int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err);
-/* The same in two steps: cm_array_ops.fetch_begin and so on. */
+/* cm_array_ops.fetch_begin and fetch_end for both. */
 bool cm_zarr_begin_objects(cm_array *a, cm_fetch_many *many);
 int cm_zarr_end_objects(cm_array *a, cm_fetch_many *many, cm_error *err);
 bool cm_zarr_begin_inner(cm_array *a, cm_fetch_many *many);

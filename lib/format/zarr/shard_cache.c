@@ -7,27 +7,27 @@
 #include <sys/queue.h>
 
 enum {
-    MAX_OPEN = 16, /* of one array: arrays read side by side share 1024 descriptors, as a rule */
+    MAX_OPEN = 16, /* per array: arrays read side by side usually share 1024 descriptors */
     NBUCKETS = 1024
 };
 
 typedef enum slot_state {
-    SLOT_LOADING, /* one thread reads the index or opens the object */
+    SLOT_LOADING, /* one thread is reading the index or opening the object */
     SLOT_READY,
-    SLOT_FAILED /* already out of the table; the waiters take the error */
+    SLOT_FAILED /* already out of the table; waiting threads take the error */
 } slot_state;
 
 typedef struct slot {
-    cm_shard shard; /* first: what callers hold */
+    cm_shard shard; /* first: callers hold a pointer to it */
     uint64_t number;
     slot_state state;
     unsigned users;
-    bool gone; /* out of the table: its object is another by now */
+    bool gone; /* out of the table: its object was replaced */
     cm_error error;
     cm_shard_entry *entry;
-    struct slot *next;        /* in its bucket */
-    TAILQ_ENTRY(slot) recent; /* all slots, the latest used first */
-    TAILQ_ENTRY(slot) opened; /* those with an open object, likewise */
+    struct slot *next;        /* in the same bucket */
+    TAILQ_ENTRY(slot) recent; /* all slots, most recently used first */
+    TAILQ_ENTRY(slot) opened; /* those with an open object, in the same order */
 } slot;
 
 TAILQ_HEAD(slot_list, slot);
@@ -36,7 +36,7 @@ struct cm_shard_cache {
     cm_store *store;
     const cm_shard_layout *layout;
     size_t max_nbytes;
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t loaded;
     slot *bucket[NBUCKETS];
     struct slot_list recent, opened;
@@ -68,7 +68,7 @@ static size_t slot_nbytes(const cm_shard_cache *cache, const slot *s)
 
 static void slot_free(slot *s);
 
-/* One user less; the last one of a slot that is in no table frees it. */
+/* Drops one user; the last user of a slot outside the table frees it. */
 static void leave(slot *s)
 {
     if (--s->users == 0 && s->gone)
@@ -111,7 +111,7 @@ static void close_object(cm_shard_cache *cache, slot *s)
     s->shard.object = NULL;
 }
 
-/* Takes S out of the table and the lists; its object stays open. */
+/* Removes S from the table and the lists; its object stays open. */
 static void take_out(cm_shard_cache *cache, slot *s)
 {
     if (s->shard.object) {
@@ -131,14 +131,13 @@ static void forget(cm_shard_cache *cache, slot *s)
 }
 
 /*
- * Lets go of what was not used for longest and is not in use.  The latest slot
- * stays whatever it holds: reading the chunks of one shard in turn must not read
- * its index every time.
+ * Evicts the least recently used slots that are not in use.  The latest slot always stays: reading
+ * the chunks of one shard in turn must not read its index every time.
  */
 static void evict(cm_shard_cache *cache)
 {
     slot *before;
-    /* Behind a network an open object holds nothing but its size. */
+    /* Behind a network an open object is only its size. */
     const unsigned most = cm_store_is_remote(cache->store) ? UINT_MAX : MAX_OPEN;
     for (slot *s = TAILQ_LAST(&cache->opened, slot_list); s && cache->nopen > most; s = before) {
         before = TAILQ_PREV(s, slot_list, opened);
@@ -157,7 +156,7 @@ static void evict(cm_shard_cache *cache)
 
 /* ---- without the lock ---- */
 
-/* Opens KEY, an index with it: one request where the store can do that. */
+/* Opens KEY and reads its index, by one request if the store can. */
 static int open_with_index(const cm_shard_cache *cache, const char *key, cm_object_reader **object,
                            cm_buf *encoded, cm_error *err)
 {
@@ -173,7 +172,7 @@ static int decode_index(const cm_shard_cache *cache, const cm_buf *encoded, uint
         return cm_fail(err, CM_EFORMAT,
                        "%s: the shard has %llu bytes, and its index alone needs %zu", key,
                        (unsigned long long)total, nbytes);
-    /* The object is as large as the index, so that these sizes are no mere claims. */
+    /* The object has at least the index's size, so this allocation is bounded by it. */
     cm_shard_entry *entry = cm_calloc(cm_shard_nchunks(cache->layout), sizeof *entry, err);
     int rc = entry ? cm_shard_index_decode(cache->layout, encoded->data, nbytes, total, entry, err)
                    : CM_ENOMEM;
@@ -187,14 +186,14 @@ static int decode_index(const cm_shard_cache *cache, const cm_buf *encoded, uint
     return CM_OK;
 }
 
-/* Opens KEY and reads its index unless ENTRY has it already.  An absent object leaves both NULL. */
+/* Opens KEY and reads its index unless ENTRY is set.  An absent object leaves both NULL. */
 static int load(const cm_shard_cache *cache, const char *key, cm_object_reader **object,
                 cm_shard_entry **entry, cm_shard_cost *cost, cm_error *err)
 {
     cm_buf encoded = {0};
     int rc = *entry ? cm_object_open(cache->store, key, object, err)
                     : open_with_index(cache, key, object, &encoded, err);
-    if (!*entry) /* opening alone is part of the read that follows */
+    if (!*entry) /* opening alone is part of the following read */
         cost->nrequests = 1;
     if (rc == CM_ENOTFOUND && !*entry)
         rc = CM_OK;
@@ -235,10 +234,7 @@ static void touch(cm_shard_cache *cache, slot *s)
     }
 }
 
-/*
- * S is in state LOADING, and this thread is the one that loads.  Lock held, and let go
- * meanwhile.
- */
+/* Loads S, which is in state LOADING, in this thread.  Lock held, and released meanwhile. */
 static void load_slot(cm_shard_cache *cache, slot *s, const char *key, cm_shard_cost *cost)
 {
     cm_object_reader *object = NULL;

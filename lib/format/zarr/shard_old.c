@@ -5,7 +5,7 @@
 
 enum {
     COPY_NBYTES = 256 << 10,
-    COMPARE_NBYTES = 16 << 10 /* on the stack */
+    COMPARE_NBYTES = 16 << 10 /* of stack */
 };
 
 typedef struct extent {
@@ -16,9 +16,9 @@ struct cm_shard_old {
     cm_object_reader *object;
     uint64_t nchunks;
     cm_shard_entry *entry;
-    extent *live; /* what the index names, sorted; no two of them meet */
+    extent *live; /* ranges in the index, sorted and disjoint */
     size_t nlive;
-    extent *gap; /* before and between them */
+    extent *gap; /* free ranges before and between them */
     size_t ngaps;
     uint64_t end;
 };
@@ -52,7 +52,7 @@ static int by_first(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Entries may share bytes: a writer may store equal chunks once. */
+/* Entries may overlap: a writer may store equal chunks once. */
 static void find_live(cm_shard_old *old)
 {
     size_t kept = 0;
@@ -73,7 +73,7 @@ static void find_live(cm_shard_old *old)
     old->nlive = kept;
 }
 
-/* HEAD bytes at the start are the index's. */
+/* The first HEAD bytes belong to the index. */
 static void find_gaps(cm_shard_old *old, uint64_t head)
 {
     old->end = head;

@@ -4,32 +4,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of an inner chunk, and what its entry holds meanwhile. */
+/* State of an inner chunk; for some states its entry holds an address or offset meanwhile. */
 typedef enum state {
     STATE_TO_COME,
-    STATE_HERE,    /* the address in the memory of the thread that has the lock */
-    STATE_MEMORY,  /* waiting: where cm_early_keep put it */
-    STATE_SCRATCH, /* waiting */
-    STATE_PLACED   /* the entry is final: written, or left out, or outside of the array */
+    STATE_HERE,    /* the entry is the address in the memory of the calling thread */
+    STATE_MEMORY,  /* waiting at the place of cm_early_keep */
+    STATE_SCRATCH, /* waiting in the scratch file */
+    STATE_PLACED   /* the entry is final: written, left out, or outside the array */
 } state;
 
 enum {
-    GATHER_NBYTES = 16 << 10 /* on the stack: small chunks that waited go into one request */
+    GATHER_NBYTES = 16 << 10 /* of stack: small chunks that waited are written together */
 };
 
 struct cm_shard_order {
     cm_early *early;
     uint64_t nchunks;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the rest */
     cm_object_writer *object;
     cm_shard_old *old;
-    uint64_t next; /* all in front of it have their places */
+    uint64_t next; /* all chunks before it have their places */
     uint64_t end;
     cm_shard_entry *entry;
     uint8_t *state;
 };
 
-/* A chunk on its way to its place. */
+/* A chunk that is to be written to its place. */
 typedef struct move {
     state from;
     uint64_t source; /* an address, or an offset in the scratch file */
@@ -42,7 +42,7 @@ size_t cm_shard_order_memory(const cm_shard_layout *layout)
            (size_t)cm_shard_nchunks(layout) * (sizeof(cm_shard_entry) + sizeof(uint8_t));
 }
 
-/* Those outside of the array never come. */
+/* Skips chunks outside the array, which never arrive. */
 static void pass_over_outside(cm_shard_order *o, const cm_grid *grid, const uint64_t *inside)
 {
     bool edge = false;
@@ -119,7 +119,7 @@ uint64_t cm_shard_order_end(const cm_shard_order *o)
 
 /* ---- placing; with the lock held ---- */
 
-/* Chunk LOCAL gets the next place. */
+/* Gives chunk LOCAL the next place. */
 static void place(cm_shard_order *o, uint64_t local, move *out)
 {
     cm_shard_entry *e = &o->entry[local];
@@ -134,7 +134,7 @@ static void place(cm_shard_order *o, uint64_t local, move *out)
     o->state[local] = STATE_PLACED;
 }
 
-/* Those whose turn it is: up to CM_SHARD_MOST of them. */
+/* Places chunks in order as far as they have arrived, up to CM_SHARD_MOST. */
 static size_t place_ready(cm_shard_order *o, move *out)
 {
     size_t n = 0;
@@ -155,7 +155,10 @@ static bool in_memory(const move *m)
     return m->from != STATE_SCRATCH;
 }
 
-/* How many moves from the first are neighbours in memory and in the shard; *nbytes of them. */
+/*
+ * The number of moves, from the first, that are adjacent in memory and in the shard; *nbytes in
+ * all.
+ */
 static size_t neighbours(const move *m, size_t n, size_t *nbytes)
 {
     size_t i = 1;
@@ -175,7 +178,9 @@ static int get(cm_shard_order *o, const move *m, size_t at, uint8_t *to, size_t 
     return CM_OK;
 }
 
-/* Small ones that are neighbours in the shard alone, by way of BUF; *taken of them. */
+/*
+ * Gathers small moves that are adjacent only in the shard in BUF, and writes them; *taken of them.
+ */
 static int write_gathered(cm_shard_order *o, const move *m, size_t n, uint8_t *buf, size_t *taken,
                           cm_error *err)
 {
@@ -203,7 +208,7 @@ static int write_from_scratch(cm_shard_order *o, const move *m, uint8_t *buf, cm
     return rc;
 }
 
-/* Writes the moves, and lets go of what waited, whatever comes of it. */
+/* Writes the moves, and frees the copies that waited, even after an error. */
 static int write_moves(cm_shard_order *o, const move *m, size_t n, cm_error *err)
 {
     uint8_t buf[GATHER_NBYTES];
@@ -225,15 +230,19 @@ static int write_moves(cm_shard_order *o, const move *m, size_t n, cm_error *err
 
 /* ---- putting ---- */
 
-/* What becomes of the chunks of one call. */
+/* State of one call. */
 typedef struct put {
     const cm_shard_chunk *chunk;
     size_t n;
-    cm_shard_entry entry[CM_SHARD_MOST]; /* of those that the old shard has, or that wait */
+    /* Of chunks found in the old shard, and of those that wait. */
+    cm_shard_entry entry[CM_SHARD_MOST];
     state state[CM_SHARD_MOST];
 } put;
 
-/* Whose bytes the old shard has, and what is left out, has a place; the others are to come. */
+/*
+ * Marks chunks as placed if the old shard has their bytes, or if they are left out; the rest are
+ * still to be written.
+ */
 static int begin_put(cm_shard_order *o, put *p, cm_error *err)
 {
     int rc = CM_OK;
@@ -248,7 +257,7 @@ static int begin_put(cm_shard_order *o, put *p, cm_error *err)
     return rc;
 }
 
-/* All are here for once: those whose turn it is are moves.  Returns how many. */
+/* Marks all as arrived and places those that are next; returns the number of moves. */
 static size_t place_first(cm_shard_order *o, put *p, move *m, uint64_t *done)
 {
     pthread_mutex_lock(&o->lock);
@@ -269,7 +278,7 @@ static size_t place_first(cm_shard_order *o, put *p, move *m, uint64_t *done)
     return n;
 }
 
-/* The rest waits.  Returns whether there is any. */
+/* Keeps copies of the rest.  Returns whether there are any. */
 static bool keep_rest(cm_shard_order *o, put *p)
 {
     bool any = false;
@@ -289,7 +298,7 @@ static bool keep_rest(cm_shard_order *o, put *p)
     return any;
 }
 
-/* What was kept is for others to see; what could not be is a move.  Lock held. */
+/* Publishes the copies to other threads; chunks that could not be kept become moves.  Lock held. */
 static size_t show_rest(cm_shard_order *o, put *p, move *m)
 {
     size_t n = 0;
@@ -306,8 +315,8 @@ static size_t show_rest(cm_shard_order *o, put *p, move *m)
 }
 
 /*
- * As long as a chunk of this call is neither done nor shown, or one that was written is not
- * counted, nobody frees ORDER.
+ * ORDER is not freed while a chunk of this call is neither done nor published, or one that was
+ * written is not counted.
  */
 int cm_shard_order_put(cm_shard_order *o, const cm_shard_chunk *chunk, size_t n, uint64_t *done,
                        cm_error *err)

@@ -9,15 +9,15 @@
 #include "format/zarr/shard_order.h"
 
 enum {
-    NLOCKS = 16 /* more than threads that start a shard in the same moment */
+    NLOCKS = 16 /* more than the threads that start a shard at the same moment */
 };
 
 typedef struct shard {
-    pthread_mutex_t lock; /* guards the making of the object */
+    pthread_mutex_t lock; /* guards the creation of the object */
     cm_object_writer *object;
-    cm_shard_old *old; /* what has its name until it is whole, where that is being read */
+    cm_shard_old *old; /* the old object while it is being read and replaced */
     cm_shard_order *order;
-    atomic_uint_fast64_t left; /* chunks that have not come to rest */
+    atomic_uint_fast64_t left; /* chunks not yet done */
 } shard;
 
 struct cm_shard_set {
@@ -25,11 +25,11 @@ struct cm_shard_set {
     const char *prefix;
     const cm_zarr_meta *meta;
     const cm_grid *grid, *outer;
-    const uint64_t *origin; /* of the shards in the array whose shards are named */
+    const uint64_t *origin; /* of META's shards in the larger array that names them */
     cm_shard_layout *layout;
-    cm_early *own, *early;  /* where chunks wait: OWN, if nobody said so */
-    size_t chunk_most;      /* bytes of an inner chunk that is encoded */
-    bool replaces;          /* shards that are being read */
+    cm_early *own, *early;  /* for waiting chunks; OWN if the caller set none */
+    size_t chunk_most;      /* maximum bytes of an encoded inner chunk */
+    bool replaces;          /* existing shards are being read */
     _Atomic(shard *) *slot; /* one for each shard; NULL before its first chunk and after its last */
     pthread_mutex_t lock[NLOCKS];
 };
@@ -92,8 +92,8 @@ void cm_shard_set_free(cm_shard_set *set)
 }
 
 /*
- * A chunk is written when all in front of it have their places, and whoever it is goes on to the
- * next; where the old shard is to be kept, into its gaps.
+ * Chunks are written in order, by whichever thread completes the order; if an old shard is kept,
+ * into its gaps.
  */
 static cm_object_form form_of(const cm_shard_set *set)
 {
@@ -110,7 +110,7 @@ static cm_object_form form_of(const cm_shard_set *set)
 size_t cm_shard_set_memory(const cm_shard_set *set, size_t *sent)
 {
     enum {
-        WRITER_NBYTES = 1024 /* of the store, with the names of the object */
+        WRITER_NBYTES = 1024 /* in the store, the object's names included */
     };
     const cm_object_form form = form_of(set);
     *sent = cm_store_writer_nbytes(set->store, &form);
@@ -129,7 +129,7 @@ void cm_shard_set_early(cm_shard_set *set, cm_early *early)
     set->early = early;
 }
 
-/* The chunks of the array in shard COORD, along each dimension; returns how many. */
+/* The array's chunks in shard COORD along each dimension; returns their number. */
 static uint64_t find_inside(const cm_shard_set *set, const uint64_t *coord, uint64_t *inside)
 {
     const uint64_t *within = cm_shard_grid(set->layout)->count;
@@ -184,7 +184,7 @@ static char *shard_key(const cm_shard_set *set, const uint64_t *coord, cm_error 
     return cm_asprintf(err, "%s%s", set->prefix, name);
 }
 
-/* Makes the object at KEY; what those who have the index of an older one read is in it first. */
+/* Creates the object at KEY, beginning with the ranges that readers with an older index need. */
 static int open_object(const cm_shard_set *set, shard *s, const char *key, cm_error *err)
 {
     int rc = CM_OK;
@@ -196,7 +196,7 @@ static int open_object(const cm_shard_set *set, shard *s, const char *key, cm_er
     return rc == CM_OK && s->old != NULL ? cm_shard_old_copy(s->old, s->object, err) : rc;
 }
 
-/* Creates the object before the first chunk that has bytes. */
+/* Creates the object before the first chunk with bytes. */
 static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, cm_error *err)
 {
     int rc = CM_OK;
@@ -212,7 +212,7 @@ static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, 
     return rc;
 }
 
-/* All its chunks were left out: what an earlier run left under its name would be read instead. */
+/* Removes a shard whose chunks were all left out: an earlier run's object would be read instead. */
 static int remove_shard(const cm_shard_set *set, const uint64_t *coord, cm_error *err)
 {
     char *key = shard_key(set, coord, err);
@@ -239,20 +239,20 @@ static int finish_shard(const cm_shard_set *set, shard *s, const uint64_t *coord
     if (rc)
         return rc;
     cm_object_writer *object = s->object;
-    s->object = NULL; /* commit frees it in any case */
+    s->object = NULL; /* commit always frees it */
     rc = cm_object_commit(object, err);
     if (rc == CM_OK)
         *done = (cm_shard_done){.made = true, .nbytes = nbytes};
     return rc;
 }
 
-/* Where a chunk lies; going on to the next number takes no division within a row of a shard. */
+/* The place of a chunk; stepping to the next number needs no division within a row of a shard. */
 typedef struct place {
     uint64_t number;
     uint64_t coord[CM_MAX_RANK]; /* of the shard */
     uint64_t shard;
     uint64_t local; /* number within the shard */
-    uint64_t rest;  /* chunks that follow it in its row of the shard */
+    uint64_t rest;  /* further chunks in its row of the shard */
 } place;
 
 static void find_place(const cm_shard_set *set, uint64_t number, place *p)
@@ -276,7 +276,7 @@ static void find_place(const cm_shard_set *set, uint64_t number, place *p)
     }
 }
 
-/* From the chunk at P to chunk NUMBER. */
+/* Moves P to chunk NUMBER. */
 static void move_place(const cm_shard_set *set, uint64_t number, place *p)
 {
     if (number != p->number + 1 || p->rest == 0) {
@@ -288,7 +288,7 @@ static void move_place(const cm_shard_set *set, uint64_t number, place *p)
     p->rest--;
 }
 
-/* The chunks PUT from the first, which lies at P, that are of the same shard; how many. */
+/* Lists the first chunks of PUT, from the one at P on, that share a shard; returns their number. */
 static size_t list_chunks(const cm_shard_set *set, const cm_put *put, size_t n, place p,
                           cm_shard_chunk *out)
 {
@@ -323,7 +323,7 @@ int cm_shard_set_deliver(cm_shard_set *set, const cm_put *put, size_t n, size_t 
     }
     if (rc == CM_OK)
         rc = cm_shard_order_put(s->order, chunk, *taken, &ndone, err);
-    /* What failed is never counted down, so that the shard cannot become whole. */
+    /* Failed chunks are never counted down, so the shard is never finished. */
     if (rc || ndone == 0 || atomic_fetch_sub(&s->left, ndone) != ndone)
         return rc;
     atomic_store(&set->slot[first.shard], NULL);

@@ -1,6 +1,4 @@
-/*
- * Opening a hierarchy: from consolidated metadata, or folder by folder.
- */
+/* Opens a hierarchy: from consolidated metadata, or folder by folder. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +6,8 @@
 #include "format/zarr/tree.h"
 
 enum {
-    MAX_DEPTH = 128,     /* of groups; deeper is a loop of links */
-    MAX_NODES = 1 << 22, /* as is more */
+    MAX_DEPTH = 128,     /* of groups; anything deeper is a loop of links */
+    MAX_NODES = 1 << 22, /* more are one, too */
 };
 
 /* ---- nodes ---- */
@@ -54,7 +52,7 @@ int cm_zarr_tree_take(cm_zarr_tree *tree, cm_zarr_node *from, cm_error *err)
     return CM_OK;
 }
 
-/* Takes what META owns, also when it fails. */
+/* Takes what META owns, also on failure. */
 static int add_node(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm_zarr_meta *meta,
                     const char *unsupported, bool implied, cm_error *err)
 {
@@ -87,7 +85,7 @@ static int add_parsed(cm_zarr_tree *tree, const char *path, size_t path_nbytes, 
     return add_node(tree, path, path_nbytes, &meta, rc ? why.text : NULL, false, err);
 }
 
-/* A group that nothing says is one. */
+/* Adds an implied group. */
 static int add_group(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm_error *err)
 {
     cm_zarr_meta meta = {
@@ -121,9 +119,9 @@ const cm_zarr_node *cm_zarr_find(const cm_zarr_tree *tree, const char *path)
 }
 
 /*
- * Consolidated metadata and folders may leave out groups: adds those above every node.
- * Sorted, the nodes below a group stand together, so that each missing group is
- * met once: at the first node whose predecessor does not lie below it.
+ * Adds the groups above every node, which consolidated metadata and folders may leave out.  In
+ * sorted order the nodes below a group are adjacent, so each missing group is met once: at the
+ * first node whose predecessor does not lie below it.
  */
 int cm_zarr_tree_complete(cm_zarr_tree *tree, cm_error *err)
 {
@@ -180,7 +178,7 @@ typedef struct walk {
     cm_zarr_tree *tree;
     const char *path;
     unsigned depth;
-    cm_zarr_broken *broken; /* NULL: a document that cannot be read ends the walk */
+    cm_zarr_broken *broken; /* NULL: an unreadable document ends the walk */
     void *context;
 } walk;
 
@@ -193,7 +191,7 @@ static int prefix_key(cm_error *err, int rc, const char *path, const char *name)
     return rc;
 }
 
-/* Reads the node at PATH.  CM_ENOTFOUND when there is none. */
+/* Reads the node at PATH.  CM_ENOTFOUND: no node. */
 static int read_node(cm_zarr_tree *tree, const char *path, bool *is_group, cm_error *err)
 {
     cm_json *j, *attrs = NULL;
@@ -246,17 +244,14 @@ static int walk_node(const walk *w, cm_error *err)
 {
     bool is_group = false, is_link = false;
     int rc = read_node(w->tree, w->path, &is_group, err);
-    /* What storage fails to give says nothing of the document. */
+    /* A storage error says nothing about the document. */
     if (rc == CM_EFORMAT && w->broken)
         rc = w->broken(w->context, w->path, err ? err->text : "", &is_group, err);
     if (rc == CM_OK)
         return is_group ? walk_below(w, err) : CM_OK;
     if (rc != CM_ENOTFOUND || w->path[0] == '\0')
         return rc;
-    /*
-     * A folder without metadata may be above nodes, but one that leads elsewhere may also lead
-     * back.
-     */
+    /* A folder without metadata may be above nodes, but a link may lead back to a folder above. */
     rc = cm_store_is_link(w->tree->store, w->path, &is_link, err);
     if (rc == CM_OK && !is_link)
         return walk_below(w, err);
@@ -294,7 +289,7 @@ int cm_zarr_tree_walk(cm_zarr_tree *tree, cm_zarr_broken *broken, void *context,
 {
     walk w = {.tree = tree, .path = "", .broken = broken, .context = context};
     int rc = walk_node(&w, err);
-    if (rc == CM_ENOTFOUND && broken) /* consolidated metadata may have said what the root is */
+    if (rc == CM_ENOTFOUND && broken) /* consolidated metadata may describe the root */
         rc = walk_below(&w, err);
     return rc ? rc : cm_zarr_tree_complete(tree, err);
 }
@@ -405,10 +400,7 @@ static void empty(cm_zarr_tree *tree, int zarr_format)
     tree->zarr_format = zarr_format;
 }
 
-/*
- * Consolidated metadata were read into TREE with the answer RC: the tree, or the folders'
- * instead.
- */
+/* Keeps TREE if reading consolidated metadata succeeded (RC); otherwise walks the folders. */
 static int keep_or_walk(cm_zarr_tree *tree, int zarr_format, int rc, const cm_error *why,
                         cm_error *err)
 {
@@ -421,7 +413,7 @@ static int keep_or_walk(cm_zarr_tree *tree, int zarr_format, int rc, const cm_er
     if (rc != CM_ENOTFOUND && !(tree->ignored = cm_strdup(why->text, err)))
         return CM_ENOMEM;
     int walked = cm_zarr_tree_walk(tree, NULL, NULL, err);
-    /* A web server lists nothing: why its consolidated metadata are of no use is what to tell. */
+    /* A web server cannot be listed: report why its consolidated metadata could not be used. */
     if (walked == CM_EUNSUPPORTED && tree->ignored != NULL)
         return cm_fail(err, (cm_status)rc, "%s", tree->ignored);
     return walked;
@@ -436,14 +428,14 @@ static int open_v3(cm_zarr_tree *tree, const cm_json *root, cm_error *err)
     return keep_or_walk(tree, 3, rc, &why, err);
 }
 
-/* CM_ENOTFOUND when there is no v2 store. */
+/* CM_ENOTFOUND: not a v2 store. */
 static int open_v2(cm_zarr_tree *tree, cm_error *err)
 {
     cm_json *zmetadata = NULL;
     cm_error why = {0};
     empty(tree, 2);
     int rc = cm_zarr_get_json(tree->store, "", ".zmetadata", &zmetadata, &why);
-    /* kerchunk's: chunks would all be missing, and every element the fill value. */
+    /* kerchunk's references: all chunks would be missing, and every element the fill value. */
     const bool parquet = rc == CM_OK && cm_json_has(zmetadata, "record_size");
     if (rc == CM_OK && !parquet)
         rc = load_v2(tree, zmetadata, &why);
@@ -455,7 +447,7 @@ static int open_v2(cm_zarr_tree *tree, cm_error *err)
     return keep_or_walk(tree, 2, rc, &why, err);
 }
 
-/* A root without metadata: draft v3 knew no groups but folders. */
+/* A root without metadata: in draft v3 groups were mere folders. */
 static int open_implied(cm_zarr_tree *tree, cm_error *err)
 {
     for (int format = 3; format >= 2; format--) {

@@ -1,6 +1,6 @@
 /*
- * The metadata of a whole hierarchy, written when all data are there: arrays,
- * then groups from the deepest up, the root last.
+ * Writes the metadata of a whole hierarchy once all data are written: arrays, then groups from the
+ * deepest up, the root last.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static int check_path(const char *path, cm_error *err)
     return CM_OK;
 }
 
-/* Adds PARENT when it is missing; it may be no array. */
+/* Adds PARENT if it is missing; fails if it is an array. */
 static int require_group(hierarchy *h, size_t nsorted, const char *parent, const char *child,
                          const cm_zarr_meta *group, cm_error *err)
 {
@@ -102,7 +102,9 @@ static int require_group(hierarchy *h, size_t nsorted, const char *parent, const
                    parent[0] ? parent : "the root");
 }
 
-/* Groups above every node; sorted, the nodes of a group stand together, so each is met once. */
+/*
+ * Adds groups above every node; in sorted order a group's nodes are adjacent, so each is met once.
+ */
 static int add_missing_groups(hierarchy *h, cm_error *err)
 {
     cm_zarr_meta group = {.zarr_format = h->format, .is_group = true, .attrs = cm_json_object()};
@@ -185,7 +187,7 @@ cm_json *cm_zarr_inline_metadata(cm_json *nodes)
     return j;
 }
 
-/* The nodes below GROUP as they appear in its consolidated metadata. */
+/* The nodes below GROUP, as in its consolidated metadata. */
 static int nodes_below(const hierarchy *h, const node *group, cm_json **out, cm_error *err)
 {
     size_t skip = strlen(group->path) + (group->path[0] != '\0');
@@ -220,14 +222,17 @@ static int nodes_below(const hierarchy *h, const node *group, cm_json **out, cm_
     return CM_OK;
 }
 
-/* A group with nothing below it has nothing to consolidate; the root always has the member. */
+/* A group without nodes below has nothing to consolidate; the root always has the member. */
 static int consolidate_v3(hierarchy *h, cm_error *err)
 {
     cm_json **all = cm_calloc(h->n, sizeof *all, err);
     if (!all)
         return CM_ENOMEM;
     int rc = CM_OK;
-    /* Gathered first, so that no copy holds what a nested group got here. */
+    /*
+     * Collected before any is set, so that a nested group's own metadata are not copied into
+     * others.
+     */
     for (size_t i = 0; i < h->n && rc == CM_OK; i++)
         if (h->node[i].is_group)
             rc = nodes_below(h, &h->node[i], &all[i], err);
@@ -290,7 +295,7 @@ static int write_node(const hierarchy *h, const node *x, const cm_json *zmetadat
 {
     if (h->format == 3)
         return put_json(h->store, x->path, "zarr.json", x->doc, err);
-    /* What makes it a node comes last. */
+    /* The document that makes it a node comes last. */
     int rc = x->attrs ? put_json(h->store, x->path, ".zattrs", x->attrs, err) : CM_OK;
     if (rc == CM_OK && x->path[0] == '\0' && zmetadata)
         rc = put_json(h->store, x->path, ".zmetadata", zmetadata, err);

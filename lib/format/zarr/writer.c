@@ -1,6 +1,4 @@
-/*
- * The chunks of one array on their way into a store.
- */
+/* Writes the chunks of one array into a store. */
 #include "format/zarr/writer.h"
 
 #include <stdatomic.h>
@@ -12,16 +10,17 @@
 #include "format/zarr/shard_writer.h"
 
 struct cm_zarr_writer {
-    cm_target base; /* first, so that one is the other */
+    cm_target base; /* first, so that one can be cast to the other */
     cm_store *store;
     const cm_zarr_meta *meta;
     char *path;
-    char *prefix;                    /* of chunk keys: "" or "path/" */
-    uint64_t first, end;             /* objects of the outer grid that are ours */
-    uint64_t nours;                  /* chunks in them */
-    bool restricted;                 /* there are others */
-    uint64_t origin[CM_MAX_RANK];    /* of the outer grid in the array whose chunks are named */
-    cm_shard_set *shards;            /* NULL: none */
+    char *prefix;        /* of chunk keys: "" or "path/" */
+    uint64_t first, end; /* this writer's objects of the outer grid */
+    uint64_t nours;      /* chunks in those objects */
+    bool restricted;     /* others write the rest */
+    /* Of the outer grid in the larger array that names the chunks. */
+    uint64_t origin[CM_MAX_RANK];
+    cm_shard_set *shards;            /* NULL: no shards */
     atomic_uint_fast64_t *delivered; /* one bit for each chunk */
     atomic_uint_fast64_t nchunks, nskipped, nkept, nkept_objects, nobjects, nbytes;
 };
@@ -80,7 +79,7 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
     return rc;
 }
 
-/* Notes that chunk NUMBER has come; a second time is a fault of the caller. */
+/* Marks chunk NUMBER as delivered; a second time is a bug of the caller. */
 static int mark(cm_zarr_writer *w, uint64_t number, cm_error *err)
 {
     if (number >= w->base.grid.nchunks)
@@ -105,7 +104,7 @@ static int outer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_err
     return *out ? CM_OK : CM_ENOMEM;
 }
 
-/* ---- as a target ---- */
+/* ---- operations of a target ---- */
 
 static int target_put(cm_target *t, const cm_put *put, size_t n, cm_error *err)
 {
@@ -173,7 +172,7 @@ cm_target *cm_zarr_writer_target(cm_zarr_writer *w)
     return w == NULL ? NULL : &w->base;
 }
 
-/* ---- making one ---- */
+/* ---- creating ---- */
 
 int cm_zarr_writer_create(cm_store *store, const char *path, const cm_zarr_meta *meta,
                           cm_zarr_writer **out, cm_error *err)
@@ -207,7 +206,7 @@ void cm_zarr_writer_free(cm_zarr_writer *w)
     free(w);
 }
 
-/* Chunks of the grid in outer chunk OUTER: from FIRST on, COUNT along each dimension. */
+/* The chunks of the grid in outer chunk OUTER: from FIRST on, COUNT along each dimension. */
 static uint64_t chunks_of(const cm_zarr_writer *w, uint64_t outer, uint64_t *first, uint64_t *count)
 {
     uint64_t coord[CM_MAX_RANK], n = 1;
@@ -300,7 +299,7 @@ static int put_object(cm_zarr_writer *w, const cm_put *put, cm_error *err)
     return rc;
 }
 
-/* A chunk of the fill value has no object: what an earlier run left there would be read instead. */
+/* Removes the object of a chunk of fill values: an earlier run's object would be read instead. */
 static int remove_object(cm_zarr_writer *w, uint64_t outer, cm_error *err)
 {
     char *key;
@@ -322,7 +321,7 @@ int cm_zarr_writer_remove_all(cm_zarr_writer *w, cm_error *err)
     return rc;
 }
 
-/* *taken of the N chunks PUT, which are marked; DATA NULL: left out. */
+/* Delivers *taken of the N marked chunks PUT; DATA NULL: leaves the chunk out. */
 static int deliver(cm_zarr_writer *w, const cm_put *put, size_t n, size_t *taken, cm_error *err)
 {
     *taken = 1;
@@ -375,7 +374,7 @@ int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err)
     return rc;
 }
 
-/* Calls VISIT with each chunk of the grid that lies in outer chunk OUTER; an error stops. */
+/* Calls VISIT with each chunk of the grid in outer chunk OUTER; stops at an error. */
 static int each_chunk(cm_zarr_writer *w, uint64_t outer,
                       int (*visit)(cm_zarr_writer *w, uint64_t number, cm_error *err),
                       cm_error *err)
@@ -429,7 +428,7 @@ int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error 
     return rc;
 }
 
-/* Whether the object that chunk NUMBER lies in is one of another's. */
+/* Whether the object of chunk NUMBER is written by others. */
 static bool is_foreign(const cm_zarr_writer *w, uint64_t number)
 {
     uint64_t coord[CM_MAX_RANK];
