@@ -62,6 +62,6 @@ cat <<END
   export PATH=$build/bin:\$PATH; cd $demo
   nc2zarr --help
   nc2zarr --dry-run -v weather.nc all.zarr
-  chunkcalc --sample $sample --variable z --recommend weather.nc
+  chunkcalc --sample $sample --variable z weather.nc
   readbench --no-out --variable z --sample $sample --step-time 5ms --batches 10 --tune training.zarr
 END

@@ -115,6 +115,8 @@ typedef struct cm_chunkcalc_report {
     char *dim_name[32]; /* NULL: no names */
     uint64_t shape[32]; /* 0: endless */
     bool bounded;
+    char *path;     /* of the store or file that was opened, without a node; NULL: none was */
+    bool is_netcdf; /* it is a NetCDF file */
     char *variable; /* of the store, or NULL */
     char *type;     /* or NULL */
     uint64_t itemsize;
@@ -125,6 +127,7 @@ typedef struct cm_chunkcalc_report {
     double range;             /* seconds a request for a part of an object that is open */
     double chunk_seconds;     /* that a chunk takes whatever its size */
     bool measured, cold;      /* latency, range and bandwidth: on the store, on the disk */
+    bool cached;              /* bandwidth: that of the page cache, not of storage */
     uint64_t measured_chunks; /* of the store, for ratio and decode rate; 0: not measured */
     char *align;
     cm_chunkcalc_read *read;
@@ -140,11 +143,13 @@ typedef struct cm_chunkcalc_report {
     char *chunks_option; /* "time=24,lat=64,lon=64", ready for --chunks; after a recommendation */
     char *shards_option; /* the same, or "none" */
     uint64_t sharded_objects; /* files with those shards; 0: none are recommended */
+    char *present_option;     /* the present chunks in that form; NULL: there are none */
+    bool keep; /* the present chunks are the best, or as good as the model can tell */
     cm_chunkcalc_point *front;
     size_t nfront;
     char *verdict; /* of the audit: "good", "fair", "poor" */
     char *audit;   /* its sentence */
-    double gain;   /* cost of the present chunks over that of the recommended; 0: no audit */
+    double gain;   /* cost of the present chunks over that of the recommended; 0: not compared */
     uint64_t batch;
     double step_time;
     cm_chunkcalc_array *array;

@@ -231,7 +231,6 @@ static int say_crowded(cm_calc *c, const cm_chunkcalc_layout *present, double ea
 
 static int judge(cm_calc *c, cm_error *err)
 {
-    static const char *const WORDS[] = {"cost", "bytes", "requests", "regret"};
     cm_chunkcalc_report *r = c->report;
     const cm_chunkcalc_layout *best = &r->layout[r->recommended];
     char now[32], then[32];
@@ -245,27 +244,58 @@ static int judge(cm_calc *c, cm_error *err)
         return r->verdict == NULL || r->audit == NULL ? CM_ENOMEM : CM_OK;
     }
     const cm_chunkcalc_layout *present = &r->layout[r->present];
-    r->gain = value_of(present, c->spec.objective) / value_of(best, c->spec.objective);
     const char *verdict = r->gain <= GOOD ? "good" : r->gain <= FAIR ? "fair" : "poor";
     const double each = crowded(present);
     if (each > 0 && (each < TINY_FILE || r->gain > FAIR))
         verdict = "poor";
     else if (each > 0)
         verdict = "fair";
-    char *chunks = cm_calc_shape_text(c, present->chunk, err);
     r->verdict = cm_strdup(verdict, err);
-    if (chunks != NULL)
-        r->audit = cm_asprintf(
-            err,
-            "the chunks %s of %s are %s for these reads: a read takes %s and %.3g requests on "
-            "average, with %s it would take %s and %.3g requests (%s %.3g times as high)",
-            chunks, r->variable, verdict, cm_format_time(present->seconds, now, sizeof(now)),
-            present->requests, r->chunks_option, cm_format_time(best->seconds, then, sizeof(then)),
-            best->requests, WORDS[c->spec.objective], r->gain);
-    free(chunks);
+    r->audit = cm_asprintf(
+        err,
+        "the chunks %s of %s are %s for these reads: a read takes %s and %.3g requests on "
+        "average, with %s it would take %s and %.3g requests (%s %.3g times as high)",
+        r->present_option, r->variable, verdict, cm_format_time(present->seconds, now, sizeof(now)),
+        present->requests, r->chunks_option, cm_format_time(best->seconds, then, sizeof(then)),
+        best->requests, r->objective, r->gain);
     if (r->verdict == NULL || r->audit == NULL)
         return CM_ENOMEM;
     return each > 0 ? say_crowded(c, present, each, err) : CM_OK;
+}
+
+/*
+ * Whether rewriting gains anything.  Shards and bounds that were asked for must hold of the
+ * present layout, and files that are too many are a reason to rewrite.
+ */
+static bool present_suffices(const cm_calc *c)
+{
+    const cm_chunkcalc_options *o = c->options;
+    const cm_chunkcalc_report *r = c->report;
+    const cm_chunkcalc_layout *best = &r->layout[r->recommended], *now = &r->layout[r->present];
+    const size_t nbytes = r->rank * sizeof(*now->chunk);
+
+    if ((o->min_nbytes != 0 && now->chunk_nbytes < o->min_nbytes) ||
+        (o->max_nbytes != 0 && now->chunk_nbytes > o->max_nbytes))
+        return false;
+    const bool same = memcmp(now->chunk, best->chunk, nbytes) == 0;
+    if (o->shards != NULL)
+        return same && now->sharded == best->sharded &&
+               (!now->sharded || memcmp(now->shard, best->shard, nbytes) == 0);
+    return (same || r->gain <= GOOD) && crowded(now) == 0;
+}
+
+static int compare_with_present(cm_calc *c, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    const cm_chunkcalc_layout *best = &r->layout[r->recommended];
+
+    if (!c->has_present)
+        return CM_OK;
+    const cm_chunkcalc_layout *present = &r->layout[r->present];
+    r->gain = value_of(present, c->spec.objective) / value_of(best, c->spec.objective);
+    r->keep = present_suffices(c);
+    r->present_option = cm_calc_shape_text(c, present->chunk, err);
+    return r->present_option != NULL ? CM_OK : CM_ENOMEM;
 }
 
 int cm_calc_recommend(cm_calc *c, cm_error *err)
@@ -297,6 +327,8 @@ int cm_calc_recommend(cm_calc *c, cm_error *err)
         rc = fill_front(r, &optimum, err);
     if (rc == CM_OK)
         fill_pays(r);
+    if (rc == CM_OK)
+        rc = compare_with_present(c, err);
     if (rc == CM_OK && c->options->audit)
         rc = judge(c, err);
     c->spec.extra = NULL;

@@ -16,8 +16,6 @@ void cm_chunkcalc_options_init(cm_chunkcalc_options *o)
     o->latency = o->bandwidth = o->decode = o->concurrency = o->ratio = -1;
 }
 
-/* ---- sentences ----------------------------------------------------------------------------- */
-
 /* ---- the cost model ------------------------------------------------------------------------ */
 
 static bool override(double *value, double given, const char *name, char *list, size_t size)
@@ -66,6 +64,7 @@ static int set_cost(cm_calc *c, cm_error *err)
         return CM_ENOMEM;
     r->measured = c->costs.storage;
     r->cold = c->costs.cold;
+    r->cached = c->costs.storage && !c->costs.cold && !c->costs.remote && o->bandwidth < 0;
     r->latency = m->latency;
     r->range = m->range;
     r->chunk_seconds = m->chunk;
@@ -234,6 +233,7 @@ void cm_chunkcalc_report_release(cm_chunkcalc_report *r)
     free(r->read);
     free(r->array);
     free(r->front);
+    free(r->path);
     free(r->variable);
     free(r->type);
     free(r->storage);
@@ -242,6 +242,7 @@ void cm_chunkcalc_report_release(cm_chunkcalc_report *r)
     free(r->reason);
     free(r->chunks_option);
     free(r->shards_option);
+    free(r->present_option);
     free(r->verdict);
     free(r->audit);
     cm_sentences_free(r->warning, r->nwarnings);

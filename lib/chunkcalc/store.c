@@ -274,7 +274,11 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
 
     if (rc == CM_OK)
         rc = cm_dataset_open(in->at.path, "", &options, &in->ds, err);
-    return rc == CM_OK ? describe_all(c, in, err) : rc;
+    if (rc != CM_OK)
+        return rc;
+    c->report->is_netcdf = in->ds->kind == CM_DATASET_NETCDF;
+    c->report->path = cm_strdup(in->at.path, err);
+    return c->report->path != NULL ? describe_all(c, in, err) : CM_ENOMEM;
 }
 
 static void choose_preset(cm_calc *c, const input *in)

@@ -67,7 +67,7 @@ static void use_storage(const cm_storage_costs *s, cm_suit_costs *out)
 static void describe(const char *source, cm_suit_costs *out)
 {
     const char *whose = out->other ? "of an array of the same type and codec" : "of its elements";
-    const char *where = out->cold ? "the disk" : "memory, where the array has room";
+    const char *where = out->cold ? "from the disk" : "in the page cache, where the array has room";
 
     const char *decode = strstr(source, "; decode "); /* which was measured */
 
@@ -82,7 +82,7 @@ static void describe(const char *source, cm_suit_costs *out)
                  out->decode ? whose : "", out->cost.concurrency);
     else if (out->storage && out->decode)
         snprintf(out->text, sizeof out->text,
-                 "measured: storage on files of the source, from %s; ratio and decoding on %llu "
+                 "measured: storage on files of the source, %s; ratio and decoding on %llu "
                  "chunks %s",
                  where, (unsigned long long)out->nchunks, whose);
     else if (out->decode)

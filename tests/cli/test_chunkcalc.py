@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import re
+import shlex
 import xml.etree.ElementTree as xml
 
 import jsonschema
@@ -297,6 +298,9 @@ def test_it_takes_no_time():
 
 # ---- stores ---------------------------------------------------------------------------------------
 
+TABLES = ("Compared, on average", "What each way of reading pays", "Fewer bytes or fewer requests", "The cost model")
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     zarr = pytest.importorskip("zarr")
@@ -334,6 +338,52 @@ def large(tmp_path_factory):
     field = np.add.outer(np.arange(60), np.arange(200 * 262).reshape(200, 262) % 977).astype("f4")
     zarr.create_array(path, shape=field.shape, chunks=(20, 100, 131), dtype="f4")[:] = field
     return path
+
+
+@pytest.mark.parametrize("program", ["rechunk", "nc2zarr"])
+def test_the_answer_comes_first_and_can_be_pasted(store, tmp_path, program):
+    """A store and a read suffice: the chunks, the command that makes them, and why; tables come after -v."""
+    source, name = store, "g/tas"
+    if program == "nc2zarr":
+        netCDF4, source, name = pytest.importorskip("netCDF4"), tmp_path / "in put.nc", "tas"
+        with netCDF4.Dataset(source, "w") as file:
+            for dim, n in (("time", 60), ("lat", 40), ("lon", 50)):
+                file.createDimension(dim, n)
+            file.createVariable(name, "f4", ("time", "lat", "lon"), chunksizes=(1, 40, 50))[:] = 1
+    args = (source, "--variable", name, "--sample", "lat=1,lon=1")
+    out = run(*args).ok().out
+    first, _, command, _, why, now, *rest = out.split("\n")
+    chunks = re.fullmatch(rf"Recommended chunks of {name}: (time=60,lat=\d+,lon=\d+)", first).group(1)
+    words = shlex.split(command)
+    assert words[0] == program and words[1:3] == ["--chunks", f"{name}:{chunks}"]
+    assert why.startswith("Why: ") and now.startswith("Now: with time=1,lat=40,lon=50 ") and rest == [""]
+    tool.run(*words, cwd=tmp_path).ok()
+    made = json.loads((tmp_path / words[-1] / name / "zarr.json").read_text())
+    assert dict(zip(("time", "lat", "lon"), made["chunk_grid"]["configuration"]["chunk_shape"])) == {
+        dim: int(n) for dim, n in (word.split("=") for word in chunks.split(","))}
+    assert not any(table in out for table in TABLES)
+    more = run(*args, "-v").ok().out
+    assert more.split("\n")[0] == first and all(table in more for table in TABLES)
+    assert run(*args, "--chunks", "1x40x50").ok().out.startswith("chunk_size ")
+
+
+def test_chunks_that_are_best_are_kept(store):
+    out = run(f"{store}::g/tas", "--sample", "time=1").ok().out
+    assert out.startswith("Keep the present chunks of g/tas: time=1,lat=40,lon=50\nWhy: ") and "rechunk" not in out
+    other = run(f"{store}::g/tas", "--sample", "time=1", "--min-bytes", "1MiB").ok().out
+    assert other.startswith("Recommended chunks of g/tas: ")
+
+
+def test_without_a_store_the_command_has_placeholders():
+    out = run("--sample", "time=3,lat=48,lon=48", *ERA5, "--recommend").ok().out
+    assert re.search(r"^  nc2zarr --chunks \S+ --shards \S+ INPUT.nc OUTPUT.zarr$", out, re.M)
+
+
+def test_a_page_cache_has_no_bandwidth(large):
+    said = run(large, "--sample", "4x32x32", "-v").ok().out
+    assert "request, from the page cache, decoding at " in said and "in the page cache" in said.split("Source: ")[1]
+    given = run(large, "--sample", "4x32x32", "-v", "--bandwidth", "1GB/s").ok().out
+    assert "request, 1.00 GB/s, decoding at " in given
 
 
 def test_counts_need_no_measuring(large):
@@ -439,7 +489,7 @@ def test_an_audit_judges(store):
     assert layout(bad, "present")["chunks"] == [1, 40, 50]
     good = document(f"{store}::g/tas", "--read", "time=1", "--audit")
     assert good["audit"]["verdict"] == "good"
-    assert "Audit\npoor: " in run(store, "--variable", "g/tas", "--read", "lat=1,lon=1", "--audit").ok().out
+    assert "\nAudit: poor: " in run(store, "--variable", "g/tas", "--read", "lat=1,lon=1", "--audit").ok().out
 
 
 def test_many_tiny_files_are_not_good(tmp_path):

@@ -26,7 +26,7 @@ extern const cm_tool CHUNKCALC;
 
 /* Everything but JSON, on standard output.  CM_ENOMEM. */
 int chunkcalc_print(const cm_chunkcalc_report *report, const chunkcalc_values *values,
-                    cm_error *err);
+                    const cm_common_options *common, cm_error *err);
 
 /* The one JSON document, described by tools/schema/chunkcalc.json.  FAILURE may be NULL. */
 int chunkcalc_print_json(const cm_chunkcalc_report *report, const cm_error *failure, cm_error *err);

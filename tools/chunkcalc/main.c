@@ -33,7 +33,7 @@ static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_valu
     if (json)
         printed = chunkcalc_print_json(r, status == CM_OK ? NULL : err, &print_err);
     else if (status == CM_OK)
-        printed = chunkcalc_print(r, v, &print_err);
+        printed = chunkcalc_print(r, v, common, &print_err);
     if (status == CM_OK && printed == CM_OK && v->plot != NULL)
         printed = chunkcalc_plot(r, plot, &print_err);
     if (status != CM_OK)
@@ -41,6 +41,18 @@ static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_valu
     if (printed != CM_OK)
         cm_say(CHUNKCALC.name, "%s", print_err.text);
     return cm_tool_exit_status(status != CM_OK ? status : printed);
+}
+
+/*
+ * A store and how it is read ask which chunks to take, unless an option asks for numbers: of
+ * candidates, in more columns, or for a program.
+ */
+static bool wants_answer(const chunkcalc_values *v, const cm_common_options *common,
+                         const cm_texts *paths)
+{
+    const bool reads = v->o.sample != NULL || v->o.read.n > 0;
+    return paths->n > 0 && reads && v->o.chunks.n == 0 && !v->stats && !common->json &&
+           v->format == FORMAT_TABLE;
 }
 
 static int run(const chunkcalc_values *v, const cm_common_options *common, const cm_texts *paths)
@@ -67,6 +79,7 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     if (status != CM_TOOL_RUN)
         return status;
     options.store = paths->n > 0 ? paths->text[0] : NULL;
+    options.recommend = v->o.recommend || wants_answer(v, common, paths);
     options.seconds = v->stats || v->plot != NULL;
     options.worker_memory =
         common->nthreads != 0 ? common->memory / common->nthreads : common->memory;

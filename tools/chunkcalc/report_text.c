@@ -1,10 +1,11 @@
-/* Tables, CSV and Markdown: the numbers of every layout, then the advice. */
+/* Tables, CSV and Markdown: the answer, where one was asked for, and the numbers behind it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../common/print.h"
 #include "../common/say.h"
+#include "answer.h"
 #include "base/number.h"
 #include "grid.h"
 
@@ -16,8 +17,9 @@ typedef struct printer {
     const cm_chunkcalc_report *r;
     const chunkcalc_values *v;
     chunkcalc_format format;
-    bool rules;  /* a column says where a layout comes from */
-    bool shards; /* some layout has shards */
+    bool details; /* all tables, not only those that were asked for */
+    bool rules;   /* a column says where a layout comes from */
+    bool shards;  /* some layout has shards */
 } printer;
 
 static void shape_cell(grid *g, unsigned rank, const uint64_t *shape)
@@ -207,29 +209,6 @@ static int print_front(const printer *p, cm_error *err)
                       &g, err);
 }
 
-static void print_choice(const printer *p)
-{
-    const cm_chunkcalc_report *r = p->r;
-    const cm_chunkcalc_layout *l = &r->layout[r->recommended];
-    char size[32], count[32];
-
-    heading(p, "Recommended");
-    fputs(p->format == FORMAT_MARKDOWN ? "    " : "  ", stdout);
-    fputs("--chunks ", stdout);
-    cm_print_shell_word(r->chunks_option, stdout);
-    fputs(" --shards ", stdout);
-    cm_print_shell_word(r->shards_option, stdout);
-    cm_print(stdout, "\n\n%s decoded a chunk", cm_format_size(l->chunk_nbytes, size, sizeof(size)));
-    if (l->has_footprint)
-        cm_print(stdout, ", %s chunks", cm_format_count(l->nchunks, count, sizeof(count)));
-    if (r->sharded_objects > 0)
-        cm_print(stdout, " in %s file%s", cm_format_count(r->sharded_objects, count, sizeof(count)),
-                 r->sharded_objects == 1 ? "" : "s");
-    fputs(": ", stdout);
-    cm_print_clean(r->reason, stdout);
-    fputs(".\n", stdout);
-}
-
 static void print_model(const printer *p)
 {
     const cm_chunkcalc_report *r = p->r;
@@ -239,7 +218,8 @@ static void print_model(const printer *p)
     cm_print(stdout,
              "%s: %s a request, %s, decoding at %s, %.3g at a time, compressed %.3g times.\n",
              r->storage, cm_format_time(r->latency, latency, sizeof(latency)),
-             cm_format_rate(r->bandwidth, bandwidth, sizeof(bandwidth)),
+             r->cached ? "from the page cache"
+                       : cm_format_rate(r->bandwidth, bandwidth, sizeof(bandwidth)),
              cm_format_rate(r->decode, decode, sizeof(decode)), r->concurrency, r->ratio);
     cm_print(stdout, "Source: %s.\n", r->storage_source);
 }
@@ -351,40 +331,52 @@ static int print_arrays(const printer *p, cm_error *err)
     return rc;
 }
 
-static int print_advice(const printer *p, cm_error *err)
+/* The tables behind a recommendation: those that an option asked for, or all. */
+static int print_reasons(const printer *p, cm_error *err)
 {
-    const cm_chunkcalc_report *r = p->r;
     int rc = CM_OK;
 
-    if (r->audit != NULL) {
-        heading(p, "Audit");
-        cm_print(stdout, "%s: ", r->verdict);
-        cm_print_clean(r->audit, stdout);
-        fputs(".\n", stdout);
-    }
-    if (r->recommended != SIZE_MAX) {
-        print_choice(p);
+    if (p->details || p->v->o.chunks.n > 0)
         rc = print_comparison(p, err);
-        if (rc == CM_OK)
-            rc = print_reads(p, err);
-        if (rc == CM_OK)
-            rc = print_front(p, err);
-    }
-    if (rc == CM_OK && r->batch > 0)
-        rc = print_batches(p, err);
-    if (rc == CM_OK && (r->recommended != SIZE_MAX || p->v->stats))
-        print_model(p);
+    if (rc == CM_OK && p->details)
+        rc = print_reads(p, err);
+    if (rc == CM_OK && p->details)
+        rc = print_front(p, err);
     return rc;
 }
 
-int chunkcalc_print(const cm_chunkcalc_report *r, const chunkcalc_values *v, cm_error *err)
+static int print_answer(const printer *p, cm_error *err)
 {
-    printer p = {r, v, (chunkcalc_format)v->format, r->recommended != SIZE_MAX, false};
+    const bool markdown = p->format == FORMAT_MARKDOWN;
+    int rc = chunkcalc_print_answer(p->r, p->v->o.shards != NULL, markdown, err);
+
+    if (rc == CM_OK && (p->details || p->v->stats)) {
+        heading(p, "What a read touches");
+        rc = print_layouts(p, err);
+    }
+    return rc == CM_OK ? print_reasons(p, err) : rc;
+}
+
+int chunkcalc_print(const cm_chunkcalc_report *r, const chunkcalc_values *v,
+                    const cm_common_options *common, cm_error *err)
+{
+    const bool recommends = r->recommended != SIZE_MAX;
+    printer p = {.r = r,
+                 .v = v,
+                 .format = (chunkcalc_format)v->format,
+                 .details = common->verbosity > 0,
+                 .rules = recommends};
 
     if (r->nreads == 0)
         return print_arrays(&p, err);
     for (size_t i = 0; i < r->nlayouts; i++)
         p.shards = p.shards || r->layout[i].sharded;
-    int rc = print_layouts(&p, err);
-    return rc != CM_OK || p.format == FORMAT_CSV ? rc : print_advice(&p, err);
+    if (p.format == FORMAT_CSV)
+        return print_layouts(&p, err);
+    int rc = recommends ? print_answer(&p, err) : print_layouts(&p, err);
+    if (rc == CM_OK && r->batch > 0)
+        rc = print_batches(&p, err);
+    if (rc == CM_OK && (v->stats || (recommends && p.details)))
+        print_model(&p);
+    return rc;
 }

@@ -86,7 +86,11 @@ static const cm_option OPTIONS[] = {
     {.name = "recommend",
      .kind = CM_OPTION_FLAG,
      .field = VALUE(o.recommend),
-     .help = "Recommend the best chunk shape, with the reason and alternatives."},
+     .help =
+         "Recommend the best chunk shape, with the command that makes it and the reason. -v adds "
+         "the tables behind it.",
+     .unset = "done for a STORE with --sample or --read, unless --chunks, --stats, --format or "
+              "--json is given"},
     {.name = "objective",
      .kind = CM_OPTION_CHOICE,
      .field = VALUE(o.objective),
