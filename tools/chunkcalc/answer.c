@@ -51,7 +51,7 @@ static int print_option(const cm_chunkcalc_report *r, const char *option, const 
     return print_word(word, err);
 }
 
-/* The name of a new store in the working folder: weather.zarr of weather.nc, or a-rechunked.zarr. */
+/* A new store in the working folder: weather.zarr of weather.nc, or a-rechunked.zarr. */
 static char *output_of(const cm_chunkcalc_report *r)
 {
     size_t end = strlen(r->path);
