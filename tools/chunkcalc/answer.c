@@ -47,7 +47,7 @@ static int print_option(const cm_chunkcalc_report *r, const char *option, const 
     if (asprintf(&word, "%s%s%s", name != NULL ? name : "", name != NULL ? ":" : "", shape) < 0)
         word = NULL;
     free(name);
-    printf(" --%s", option);
+    cm_print(stdout, " --%s", option);
     return print_word(word, err);
 }
 
