@@ -1,6 +1,6 @@
 /*
- * One system call where the kernel has openat2 (Linux 5.6), else a walk from folder
- * to folder.
+ * Resolves names by one system call if the kernel has openat2 (Linux 5.6), otherwise folder by
+ * folder.
  */
 #include "store/beneath.h"
 
@@ -33,7 +33,7 @@ static int open_at_once(int root, const char *path, int flags, mode_t mode)
     return (int)syscall(NUMBER_OPENAT2, root, path, &how, sizeof how);
 }
 
-/* O_NOFOLLOW with O_DIRECTORY says ENOTDIR of a link: the caller wants to know. */
+/* For a link, O_NOFOLLOW with O_DIRECTORY gives ENOTDIR: turn it into ELOOP for the caller. */
 static void tell_link(int folder, const char *name)
 {
     struct stat st;
@@ -83,10 +83,7 @@ int cm_beneath_open(int root, const char *path, int flags, mode_t mode)
     if (*path == '\0')
         path = ".";
     int fd = open_at_once(root, path, flags | O_CLOEXEC, mode);
-    /*
-     * EPERM: a container whose list of system calls is older than this one.  EAGAIN: a rename
-     * on the way.
-     */
+    /* EPERM: a container with an older list of system calls.  EAGAIN: a concurrent rename. */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EAGAIN || errno == EINVAL))
         fd = walk(root, path, flags, mode);
     return fd;

@@ -9,7 +9,7 @@
 
 typedef struct header {
     uint64_t magic;
-    uint64_t sum; /* of all that follows in the head */
+    uint64_t sum; /* of the rest of the head */
     uint64_t nbytes;
     uint64_t changed_ns;
     uint64_t inode;
@@ -55,7 +55,7 @@ void cm_cache_head_fill(const cm_cache_key *k, uint8_t *head)
     memcpy(head + sizeof h + strlen(k->store) + 1, k->key, strlen(k->key) + 1);
 }
 
-/* Each block's sum depends on its number: blocks that changed places are damage too. */
+/* The sum includes the block's number, so that swapped blocks are detected. */
 static uint64_t sum_of(const uint8_t *data, size_t nbytes, uint64_t block)
 {
     return cm_checksum64(data, nbytes, block);

@@ -18,7 +18,7 @@
 enum {
     NFOLDERS = 256,
     NAME_DIGITS = 30, /* of a copy in its folder: cm_cache_name */
-    SLACK = 20 /* a twentieth more than needed is freed, so that not every copy looks for room */
+    SLACK = 20 /* frees a twentieth more than needed, so that not every copy must look for room */
 };
 
 /* ---- all of a file ---- */
@@ -30,7 +30,7 @@ bool cm_cache_read(int fd, struct iovec *iov, int n, uint64_t offset)
         if (got < 0 && errno == EINTR)
             continue;
         if (got == 0)
-            errno = EIO; /* it is shorter than it should be */
+            errno = EIO; /* shorter than it should be */
         if (got <= 0)
             return false;
         offset += (uint64_t)got;
@@ -55,7 +55,7 @@ typedef struct state {
 
 #define STATE_MAGIC 0x316574617473436du /* "mCstate1" */
 
-/* A descriptor of its own for each time: threads exclude each other like processes. */
+/* Opens a new descriptor each time, so that threads exclude each other like processes. */
 static int lock(const cm_cache_dir *dir, int *out, cm_error *err)
 {
     int fd = openat(dir->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -72,7 +72,7 @@ static int lock(const cm_cache_dir *dir, int *out, cm_error *err)
     return CM_OK;
 }
 
-/* Said, not left to close: a child that was forked meanwhile has the descriptor too. */
+/* Unlock explicitly: a child forked meanwhile shares the descriptor. */
 static void unlock(int fd)
 {
     flock(fd, LOCK_UN);
@@ -104,7 +104,7 @@ static int write_state(const cm_cache_dir *dir, uint64_t nbytes, cm_error *err)
     return rc;
 }
 
-/* ---- what is there ---- */
+/* ---- existing files ---- */
 
 typedef struct copy {
     int64_t used_ns; /* when it was written or touched */
@@ -115,7 +115,7 @@ typedef struct copy {
 typedef struct inventory {
     copy *item;
     size_t n, capacity;
-    uint64_t nbytes; /* of these and of temporary files that are being written */
+    uint64_t nbytes; /* of copies and of temporary files being written */
 } inventory;
 
 static int add_copy(inventory *v, const char *name, const struct stat *st, cm_error *err)
@@ -132,7 +132,7 @@ static int add_copy(inventory *v, const char *name, const struct stat *st, cm_er
     return CM_OK;
 }
 
-/* Every entry of the folder NAME; a folder that is missing has none. */
+/* Opens folder NAME for listing; a missing folder is empty. */
 static DIR *open_folder(const cm_cache_dir *dir, const char *name)
 {
     int fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -142,10 +142,7 @@ static DIR *open_folder(const cm_cache_dir *dir, const char *name)
     return d;
 }
 
-/*
- * The folder may hold files of others, which are never removed: only what bears a
- * name that this code gives.
- */
+/* True for names that this code gives: the folder may hold other files, which are never removed. */
 static bool is_copy(const char *name)
 {
     return strspn(name, "0123456789abcdef") == NAME_DIGITS && name[NAME_DIGITS] == '\0';
@@ -186,7 +183,7 @@ static int list_copies(const cm_cache_dir *dir, inventory *v, cm_error *err)
     return rc;
 }
 
-/* Removes temporary files of the dead; adds those of the living to *NBYTES. */
+/* Removes temporary files of dead processes; adds those of live ones to *NBYTES. */
 static void sweep(const cm_cache_dir *dir, uint64_t *nbytes)
 {
     DIR *d = open_folder(dir, ".");
@@ -213,10 +210,7 @@ static int by_use(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/*
- * Counts what is there and, when that is more than MOST, removes what was not used
- * for longest.  The lock is held.
- */
+/* Sums up all files and, if they exceed MOST, removes the least recently used.  Lock held. */
 static int make_room(cm_cache_dir *dir, uint64_t most, uint64_t *nbytes, cm_error *err)
 {
     inventory v = {0};
@@ -250,7 +244,7 @@ static int create_file(cm_cache_dir *dir, cm_cache_file *file, cm_error *err)
         if (errno != EEXIST)
             return cm_fail_errno(err, errno, "the cache");
     }
-    /* Whole from the start, so that whoever counts sees what it will have. */
+    /* Full size from the start, so that others count all of it. */
     if (flock(file->fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(file->fd, (off_t)file->nbytes) == 0)
         return CM_OK;
     int rc = cm_fail_errno(err, errno, "the cache");
@@ -282,7 +276,7 @@ int cm_cache_file_create(cm_cache_dir *dir, uint64_t nbytes, cm_cache_file *out,
     return rc;
 }
 
-/* Lowers the count by what is gone; where that fails it stays too high. */
+/* Lowers the count by the bytes removed; on failure it stays too high, which is harmless. */
 static void lower_state(const cm_cache_dir *dir, uint64_t nbytes)
 {
     uint64_t total;
@@ -325,8 +319,8 @@ void cm_cache_file_abort(cm_cache_dir *dir, cm_cache_file *file)
 /* ---- opening ---- */
 
 /*
- * Whether the folder holds nothing but what bears a name that this code gives, and no copy yet;
- * an error where it cannot be listed.
+ * Whether the folder holds only names that this code gives, and no copy yet; an error if it cannot
+ * be listed.
  */
 static int look_if_new(const cm_cache_dir *dir, bool *out, cm_error *err)
 {
@@ -344,9 +338,8 @@ static int look_if_new(const cm_cache_dir *dir, bool *out, cm_error *err)
 }
 
 /*
- * A file "state" of somebody else would be written over: it is longer, or no file.  A
- * folder without a state, or with one that is damaged, is a cache where it has the lock,
- * which is empty, or nothing else.
+ * Refuses to overwrite a foreign file "state": that is longer, or not a regular file.  A folder
+ * without a valid state is a cache if it has the empty lock file, or nothing else.
  */
 static int check_state(const cm_cache_dir *dir, cm_error *err)
 {
@@ -384,7 +377,7 @@ int cm_cache_dir_open(cm_cache_dir *dir, const char *path, uint64_t max_nbytes, 
         rc = lock(dir, &held, err);
     if (rc == CM_OK) {
         bool known = read_state(dir, &before);
-        /* A sweep alone where the count is known: a large cache takes long to list. */
+        /* If the count is known, only sweep: listing a large cache takes long. */
         sweep(dir, &total);
         if (!known || before > max_nbytes) {
             rc = make_room(dir, max_nbytes, &total, err);

@@ -1,6 +1,6 @@
 /*
- * Objects of a cache that are opened and read in ranges: shards, as a rule.  The
- * whole object is copied when it is opened first.
+ * Cached objects that are opened and read in ranges: usually shards.  Opening one first copies all
+ * of it.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@ enum {
 typedef struct cache_reader {
     cm_object_reader base;
     cm_cache_key of;
-    int fd; /* of the copy; -1: there is none, SLOW is read */
+    int fd; /* of the copy; -1: no copy, read SLOW */
     uint8_t *head;
-    atomic_uchar *checked; /* one for each block, once it was found undamaged */
+    atomic_uchar *checked; /* one for each block, set once it was checked */
     pthread_mutex_t lock;  /* guards SLOW */
     cm_object_reader *slow;
 } cache_reader;
 
-/* Copies the object of R, block for block, into FILE.  An error is one of the slow store. */
+/* Copies the object of R, block by block, into FILE.  Errors are those of the slow store. */
 static int copy_blocks(cache_reader *r, cm_cache_file *file, bool *written, cm_error *err)
 {
     uint64_t head_nbytes = cm_cache_head_nbytes(&r->of), total = r->of.identity.nbytes;
@@ -48,7 +48,7 @@ static int copy_blocks(cache_reader *r, cm_cache_file *file, bool *written, cm_e
     return rc;
 }
 
-/* R reads the slow object: until it is copied, or for good. */
+/* Makes R read the slow object: until it is copied, or for good. */
 static int open_original(cm_disk_cache *cache, cache_reader *r, cm_error *err)
 {
     int rc = cm_object_open(cache->slow, r->of.key, &r->slow, err);
@@ -57,7 +57,7 @@ static int open_original(cm_disk_cache *cache, cache_reader *r, cm_error *err)
     return rc;
 }
 
-/* Opens the slow object of R and copies it; where that cannot be, R reads the slow one. */
+/* Opens the slow object of R and copies it; if that fails, R reads the slow one. */
 static int copy_object(cm_disk_cache *cache, cache_reader *r, cm_error *err)
 {
     cm_cache_file file;
@@ -158,7 +158,7 @@ static bool all_checked(const cache_reader *r, uint64_t first, uint64_t last)
     return true;
 }
 
-/* Block B whole, into DST where all of it is wanted, else through a buffer. */
+/* Reads block B, into DST if all of it is wanted, otherwise through a buffer. */
 static bool read_block(cache_reader *r, uint64_t b, uint64_t offset, uint8_t *dst, size_t nbytes)
 {
     uint8_t block[CM_CACHE_BLOCK];
@@ -179,7 +179,7 @@ static bool read_block(cache_reader *r, uint64_t b, uint64_t offset, uint8_t *ds
     return true;
 }
 
-/* False when the copy is damaged.  A block is checked when this reader first meets it. */
+/* False when the copy is damaged.  Each block is checked when this reader first reads it. */
 static bool read_from_copy(cache_reader *r, uint64_t offset, void *dst, size_t nbytes)
 {
     uint64_t first = offset / CM_CACHE_BLOCK, last = (offset + nbytes - 1) / CM_CACHE_BLOCK;
@@ -193,7 +193,7 @@ static bool read_from_copy(cache_reader *r, uint64_t offset, void *dst, size_t n
     return true;
 }
 
-/* The slow object, for a copy that was damaged; the next to open it copies it again. */
+/* Opens the slow object after the copy was found damaged; the next opening copies it again. */
 static int open_slow(cm_disk_cache *cache, cache_reader *r, cm_error *err)
 {
     char name[CM_CACHE_NAME_SIZE];

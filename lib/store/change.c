@@ -1,4 +1,4 @@
-/* Objects put and removed while nobody waits, by the kinds of stores that can. */
+/* Asynchronous puts and deletes, for kinds of stores that support them. */
 #include "store/impl.h"
 
 bool cm_store_can_send(const cm_store *store)

@@ -1,6 +1,6 @@
 /*
- * A fast 64-bit checksum against damage, not against malice: one changed 8-byte
- * word is always seen, anything else but for one chance in 2^64.
+ * A fast 64-bit checksum against damage, not malice: always detects one changed 8-byte word, and
+ * anything else except for one chance in 2^64.
  */
 #ifndef CM_STORE_CHECKSUM_H
 #define CM_STORE_CHECKSUM_H

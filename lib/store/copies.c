@@ -25,7 +25,7 @@ enum {
 
 typedef enum copy_state {
     COPY_AWAY,
-    COPY_AWAITED, /* there is room for it */
+    COPY_AWAITED, /* room is reserved for it */
     COPY_COMING,
     COPY_HERE
 } copy_state;
@@ -34,11 +34,11 @@ struct cm_copy {
     cm_copies *copies;
     const char *url;
     cm_told told;
-    uint64_t number; /* the name of its file */
+    uint64_t number; /* names its file */
     copy_state state;
     unsigned users;
-    bool fresh;             /* it came ahead of its time, and was not used yet */
-    cm_copy *newer, *older; /* among those that are here and not used */
+    bool fresh;             /* fetched ahead, and not used yet */
+    cm_copy *newer, *older; /* in the list of copies that are not in use */
 };
 
 struct cm_copies {
@@ -47,16 +47,17 @@ struct cm_copies {
     uint64_t max_nbytes;
     cm_paged *paged;
     uint64_t ncopies;
-    pthread_mutex_t lock; /* guards all below, and what changes of the copies */
+    pthread_mutex_t lock; /* guards the rest, and the changing members of copies */
     pthread_cond_t wake;
     cm_copies_folder folder;
     bool stopped;
-    unsigned nahead;              /* copies that come ahead: they may go as soon as they are here */
-    uint64_t nbytes, used_nbytes; /* of copies that are here or come; that are in use */
-    cm_copy *newest, *oldest;     /* that are not in use */
+    /* Copies being fetched ahead: they can be dropped once they have arrived. */
+    unsigned nahead;
+    uint64_t nbytes, used_nbytes; /* of copies that exist or are being fetched; of those in use */
+    cm_copy *newest, *oldest;     /* list of copies that are not in use */
 };
 
-/* ---- the list of those that may go ---- */
+/* ---- the list of unused copies ---- */
 
 static void unlist(cm_copies *c, cm_copy *k)
 {
@@ -93,7 +94,7 @@ static void drop(cm_copies *c, cm_copy *k)
     c->nbytes -= k->told.nbytes;
 }
 
-/* Room for NBYTES more; copies not in use go, those that came ahead last, or not at all. */
+/* Makes room for NBYTES by dropping unused copies, those fetched ahead last, or not at all. */
 static bool make_room(cm_copies *c, uint64_t nbytes, bool fresh_stay)
 {
     for (int fresh = 0; fresh <= !fresh_stay; fresh++)
@@ -108,7 +109,7 @@ static bool make_room(cm_copies *c, uint64_t nbytes, bool fresh_stay)
 
 /* ---- fetching ---- */
 
-/* The store that the object lies in, and its key there. */
+/* Splits a URL into the object's store and its key there. */
 static int split(const char *url, char **above, char **key, cm_error *err)
 {
     const char *slash = strrchr(url, '/');
@@ -162,7 +163,7 @@ static int make_file(const char *path, const char *folder, uint64_t nbytes, int 
                                        folder, (unsigned long long)nbytes);
 }
 
-/* The next ranges at *OFFSET, all at once. */
+/* Fetches the next ranges at *OFFSET, all at once. */
 static int fetch_some(cm_store *store, cm_object_reader *reader, cm_buf *buf, int fd,
                       uint64_t *offset, cm_error *err)
 {
@@ -192,7 +193,7 @@ static int changed(const cm_copy *k, cm_error *err)
     return CM_EFORMAT;
 }
 
-/* The server answers, and gives no such object. */
+/* The error if the server answers but does not give the object. */
 static int deny(cm_error *err)
 {
     if (err != NULL)
@@ -200,7 +201,7 @@ static int deny(cm_error *err)
     return CM_EUNSUPPORTED;
 }
 
-/* Where nothing but size and time tells an object from others. */
+/* Compares size and time, if the object has no ETag. */
 static int check_untagged(const cm_copy *k, cm_store *store, const char *key, cm_error *err)
 {
     cm_told now;
@@ -235,7 +236,7 @@ static int fetch_from(const cm_copy *k, cm_store *store, const char *key, int fd
     return rc;
 }
 
-/* The copy has the time of the object. */
+/* Gives the copy the object's time of change. */
 static int set_time(const cm_copy *k, int fd, cm_error *err)
 {
     const struct timespec time[2] = {{.tv_sec = k->told.modified_s},
@@ -261,7 +262,7 @@ static int fetch(const cm_copies *c, const cm_copy *k, const char *path, cm_erro
         close(fd);
     if (rc != CM_OK && fd >= 0)
         unlink(path);
-    /* The store calls it by its key. */
+    /* The store's messages name the key: replace it by the URL. */
     if (rc != CM_OK && store != NULL)
         cm_copy_name(k, key, err);
     if (rc != CM_OK && store != NULL)
@@ -293,7 +294,7 @@ int cm_copies_prepare(cm_copies *c, cm_error *err)
     return rc;
 }
 
-/* With the lock held, which is opened meanwhile: K, which is away, is fetched. */
+/* Fetches K, which has no copy.  Lock held, and released meanwhile. */
 static int bring(cm_copies *c, cm_copy *k, cm_copy_when when, cm_error *err)
 {
     char path[CM_COPY_PATH_SIZE];
@@ -317,7 +318,7 @@ static int bring(cm_copies *c, cm_copy *k, cm_copy_when when, cm_error *err)
     return rc;
 }
 
-/* Keeps room for K, which is away, where there is some, or it MUST come. */
+/* Reserves room for K, which has no copy, if there is some or it MUST be fetched. */
 static bool keep_room(cm_copies *c, cm_copy *k, bool fresh_stay, bool must)
 {
     if (!make_room(c, k->told.nbytes, fresh_stay) && !must)
@@ -391,7 +392,7 @@ void cm_copy_give(cm_copy *k)
     if (--k->users == 0) {
         list(c, k);
         c->used_nbytes -= k->told.nbytes;
-        /* Where they are more than there is room for. */
+        /* Drops copies if they exceed the limit. */
         (void)make_room(c, 0, false);
         pthread_cond_broadcast(&c->wake);
     }

@@ -20,7 +20,7 @@ static bool is_number(const char *name)
     return *name != '\0' && strspn(name, "0123456789") == strlen(name);
 }
 
-/* All files of ours in the folder FD, which stays open. */
+/* Removes all our files in the folder FD, which stays open. */
 static void remove_files(int fd)
 {
     int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -34,7 +34,7 @@ static void remove_files(int fd)
         closedir(dir);
 }
 
-/* A folder NAME of ABOVE that a process left which is no more. */
+/* Removes folder NAME of ABOVE if its process no longer exists. */
 static void remove_left(int above, const char *name)
 {
     struct stat st;
@@ -61,9 +61,9 @@ static void remove_all_left(const char *above)
         closedir(dir);
 }
 
-/* ---- the tidier ---- */
+/* ---- the cleaning child ---- */
 
-/* Of all that the parent has open nothing stays so: others wait for the ends of its pipes. */
+/* Closes all other inherited descriptors: readers of the parent's pipes wait for their end. */
 static void close_others(int a, int b)
 {
     int low = a < b ? a : b, high = a < b ? b : a;
@@ -86,7 +86,7 @@ static _Noreturn void be_tidier(const char *path, int folder, int wait)
     _exit(0);
 }
 
-/* Without one the folder is removed by the next. */
+/* If this fails, the next process that makes a folder removes this one. */
 static void start_tidier(cm_copies_folder *f)
 {
     int end[2];
@@ -112,7 +112,7 @@ static void start_tidier(cm_copies_folder *f)
 
 /* ---- for callers ---- */
 
-/* False where another process took it for one that was left: it was not locked yet. */
+/* False if another process removed it as abandoned before it was locked. */
 static bool is_there(const cm_copies_folder *f)
 {
     struct stat here, there;
@@ -133,8 +133,7 @@ static int make(const char *above, cm_copies_folder *f, cm_error *err)
     }
     f->fd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->fd >= 0)
-        (void)flock(f->fd,
-                    LOCK_EX); /* file systems without locks: nothing of it is removed later */
+        (void)flock(f->fd, LOCK_EX); /* file systems without locks: nobody will remove it later */
     return CM_OK;
 }
 

@@ -1,11 +1,10 @@
 /*
  * Objects as files under one folder: writing and opening.
  *
- * An object costs four system calls to write (open a temporary name beside it,
- * write, close, rename), and what dir_read.c says to read.  A missing
- * folder is noticed by the open that fails and made then, so that folders are
- * not asked for again with every chunk.  Nothing is written or removed through a
- * symbolic link below the root, and only regular files are replaced or removed.
+ * Writing an object takes four system calls (open a temporary name beside it, write, close,
+ * rename); dir_read.c counts those of reading.  A missing folder is noticed when the open fails,
+ * and made then, so that folders are not checked for every chunk.  Nothing is written or removed
+ * through a symbolic link below the root, and only regular files are replaced or removed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +28,9 @@ typedef struct dir_writer {
 enum {
     WRITE_NBYTES = 64 << 10,
     /*
-     * Another run may remove an empty folder that it made, and that we were about to use: then it
-     * is made again.  So often only where somebody removes all that is written: who removes empty
-     * folders for ever wins nine of ten times on a busy machine.
+     * Another run may remove an empty folder that it made just when we need it: then make it
+     * again.  So many tries matter only against a process that removes empty folders in a loop,
+     * which wins nine of ten times on a busy machine.
      */
     MAX_TRIES = 2000
 };
@@ -44,9 +43,9 @@ static int root_of(const cm_store *store)
 /* ---- writing ---- */
 
 /*
- * Makes the first NBYTES of PATH, a folder as the user named it, and what is missing above it:
- * upwards to the first folder whose parent exists, then down again.  0 or an errno; FOLDER
- * (PATH_MAX) holds the name that this is about.
+ * Makes the first NBYTES of PATH, a folder as the user named it, with its missing parents: upwards
+ * to the first folder whose parent exists, then down again.  0 or an errno; FOLDER (PATH_MAX) is
+ * the name it refers to.
  */
 static int try_root_folder(const char *path, size_t nbytes, char *folder)
 {
@@ -69,7 +68,7 @@ static int try_root_folder(const char *path, size_t nbytes, char *folder)
     return 0;
 }
 
-/* What PATH lies in. */
+/* Makes the parents of PATH. */
 static int make_root_folder(const char *path, cm_error *err)
 {
     char folder[PATH_MAX];
@@ -83,7 +82,7 @@ static int make_root_folder(const char *path, cm_error *err)
                        : cm_fail_errno(err, errnum, "%s: cannot make the folder %s", path, folder);
 }
 
-/* What an errno of cm_beneath_open means to the user. */
+/* Explains an errno of cm_beneath_open. */
 static int fail_beneath(cm_error *err, int errnum, const char *key)
 {
     if (errnum == ELOOP)
@@ -95,8 +94,8 @@ static int fail_beneath(cm_error *err, int errnum, const char *key)
 }
 
 /*
- * Makes the NBYTES of PATH, a folder of the store, and what is missing above it; the same way,
- * but through no link.  0 or an errno.
+ * Makes the NBYTES of PATH, a folder of the store, with its missing parents, through no link.  0 or
+ * an errno.
  */
 static int try_folder(int root, const char *path, size_t nbytes)
 {
@@ -105,7 +104,7 @@ static int try_folder(int root, const char *path, size_t nbytes)
     folder[nbytes] = '\0';
     size_t end = nbytes;
     int at = -1;
-    /* The deepest folder that is there. */
+    /* Find the deepest existing folder. */
     while (at < 0) {
         at = cm_beneath_open(root, folder, O_PATH | O_DIRECTORY, 0);
         if (at < 0 && (errno != ENOENT || end == 0))
@@ -156,7 +155,7 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
             *out = fd;
             return CM_OK;
         }
-        if (errno == EEXIST) /* left by a killed process that had our number */
+        if (errno == EEXIST) /* left by a killed process with our process number */
             continue;
         if (errno != ENOENT || nmade++ == MAX_TRIES)
             return fail_beneath(err, errno, key);
@@ -167,10 +166,10 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
 }
 
 /*
- * At most WRITE_NBYTES a call: ext4 takes larger folios for longer writes, whose
- * first touch is dear in a guest that gives free memory back to its host.  Measured
- * on a rechunk of 1 GB: 2.95 CPU seconds instead of 3.35.  And none across a multiple
- * of it, so that no folio is filled by two: 277 MB into shards 0.18 s instead of 0.22.
+ * At most WRITE_NBYTES per call: ext4 takes larger folios for longer writes, and touching these
+ * first is slow in a guest that returns free memory to its host (rechunk of 1 GB: 2.95 CPU seconds
+ * instead of 3.35).  No call crosses a multiple of it, so that no folio is filled by two calls (277
+ * MB into shards: 0.18 s instead of 0.22).
  */
 static int write_all(int fd, const char *key, uint64_t offset, const void *src, size_t nbytes,
                      cm_error *err)
@@ -190,8 +189,8 @@ static int write_all(int fd, const char *key, uint64_t offset, const void *src, 
 }
 
 /*
- * Whether KEY is free, or an object that may be replaced: anything else there is not ours.  *MODE
- * is who may read and write the object, 0 where there is none.
+ * Fails unless KEY is free, or a regular file, which may be replaced.  *MODE is its permissions, 0
+ * if it is free.
  */
 static int check_replaceable(int root, const char *key, mode_t *mode, cm_error *err)
 {
@@ -215,20 +214,20 @@ static int check_replaceable(int root, const char *key, mode_t *mode, cm_error *
 }
 
 /*
- * Gives the file PATH the name KEY beside it.  What is mostly the case, that there
- * is none of that name, takes one call.  A folder on the way that became a link
- * since PATH was made cannot lead elsewhere: PATH is not there.
+ * Renames the file PATH to KEY beside it.  In the usual case, KEY being free, takes one call.  If a
+ * folder above became a link since PATH was made, the rename cannot go elsewhere: PATH does not
+ * exist there.
  */
 static int take_name(int root, const char *path, const char *key, cm_error *err)
 {
     if (renameat2(root, path, root, key, RENAME_NOREPLACE) == 0)
         return CM_OK;
-    /* EINVAL, ENOSYS: a file system, or a kernel, that cannot tell. */
+    /* EINVAL, ENOSYS: the file system or the kernel lacks RENAME_NOREPLACE. */
     if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
         return cm_fail_errno(err, errno, "%s", key);
     mode_t mode = 0;
     int rc = check_replaceable(root, key, &mode, err);
-    /* Whoever could read the object can read the new one, whatever our umask; where that works. */
+    /* Keep the old object's permissions, whatever our umask, if possible. */
     if (rc == CM_OK && mode != 0)
         (void)fchmodat(root, path, mode, 0);
     if (rc == CM_OK && renameat(root, path, root, key) != 0)
@@ -236,10 +235,10 @@ static int take_name(int root, const char *path, const char *key, cm_error *err)
     return rc;
 }
 
-/* Closes FD and, unless RC tells of a failure, gives the file its name; else removes it. */
+/* Closes FD and renames the file; removes it instead if RC is a failure. */
 static int finish_file(int root, int fd, const char *path, const char *key, int rc, cm_error *err)
 {
-    /* Network file systems report a full disk only here. */
+    /* Network file systems report a full disk only on close. */
     if (close(fd) != 0 && errno != EINTR && rc == CM_OK)
         rc = cm_fail_errno(err, errno, "%s", key);
     if (rc == CM_OK)

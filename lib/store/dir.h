@@ -1,6 +1,5 @@
 /*
- * A directory as a store: what dir.c (writing, opening), dir_read.c and dir_tree.c
- * (folders) share.
+ * A directory as a store; shared by dir.c (writing, opening), dir_read.c and dir_tree.c (folders).
  */
 #ifndef CM_STORE_DIR_H
 #define CM_STORE_DIR_H
@@ -12,7 +11,7 @@
 typedef struct cm_dir_store {
     cm_store base;
     int root;                       /* every path is relative to this descriptor */
-    bool own;                       /* an output: nothing is read through symbolic links either */
+    bool own;                       /* an output: reading does not follow symbolic links either */
     atomic_uint_fast64_t temporary; /* numbers the temporary names of this process */
     cm_io io;
     cm_direct *direct; /* CM_IO_DIRECT */
@@ -28,7 +27,7 @@ int cm_dir_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, siz
                        cm_error *err);
 void cm_dir_reader_close(cm_object_reader *reader);
 
-/* Whether the folder's file system can do what DIR->io asks for. */
+/* Whether the folder's file system supports DIR->io. */
 int cm_dir_probe_io(cm_dir_store *dir, cm_error *err);
 
 /* True for ".chunkmill-<process>-<number>.tmp", with "p<part>-" before the process or without. */

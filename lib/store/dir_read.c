@@ -1,8 +1,8 @@
 /*
- * Reading the objects of a directory.
+ * Reads the objects of a directory.
  *
- * The system calls of one object are counted in io.h.  fstat is one of them: it
- * gives the size that bounds the buffer, and keeps out what is no file.
+ * io.h counts the system calls for each object.  One of them is fstat: it gives the size that
+ * bounds the buffer, and rejects anything but regular files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static cm_dir_store *dir_of(cm_store *store)
 
 /* ---- opening ---- */
 
-/* O_NONBLOCK: a FIFO in a hostile store must not stop us; files do not care. */
+/* O_NONBLOCK, so that a FIFO in a hostile store does not block us; it has no effect on files. */
 static int open_flags(const cm_dir_store *dir)
 {
     return O_RDONLY | O_CLOEXEC | O_NONBLOCK | (dir->io == CM_IO_DIRECT ? O_DIRECT : 0);
@@ -61,7 +61,7 @@ static int open_failed(const cm_dir_store *dir, const char *key, int errnum, cm_
         return behind_link(key, err);
     if (errnum != EINVAL || dir->io != CM_IO_DIRECT)
         return cm_fail_errno(err, errnum, "%s", key);
-    /* Folders do not take O_DIRECT anywhere. */
+    /* No file system opens folders with O_DIRECT. */
     struct stat st;
     int rc = fstatat(dir->root, key, &st, 0) == 0 ? check_stat(key, &st, err) : CM_OK;
     return rc ? rc
@@ -70,8 +70,8 @@ static int open_failed(const cm_dir_store *dir, const char *key, int errnum, cm_
 }
 
 /*
- * What the open FD of KEY is: a regular file of *NBYTES.  With io_uring, O_NONBLOCK
- * would make reads that have to wait for the disk fail.
+ * Checks that the open FD of KEY is a regular file, of *NBYTES.  With io_uring clears O_NONBLOCK,
+ * which would make reads that wait for the disk fail.
  */
 static int examine(const cm_dir_store *dir, int fd, const char *key, uint64_t *nbytes,
                    cm_error *err)
@@ -121,9 +121,9 @@ static int read_plain(int fd, const char *key, uint64_t offset, void *dst, size_
 }
 
 /*
- * The kernel copies out of the mapping (process_vm_readv of this process), for a
- * memcpy would be killed by SIGBUS when the file became shorter, and a library has
- * no business with signals.  It costs a sixth more than memcpy from warm pages.
+ * The kernel copies from the mapping (process_vm_readv of this process): memcpy would be killed by
+ * SIGBUS if the file became shorter, and a library should not handle signals.  Costs a sixth more
+ * than memcpy from warm pages.
  */
 static int read_mapped(int fd, const char *key, uint64_t offset, void *dst, size_t nbytes,
                        cm_error *err)
@@ -149,7 +149,7 @@ static int read_mapped(int fd, const char *key, uint64_t offset, void *dst, size
             rc = cm_fail_errno(err, errno, "%s", key);
     }
     munmap(map, before + nbytes);
-    /* The last page of a mapping goes on past the end of the file with zeros. */
+    /* The last page of a mapping continues past the end of the file with zeros. */
     struct stat st;
     if (rc == CM_OK && fstat(fd, &st) == 0 && (uint64_t)st.st_size < offset + nbytes)
         rc = ends_short(key, (uint64_t)st.st_size, (size_t)(offset + nbytes - (uint64_t)st.st_size),
@@ -194,7 +194,7 @@ static int read_range(cm_dir_store *dir, int fd, const char *key, uint64_t offse
 
 /* ---- whole objects ---- */
 
-/* KEY behind what BUF holds. */
+/* Appends the object KEY to BUF. */
 static int append_object(cm_dir_store *dir, const char *key, uint64_t max_nbytes, cm_buf *buf,
                          cm_error *err)
 {
@@ -220,7 +220,7 @@ int cm_dir_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *bu
     return append_object(dir_of(store), key, max_nbytes, buf, err);
 }
 
-/* fstatat, by the ways that reading DIR takes. */
+/* fstatat in the way that DIR is read. */
 static int stat_key(const cm_dir_store *dir, const char *key, struct stat *st)
 {
     if (!dir->own)
@@ -318,14 +318,14 @@ static int read_one(cm_dir_store *dir, cm_store_read *read, cm_buf *buf, cm_erro
     return rc;
 }
 
-/* Up to GROUP reads on their way through a ring. */
+/* Up to GROUP reads in progress through a ring. */
 typedef struct group {
     cm_dir_store *dir;
     cm_store_read *read;
     size_t n;
     cm_ring_request request[GROUP]; /* opens, then reads */
-    int fd[GROUP];                  /* of read i; ours to close unless it has a reader */
-    bool crowded;                   /* this many files cannot be open at once */
+    int fd[GROUP];                  /* of read i; closed here unless a reader owns it */
+    bool crowded;                   /* too many files to have open at once */
 } group;
 
 static int open_all(group *g, cm_error *err)
@@ -420,7 +420,7 @@ int cm_dir_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf
         rc = read_group(&g, buf, err);
         cm_rings_give_files(g.dir->rings, g.n);
         if (g.crowded) {
-            /* Files are open elsewhere too: none of these was read, fewer go in. */
+            /* The process has other files open too: nothing was read, try fewer. */
             most = g.n / 2;
             rc = CM_OK;
         } else
@@ -429,7 +429,7 @@ int cm_dir_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf
     return rc;
 }
 
-/* ---- what the folder can do ---- */
+/* ---- checking the folder ---- */
 
 static int probe_file(void *context, const char *name, bool is_prefix, cm_error *err)
 {

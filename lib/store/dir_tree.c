@@ -1,4 +1,4 @@
-/* Folders of a directory store: listing, and removing what a judge says. */
+/* Folders of a directory store: listing, and removing by a judge's verdicts. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "store/dir.h"
 
 enum {
-    MAX_DEPTH = 1000 /* each level holds a folder open; no key of an array comes near */
+    MAX_DEPTH = 1000 /* each level holds a descriptor; no key of an array comes near */
 };
 
 bool cm_dir_is_temporary(const char *name)
@@ -67,7 +67,7 @@ static int next_entry(DIR *dir, struct dirent **out)
     return *out ? 1 : errno ? -1 : 0;
 }
 
-/* Whether E is a folder; symbolic links count as what they lead to when FOLLOW. */
+/* Whether E is a folder; with FOLLOW, also a link to one. */
 static bool is_folder(DIR *dir, const struct dirent *e, bool follow)
 {
     if (e->d_type != DT_UNKNOWN && !(follow && e->d_type == DT_LNK))
@@ -116,10 +116,10 @@ int cm_dir_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
 
 typedef struct sweep {
     const char *root_name;
-    const char *prefix; /* what BELOW is below of; "": the root */
+    const char *prefix; /* BELOW is relative to it; "": the root */
     cm_store_judge *judge;
     void *context;
-    char below[PATH_MAX]; /* the name at hand, from the prefix on */
+    char below[PATH_MAX]; /* the current name, relative to the prefix */
 } sweep;
 
 static int name_kind(int folder, const char *name, cm_entry_kind *kind)
@@ -167,7 +167,7 @@ static int read_names(DIR *dir, const char *shown, cm_name_list *names, cm_error
 
 static int sweep_folder(sweep *s, DIR *dir, size_t nbelow, unsigned depth, cm_error *err);
 
-/* Where a level of folders is visited. */
+/* One level of folders being visited. */
 typedef struct level {
     sweep *all;
     int folder;
@@ -188,7 +188,7 @@ static int enter_folder(const level *l, const char *name, size_t nbelow, bool re
     if (l->depth >= MAX_DEPTH)
         return CM_OK;
     int rc = open_folder(l->folder, name, false, &dir, NULL);
-    /* A folder that we may not look into is not ours to judge: it stays. */
+    /* Keep a folder that we may not read. */
     if (rc == CM_ENOTFOUND || (rc != CM_OK && (errno == EACCES || errno == EPERM)))
         return CM_OK;
     if (rc != CM_OK)
@@ -210,7 +210,7 @@ static int sweep_name(void *context, const char *name, bool is_prefix, cm_error 
     int n = snprintf(s->below + l->nbelow, sizeof s->below - l->nbelow, "%s%s",
                      l->nbelow ? "/" : "", name);
     if (n < 0 || (size_t)n >= sizeof s->below - l->nbelow)
-        return CM_OK; /* deeper than keys go */
+        return CM_OK; /* deeper than any key */
     if (name_kind(l->folder, name, &kind) != 0)
         return errno == ENOENT ? CM_OK : cannot(s, errno, "cannot be looked at", err);
     cm_verdict verdict = s->judge(s->context, s->below, kind);
@@ -224,10 +224,7 @@ static int sweep_name(void *context, const char *name, bool is_prefix, cm_error 
     return rc;
 }
 
-/*
- * Closes DIR.  Its names are read first: what is removed while they are read hides others on
- * some file systems.
- */
+/* Closes DIR.  Reads all names first: on some file systems removing while listing hides others. */
 static int sweep_folder(sweep *s, DIR *dir, size_t nbelow, unsigned depth, cm_error *err)
 {
     cm_name_list names = {0};

@@ -8,8 +8,10 @@
 
 enum {
     ALIGNMENT = 4096, /* the largest logical block of a disk; more than any memory alignment */
-    /* Of a buffer: reads of 1 MiB already run at a disk's full rate, 4 MiB leave room
-       for file systems across a network. */
+    /*
+     * Size of a buffer: reads of 1 MiB reach a disk's full rate, 4 MiB allow for network file
+     * systems.
+     */
     BOUNCE_NBYTES = 4 << 20
 };
 
@@ -72,9 +74,8 @@ static void give(cm_direct *direct, bounce *b)
 }
 
 /*
- * Reads the aligned PIECE bytes at OFFSET until WANTED of them are there.  A read
- * that stops between two blocks goes on there; one that stops elsewhere has met
- * the end of the file.
+ * Reads the aligned PIECE bytes at OFFSET until it has WANTED of them.  A read that stops between
+ * two blocks is continued; one that stops elsewhere met the end of the file.
  */
 static int read_piece(int fd, const char *key, uint64_t offset, uint8_t *dst, size_t piece,
                       size_t wanted, cm_error *err)

@@ -1,6 +1,6 @@
 /*
- * Reading with O_DIRECT: whole aligned pieces into aligned buffers, of which a
- * pool keeps one for each thread that reads at once.
+ * Reads with O_DIRECT: whole aligned pieces into aligned buffers, pooled, one for each concurrent
+ * reader.
  */
 #ifndef CM_STORE_DIRECT_H
 #define CM_STORE_DIRECT_H

@@ -1,10 +1,9 @@
 /*
- * A store over a slower one that keeps what it reads in a directory (cache_dir.c).
+ * A store over a slower one that keeps the objects it reads in a directory (cache_dir.c).
  *
- * Every object is looked up in the slow store first, for its size and time of
- * change: one request for metadata buys that no stale byte is ever given out.  What
- * cannot be kept, because the disk is full or the object larger than the cache, is
- * read from the slow store all the same.
+ * For every object the slow store is first asked for size and time of change: one request for
+ * metadata guarantees that no stale byte is returned.  Objects that cannot be kept, because the
+ * disk is full or they exceed the cache, are read from the slow store.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +18,7 @@
 
 enum {
     HEAD_ON_STACK = 4096,
-    TOUCH_NS = 20 * 1000 * 1000 /* a use that soon after the last changes no order that matters */
+    TOUCH_NS = 20 * 1000 * 1000 /* a use so soon after the last need not be recorded */
 };
 
 int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out, cm_error *err)
@@ -30,7 +29,7 @@ int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out, 
 
 /* ---- files ---- */
 
-/* The descriptor of the copy of K, marked as used now, or -1. */
+/* Opens the copy of K and marks it as used; -1: no copy. */
 int cm_cache_open_copy(cm_disk_cache *cache, const cm_cache_key *k)
 {
     char name[CM_CACHE_NAME_SIZE];
@@ -49,13 +48,14 @@ int cm_cache_open_copy(cm_disk_cache *cache, const cm_cache_key *k)
     int64_t age =
         (int64_t)(now.tv_sec - st.st_mtim.tv_sec) * 1000000000 + (now.tv_nsec - st.st_mtim.tv_nsec);
     if (age < 0 || age > TOUCH_NS)
-        (void)!futimens(fd, NULL); /* where it is not ours to touch it goes sooner */
+        /* May fail for another user's file, which is then evicted sooner. */
+        (void)!futimens(fd, NULL);
     return fd;
 }
 
 /* ---- whole objects ---- */
 
-/* A head on the stack where it fits. */
+/* A head, on the stack if it fits. */
 typedef struct head_room {
     uint8_t small[HEAD_ON_STACK];
     uint8_t *data;
@@ -115,7 +115,7 @@ static void keep_copy(cm_disk_cache *cache, const cm_cache_key *k, const void *d
     head_room_release(&head);
 }
 
-/* KEY behind what BUF holds. */
+/* Appends the object KEY to BUF. */
 static int append_object(cm_disk_cache *cache, const char *key, uint64_t max_nbytes, cm_buf *buf,
                          cm_error *err)
 {
@@ -177,7 +177,7 @@ static int cache_read_many(cm_store *store, cm_store_read *read, size_t n, cm_bu
     return rc;
 }
 
-/* ---- the rest passes through, or is refused ---- */
+/* ---- passed through, or refused ---- */
 
 static int cache_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
 {
@@ -237,7 +237,10 @@ int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, 
     cache->slow = slow;
     cache->dir.fd = -1;
     cache->base.name = cm_strdup(slow->name, err);
-    /* Two relative paths may be alike, and one folder have two: objects go by the real path. */
+    /*
+     * Identify objects by the real path: relative paths of two folders may be equal, and one folder
+     * may have two.
+     */
     char *real = realpath(slow->name, NULL);
     cache->slow_name = real ? real : cm_strdup(slow->name, err);
     int rc = cache->base.name && cache->slow_name

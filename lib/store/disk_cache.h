@@ -1,4 +1,4 @@
-/* A cache on disk from inside: what disk_cache.c and cache_reader.c share. */
+/* The inside of a cache on disk, shared by disk_cache.c and cache_reader.c. */
 #ifndef CM_STORE_DISK_CACHE_H
 #define CM_STORE_DISK_CACHE_H
 
@@ -19,10 +19,10 @@ static inline cm_disk_cache *cm_disk_cache_of(cm_store *store)
     return (cm_disk_cache *)store;
 }
 
-/* What KEY is now, according to the slow store. */
+/* Identifies the present object KEY, as the slow store describes it. */
 int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out, cm_error *err);
 
-/* The descriptor of the copy of K, marked as used now; -1 when there is none of that size. */
+/* Opens the copy of K and marks it as used; -1: no copy of that size. */
 int cm_cache_open_copy(cm_disk_cache *cache, const cm_cache_key *k);
 
 int cm_cache_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);

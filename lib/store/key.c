@@ -1,4 +1,4 @@
-/* Keys: which are well-formed, and sorted lists of the names in them. */
+/* Keys: checking them, and sorted lists of the names in them. */
 #include <stdlib.h>
 #include <string.h>
 

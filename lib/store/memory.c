@@ -1,8 +1,8 @@
 /*
- * Objects in memory: a hash table of immutable, counted blobs.
+ * Objects in memory: a hash table of immutable, reference-counted blobs.
  *
- * A put copies its bytes before it takes the lock and a get after it has
- * counted the blob, so that the lock is never held while data moves.
+ * A put copies its bytes before it takes the lock, and a get after it has taken a reference, so
+ * that the lock is never held while data move.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static blob *blob_take(uint8_t *data, size_t nbytes, cm_error *err)
     return b;
 }
 
-/* The slot that points to KEY's entry, or to the NULL where it would be. */
+/* The slot that points to KEY's entry, or the NULL slot for it. */
 static entry **slot_of(memory_store *m, const char *key)
 {
     entry **slot = &m->bucket[cm_key_hash(key, m->nbuckets)];
@@ -92,7 +92,7 @@ static void grow(memory_store *m)
     size_t nbuckets = 2 * m->nbuckets;
     entry **bucket = calloc(nbuckets, sizeof(entry *));
     if (!bucket)
-        return; /* slower, not wrong */
+        return; /* slower, but correct */
     for (size_t i = 0; i < m->nbuckets; i++) {
         for (entry *e = m->bucket[i], *next; e; e = next) {
             next = e->next;
@@ -106,7 +106,7 @@ static void grow(memory_store *m)
     m->nbuckets = nbuckets;
 }
 
-/* KEY becomes B, whose reference passes to the table. */
+/* Sets KEY to B; the table takes the reference. */
 static int insert(cm_store *store, const char *key, blob *b, cm_error *err)
 {
     memory_store *m = (memory_store *)store;

@@ -6,13 +6,13 @@
 
 #include "store/store.h"
 
-/* URL is "s3://..." or "http(s)://...".  Asks nothing of the server yet. */
+/* URL is "s3://..." or "http(s)://...".  Sends no request yet. */
 int cm_store_open_remote(const char *url, cm_net *net, cm_store **out, cm_error *err);
 
-/* Requests that may be under way at once, as it was set; 0: found by their speed. */
+/* The limit of concurrent requests that was set; 0: adapted to the observed speed. */
 unsigned cm_net_concurrency(const cm_net *net);
 
-/* What documents of references may point to beside what lies where they lie. */
+/* Places that documents of references may point to besides their own. */
 const cm_texts *cm_net_allow(const cm_net *net);
 
 /* "libcurl 7.88.1, expat 2.5.0", cut to SIZE. */

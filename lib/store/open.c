@@ -21,8 +21,8 @@ bool cm_store_url_is_remote(const char *url)
 /* ---- documents of references ---- */
 
 /*
- * Where PATH is a document of references, or names a node in one, *DOCUMENT becomes the document's
- * and *NODE points into PATH; *DOCUMENT stays NULL otherwise.
+ * If PATH is a document of references, or a node in one, sets *DOCUMENT to the document's path and
+ * *NODE into PATH; otherwise *DOCUMENT stays NULL.
  */
 static int find_document(const char *path, char **document, const char **node, cm_error *err)
 {
@@ -49,7 +49,7 @@ static int find_document(const char *path, char **document, const char **node, c
     return CM_OK;
 }
 
-/* The same of a URL, by its name. */
+/* find_document for a URL, by its name. */
 static int find_remote_document(const char *url, char **document, const char **node, cm_error *err)
 {
     static const char ending[] = ".json";
@@ -139,7 +139,9 @@ static int see_object(void *context, const char *below, const cm_told *told, cm_
     return see_one(context, below, false, err);
 }
 
-/* An output that is there.  Servers that keep folders list empty ones too, which are nothing. */
+/*
+ * Looks for an existing output.  Servers with folders list empty ones too, which count as absent.
+ */
 static int look_at_output(const char *url, const cm_store_options *o, cm_place *out, cm_error *err)
 {
     cm_store *store;

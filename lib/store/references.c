@@ -1,8 +1,8 @@
 /*
  * The store of a document of references.
  *
- * A read opens the file, looks at it, reads and closes it, as a folder's objects are read: four
- * system calls, and no descriptor is kept.
+ * A read opens the file, checks it, reads and closes it, like a folder's objects: four system
+ * calls, and no descriptor is kept.
  */
 #include "store/references_impl.h"
 
@@ -49,7 +49,7 @@ int cm_reference_find(const cm_store *store, const char *key, const cm_reference
 
 /* ---- bytes ---- */
 
-/* Archives and some file systems keep whole seconds. */
+/* Compares whole seconds only: archives and some file systems keep no more. */
 static bool is_unchanged(const cm_reference_file *file, const struct stat *st)
 {
     const uint64_t ns = (uint64_t)st->st_mtim.tv_nsec;
@@ -59,14 +59,14 @@ static bool is_unchanged(const cm_reference_file *file, const struct stat *st)
                              (ns == 0 && file->mtime_ns / 1000000000 == now / 1000000000)));
 }
 
-/* Opens the file of REF, which has its bytes; *NBYTES are those of the object. */
+/* Opens the file of REF, checked to have its bytes; *NBYTES are those of the object. */
 static int open_file(const cm_store *store, const char *key, const cm_reference *ref, int *out,
                      struct stat *st, uint64_t *nbytes, cm_error *err)
 {
     const char *path = cm_reference_file_of(store, ref)->name;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int rc = CM_OK;
-    if (fd < 0) /* a chunk that is not stored has no reference: its file must be there */
+    if (fd < 0) /* a chunk that is not stored has no reference, so its file must exist */
         return cm_fail(err, errno == ENOENT ? CM_EFORMAT : CM_EIO, "%s: refers to %s: %s", key,
                        path, strerror(errno));
     if (fstat(fd, st) != 0)
@@ -151,7 +151,7 @@ static int identify_inline(cm_store *store, const char *key, const cm_reference 
     return rc;
 }
 
-/* The bytes of the object, and what tells it from another one: the place counts as well. */
+/* Identifies the object by its bytes and their place. */
 static int identify(cm_store *store, const char *key, cm_identity *out, cm_error *err)
 {
     const cm_reference *ref;
@@ -183,7 +183,7 @@ static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *er
     *nbytes = 0;
     if (rc != CM_OK)
         return rc;
-    /* No request only for this: reading will tell whether the object has them. */
+    /* Send no request only for this: reading will show whether the object has them. */
     if (cm_reference_is_remote(store, ref) && !ref->whole) {
         *nbytes = ref->nbytes;
         return CM_OK;
@@ -249,7 +249,7 @@ static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, siz
 
 /* ---- names ---- */
 
-/* *AT becomes the first reference behind KEY, or behind all of the folder that KEY begins with. */
+/* Moves *AT to the first reference after KEY, or after all of the folder with the prefix KEY. */
 static int step_over(const cm_reference_table *t, const char *key, size_t nbytes, size_t *at,
                      cm_error *err)
 {
@@ -294,7 +294,7 @@ static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void
     return rc;
 }
 
-/* Sizes of whole objects behind a network would be a request each. */
+/* The size of a whole object behind a network would need a request. */
 static bool knows_sizes(const cm_store *store)
 {
     const cm_reference_table *t = table_of(store);
@@ -347,11 +347,11 @@ static void free_store(cm_store *store)
 
 static const cm_store_ops reference_ops = {READING};
 
-/* Some of what is referred to lies behind a network. */
+/* Some references point behind a network. */
 static const cm_store_ops remote_ops = {
     READING, .remote = true, .read_many = cm_reference_read_many, .list_below = list_below};
 
-/* Leaves what is below NODE, and takes NODE off the keys. */
+/* Keeps the references below NODE, and removes NODE from their keys. */
 static void keep_below(cm_reference_table *t, const char *node)
 {
     size_t nbytes = strlen(node), kept = 0;

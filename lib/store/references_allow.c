@@ -1,7 +1,7 @@
 /*
- * What a document may refer to by itself: what lies where it lies.  Its author could else have
- * whoever reads it fetch any file of this machine, any address in its network, and any bucket that
- * the credentials open, and show the bytes as data.
+ * Limits a document's references to its own place by default.  Otherwise its author could make the
+ * reader fetch any local file, any address in its network, and any bucket that its credentials
+ * open, and show the bytes as data.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "store/net/url.h"
 #include "store/references_read.h"
 
-/* True where PATH is FOLDER, or lies below it, by their names; "" is the root. */
+/* True if PATH is FOLDER, or below it, by name; "" is the root. */
 static bool is_below(const char *path, const char *folder)
 {
     size_t n = strlen(folder);
@@ -20,7 +20,7 @@ static bool is_below(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* Absolute, and nowhere up again: what it begins with is where it lies. */
+/* True for an absolute path without "..", so that its prefix is where it lies. */
 static bool is_plain(const char *path)
 {
     for (const char *p = path; (p = strstr(p, "/..")) != NULL; p += 3)
@@ -29,9 +29,9 @@ static bool is_plain(const char *path)
     return path[0] == '/';
 }
 
-/* ---- files of this machine ---- */
+/* ---- local files ---- */
 
-/* PATH lies below FOLDER, as it is written or without links. */
+/* True if PATH is below FOLDER, as written or without links. */
 static bool is_in_folder(const char *path, const char *folder)
 {
     char real[PATH_MAX];
@@ -48,7 +48,7 @@ static bool is_allowed_path(const char *path, const char *prefix)
     return allowed;
 }
 
-/* ---- what lies behind a network ---- */
+/* ---- behind a network ---- */
 
 static bool is_same_origin(const char *a, const char *b)
 {
@@ -57,7 +57,7 @@ static bool is_same_origin(const char *a, const char *b)
            (kind == CM_URL_HTTP ? cm_url_same_origin(a, b) : strcmp(a, b) == 0);
 }
 
-/* True where PREFIX, a URL, stands before KEY of ORIGIN. */
+/* True if the URL PREFIX is a prefix of KEY at ORIGIN. */
 static bool is_allowed_object(const char *origin, const char *key, const char *prefix)
 {
     cm_url url = {0};
@@ -72,7 +72,7 @@ static bool is_allowed_object(const char *origin, const char *key, const char *p
     return allowed;
 }
 
-/* The server or bucket of the document at URL. */
+/* True if ORIGIN is the server or bucket of the document at URL. */
 static bool is_from(const char *url, const char *origin)
 {
     cm_url own = {0};
@@ -95,7 +95,7 @@ static bool is_allowed(const cm_reference_reading *r, const cm_reference_file *f
     return allowed;
 }
 
-/* TEXT, of NBYTES, as a word that a shell takes for itself whatever is in it. */
+/* Quotes TEXT, of NBYTES, as one word for a shell. */
 static char *shell_word(const char *text, size_t nbytes, cm_error *err)
 {
     static const char SAFE[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -140,7 +140,7 @@ int cm_reference_check_place(const cm_reference_reading *r, const cm_reference_f
                        file->name);
     if (r->trusted || is_allowed(r, file))
         return CM_OK;
-    /* Its folder, or all of a bucket or server. */
+    /* The file's folder, or a whole bucket or server. */
     const char *slash = strrchr(file->name, '/');
     const char *host = local ? NULL : strstr(file->name, "://");
     size_t n = host != NULL && slash < host + 3 ? strlen(file->name) : (size_t)(slash - file->name);

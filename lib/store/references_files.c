@@ -1,4 +1,4 @@
-/* Which file or object the URL of a reference means. */
+/* Resolves the URL of a reference to a file or object. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +7,10 @@
 #include "store/references_read.h"
 
 enum {
-    MAX_URL = 16 << 10 /* templates could make terabytes */
+    MAX_URL = 16 << 10 /* templates could expand to terabytes */
 };
 
-/* "{{name}}" in URL becomes its text; anything else in braces is an expression, and refused. */
+/* Expands "{{name}}" in URL; anything else in braces is an expression, and refused. */
 static int fill_templates(const cm_reference_reading *r, const char *url, char **out, cm_error *err)
 {
     cm_buf text;
@@ -47,7 +47,7 @@ static int fill_templates(const cm_reference_reading *r, const char *url, char *
     return rc;
 }
 
-/* The number of the server or bucket TEXT, which is taken over or freed. */
+/* Finds or adds the server or bucket TEXT, which it takes. */
 static int number_of_origin(cm_reference_reading *r, char *text, uint32_t *out, cm_error *err)
 {
     cm_reference_table *t = r->out;
@@ -79,7 +79,7 @@ int cm_reference_resolve_remote(cm_reference_reading *r, const char *url, const 
 {
     cm_url parts;
     int rc = cm_url_parse(url, &parts, err);
-    if (rc == CM_EINVAL) { /* nobody typed it */
+    if (rc == CM_EINVAL) { /* not an error of the command line */
         rc = CM_EFORMAT;
         if (err != NULL)
             err->status = CM_EFORMAT;
@@ -124,7 +124,7 @@ static int resolve_local(cm_reference_reading *r, const char *url, cm_reference_
     if (strstr(url, "://") != NULL)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "'%s': only references to files, http://, https:// and s3:// are read", url);
-    int rc = cm_key_check(url, err); /* no "..", so that it stays below the folder */
+    int rc = cm_key_check(url, err); /* refuses "..", so that it stays below the folder */
     if (rc == CM_OK && r->remote)
         rc = cm_reference_resolve_remote(r, r->own_folder, url, out, err);
     else if (rc == CM_OK && (out->name = cm_asprintf(err, "%s%s", r->own_folder, url)) == NULL)
@@ -176,7 +176,7 @@ static int grow_files(cm_reference_reading *r, cm_error *err)
     return CM_OK;
 }
 
-/* A URL that is not known yet. */
+/* Adds a new URL. */
 static int add_file(cm_reference_reading *r, const char *url, size_t at, cm_error *err)
 {
     cm_reference_file file = {0};
@@ -195,7 +195,7 @@ static int add_file(cm_reference_reading *r, const char *url, size_t at, cm_erro
     return CM_OK;
 }
 
-/* Where URL is, or would be. */
+/* Index of URL in the hash table, or of the free place for it. */
 static size_t bucket_of(const cm_reference_reading *r, const char *url)
 {
     size_t at = cm_key_hash(url, r->nbuckets);
@@ -228,7 +228,7 @@ static int number_of(cm_reference_reading *r, const char *url, uint32_t *out, cm
 int cm_reference_file_number(cm_reference_reading *r, const char *url, size_t nbytes, uint32_t *out,
                              cm_error *err)
 {
-    /* References to one file follow each other. */
+    /* Successive references usually name the same file. */
     const char *before = r->out->nfiles > 0 ? r->url[r->latest] : "";
     *out = r->latest;
     if (nbytes > 0 && strncmp(before, url, nbytes) == 0 && before[nbytes] == '\0')

@@ -1,4 +1,4 @@
-/* The store of references from inside: references.c, references_net.c. */
+/* The inside of the store of references, shared by references.c and references_net.c. */
 #ifndef CM_STORE_REFERENCES_IMPL_H
 #define CM_STORE_REFERENCES_IMPL_H
 
@@ -9,8 +9,8 @@
 typedef struct cm_reference_store {
     cm_store base;
     cm_reference_table table;
-    cm_store **origin;     /* of each of the table's */
-    _Atomic(char *) *etag; /* of each file behind a network, once it was read from: it stays so */
+    cm_store **origin;     /* for each of the table's origins */
+    _Atomic(char *) *etag; /* for each remote file, once it was read; fixed from then on */
 } cm_reference_store;
 
 typedef struct cm_reference_reader {
@@ -44,16 +44,16 @@ size_t cm_reference_lower_bound(const cm_reference_table *t, const char *key);
 
 /* ---- references_net.c: what lies behind a network ---- */
 
-/* Opens the stores of all origins; asks nothing of them. */
+/* Opens the stores of all origins, without a request. */
 int cm_reference_open_origins(cm_reference_store *s, cm_net *net, cm_error *err);
 void cm_reference_free_origins(cm_reference_store *s);
 
-/* NBYTES at OFFSET of what REF stands for. */
+/* Reads NBYTES at OFFSET of REF's object. */
 int cm_reference_net_read(cm_store *store, const char *key, const cm_reference *ref,
                           uint64_t offset, void *dst, size_t nbytes, cm_error *err);
 int cm_reference_net_get(cm_store *store, const char *key, const cm_reference *ref,
                          uint64_t max_nbytes, cm_buf *buf, cm_error *err);
-/* Of its object; one request. */
+/* Identifies REF's object by one request. */
 int cm_reference_net_identify(cm_store *store, const char *key, const cm_reference *ref,
                               cm_identity *out, cm_error *err);
 int cm_reference_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,

@@ -1,9 +1,9 @@
 /*
  * References into objects behind a network.
  *
- * A part is one request: its place stands in the document, so no size is asked for.  What a file's
- * first answer says that it is (ETag) is asked for in all further requests: parts of two versions
- * of one file are never put together.
+ * A part takes one request: its place is in the document, so no size is asked for.  The ETag of a
+ * file's first answer is required in all further requests, so that parts of two versions of a file
+ * are never mixed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static cm_net_part part_of(const cm_store *store, const cm_reference *ref)
                          .etag = atomic_load(&cm_reference_store_of(store)->etag[ref->file])};
 }
 
-/* What PART's file is from now on. */
+/* Records the ETag of PART's file for all later requests. */
 static int remember(cm_store *store, const cm_reference *ref, const cm_net_part *part,
                     cm_error *err)
 {
@@ -60,7 +60,7 @@ static int remember(cm_store *store, const cm_reference *ref, const cm_net_part 
     _Atomic(char *) *etag = &cm_reference_store_of(store)->etag[ref->file];
     if (atomic_compare_exchange_strong(etag, &none, copy))
         return CM_OK;
-    bool same = strcmp(none, copy) == 0; /* another thread's answer came first */
+    bool same = strcmp(none, copy) == 0; /* another thread was first */
     free(copy);
     return same ? CM_OK : cm_fail(err, CM_EIO, "%s: changed while it was read", part->shown);
 }
@@ -68,7 +68,7 @@ static int remember(cm_store *store, const cm_reference *ref, const cm_net_part 
 static int take(cm_store *store, const char *key, const cm_reference *ref, const cm_net_part *part,
                 cm_error *err)
 {
-    /* A chunk that is not stored has no reference: its file must be there. */
+    /* A chunk that is not stored has no reference, so its file must exist. */
     if (part->rc == CM_ENOTFOUND)
         return cm_fail(err, CM_EFORMAT, "%s: refers to %s, which is not there", key, part->shown);
     int rc = remember(store, ref, part, err);
@@ -112,7 +112,7 @@ int cm_reference_net_get(cm_store *store, const char *key, const cm_reference *r
     int rc = run_one(store, key, ref, &part, buf, err);
     if (rc != CM_OK)
         return rc;
-    if (part.at > 0 && part.got_nbytes > 0) /* a try before left something */
+    if (part.at > 0 && part.got_nbytes > 0) /* remove the bytes of an earlier try */
         memmove(buf->data, buf->data + part.at, part.got_nbytes);
     buf->nbytes = part.got_nbytes;
     return CM_OK;
@@ -146,9 +146,9 @@ int cm_reference_net_identify(cm_store *store, const char *key, const cm_referen
 typedef struct many {
     cm_store *store;
     cm_store_read *read;
-    const cm_reference **ref; /* of each read; NULL: there is none, or it was read already */
+    const cm_reference **ref; /* of each read; NULL: none, or read already */
     cm_net_part *part;
-    size_t *number; /* of the read that a part is for */
+    size_t *number; /* index of the read for each part */
 } many;
 
 static const char *key_of(const cm_store_read *read)
@@ -156,7 +156,7 @@ static const char *key_of(const cm_store_read *read)
     return read->reader != NULL ? read->reader->key : read->key;
 }
 
-/* One that is not behind a network, behind what BUF holds. */
+/* Reads one local reference, appended to BUF. */
 static int read_here(many *m, cm_store_read *read, cm_buf *buf, cm_error *err)
 {
     const cm_store_ops *ops = m->store->ops;
@@ -216,7 +216,7 @@ static int describe(many *m, size_t i, cm_net_part *p, cm_error *err)
     return CM_OK;
 }
 
-/* Those that lie where read FIRST does. */
+/* Reads all references with the same origin as FIRST. */
 static int read_origin(many *m, size_t first, size_t n, cm_buf *buf, cm_error *err)
 {
     uint32_t origin = cm_reference_file_of(m->store, m->ref[first])->origin;

@@ -1,4 +1,4 @@
-/* From the document to a table. */
+/* Parses a document into a table. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static int read_file(const char *path, cm_buf *text, cm_error *err)
 
 /* ---- references ---- */
 
-/* Appends NBYTES of TEXT and a NUL; *AT is where they lie. */
+/* Appends NBYTES of TEXT and a NUL; *AT is their place. */
 static int add_text(reading *r, const char *text, size_t nbytes, size_t *at, cm_error *err)
 {
     cm_buf *texts = &r->out->texts;
@@ -118,7 +118,7 @@ static const char *after_space(const char *p, const char *end)
     return p;
 }
 
-/* ", 123"; NULL where it is anything else. */
+/* ", 123"; NULL for anything else. */
 static const char *read_number(const char *p, const char *end, uint64_t *out)
 {
     p = after_space(p, end);
@@ -132,8 +132,8 @@ static const char *read_number(const char *p, const char *end, uint64_t *out)
 }
 
 /*
- * A range as nearly all documents write it, a million times: a text without escapes, two numbers.
- * False: anything else, also what is wrong.
+ * Parses a range in the form of nearly all documents, a million times: a text without escapes, two
+ * numbers.  False: another form, or an error.
  */
 static bool read_plain_range(const cm_json_slice *value, cm_json_slice *url, cm_reference *ref)
 {
@@ -185,7 +185,7 @@ static int read_slice(reading *r, const cm_json_slice *value, cm_reference *ref,
     return rc;
 }
 
-/* Adds the text of NAME, a string with its quotes; *OUT is where it lies. */
+/* Adds the text of NAME, a string with its quotes; *OUT is its place. */
 static int read_name(reading *r, const cm_json_slice *name, size_t *out, cm_error *err)
 {
     if (cm_json_slice_is_plain(name))
@@ -227,7 +227,8 @@ static int read_reference(reading *r, const cm_json_slice *name, const cm_json_s
 /* ---- the document ---- */
 
 typedef struct members {
-    cm_json_slice version, gen, templates, files, refs; /* of the document; no text: it has none */
+    /* Members of the document; empty text: absent. */
+    cm_json_slice version, gen, templates, files, refs;
 } members;
 
 static int find_members(const cm_buf *text, members *m, cm_error *err)
@@ -259,7 +260,7 @@ static int parse_member(const cm_json_slice *slice, cm_json **out, cm_error *err
     return slice->text != NULL ? cm_json_parse(slice->text, slice->nbytes, out, err) : CM_OK;
 }
 
-/* REFS becomes the object of references in TEXT. */
+/* Sets REFS to the object of references in TEXT. */
 static int find_references(reading *r, const cm_buf *text, cm_json_slice *refs, cm_error *err)
 {
     members m = {0};
@@ -268,7 +269,7 @@ static int find_references(reading *r, const cm_buf *text, cm_json_slice *refs, 
     int rc = find_members(text, &m, err);
     *refs = (cm_json_slice){(const char *)text->data, text->nbytes};
     if (rc != CM_OK || m.version.text == NULL)
-        return rc; /* version 0: references, and nothing besides */
+        return rc; /* version 0: only references */
     rc = parse_member(&m.version, &version, err);
     if (rc == CM_OK && (!cm_json_get_u64(version, &number) || number != 1))
         rc = cm_fail(err, CM_EUNSUPPORTED, "is of a version of references other than 1");
@@ -289,7 +290,10 @@ static int find_references(reading *r, const cm_buf *text, cm_json_slice *refs, 
     return rc;
 }
 
-/* "files": [[URL, bytes, time of change in ns], ...], as this project writes it; else of no use. */
+/*
+ * "files": [[URL, bytes, time of change in ns], ...], as this project writes it; other forms are
+ * ignored.
+ */
 static void know_files(reading *r)
 {
     for (size_t i = 0; i < cm_json_length(r->files); i++) {
@@ -304,7 +308,7 @@ static void know_files(reading *r)
     }
 }
 
-/* Of one key, in the order of the document. */
+/* Compares references by key, then by their order in the document. */
 static int by_key(const void *a, const void *b, void *table)
 {
     const cm_reference_table *t = table;
@@ -313,7 +317,7 @@ static int by_key(const void *a, const void *b, void *table)
     return order != 0 ? order : x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* Of several references of one key the last one counts, as in any JSON object. */
+/* Of several references with one key the last counts, as in any JSON object. */
 static void sort(cm_reference_table *t)
 {
     size_t kept = 0;
@@ -345,7 +349,7 @@ static int read_document(reading *r, const cm_buf *text, cm_error *err)
     return rc;
 }
 
-/* The text at the URL of the document. */
+/* Fetches the document from its URL. */
 static int fetch(reading *r, cm_net *net, cm_buf *text, cm_error *err)
 {
     cm_reference_file file = {0};

@@ -1,4 +1,4 @@
-/* What of files lies in the page cache; all of it put there or driven out. */
+/* Measures how much of files is in the page cache; warms and evicts them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +14,10 @@
 #include "store/io.h"
 
 enum {
-    WINDOW_PAGES = 1 << 16, /* asked about at once; a byte each */
+    WINDOW_PAGES = 1 << 16, /* per call; a byte each */
     READ_NBYTES = 1 << 20,
     MAX_DEPTH = 64,  /* of folders: each holds a descriptor */
-    OUT_OF_TIME = -1 /* ends the walk, and is no error */
+    OUT_OF_TIME = -1 /* ends the walk without an error */
 };
 
 typedef int visit_file(void *context, int fd, const struct stat *st, const char *path,
@@ -68,8 +68,8 @@ static int walk_folder(walk *w, int fd, unsigned depth, cm_error *err)
 }
 
 /*
- * A file or a folder.  What vanishes meanwhile, and what is neither, is passed over;
- * so are links to folders below the first, which could lead round in circles.
+ * Walks a file or a folder.  Skips vanished and special files, and links to folders below the
+ * first, which could form a loop.
  */
 static int walk_path(walk *w, unsigned depth, cm_error *err)
 {
@@ -113,7 +113,7 @@ static int walk_all(const char *path, const cm_stop *stop, visit_file *visit, vo
 
 /* ---- measuring ---- */
 
-/* Since Linux 5.2, mincore calls everything resident to who may not write the file. */
+/* Since Linux 5.2, mincore reports everything as resident to users who may not write the file. */
 static bool may_ask(const struct stat *st, const char *path)
 {
     return st->st_uid == geteuid() || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
@@ -140,7 +140,7 @@ typedef struct measuring {
     const cm_stop *stop;
 } measuring;
 
-/* Before each window: a file may have any number of them, a sparse one at no cost. */
+/* Checked before each window: a sparse file may have any number of them. */
 static int check_time(const measuring *m, cm_error *err)
 {
     if (m->until_ns != 0 && cm_now_ns() > m->until_ns) {
@@ -186,8 +186,8 @@ int cm_residency_measure(const char *path, uint64_t max_ns, const cm_stop *stop,
 /* ---- evicting and warming ---- */
 
 /*
- * Pages that are not yet on the disk stay, so they are written first: the data
- * alone, without the barrier that fsync asks of the disk for every file.
+ * Dirty pages cannot be evicted, so write them first: the data alone, without the disk barrier of
+ * fsync for every file.
  */
 static int evict_file(void *context, int fd, const struct stat *st, const char *path, cm_error *err)
 {

@@ -1,4 +1,4 @@
-/* The calls of store.h: keys checked, work counted, the kind called. */
+/* The calls of store.h: check keys, count, call the kind. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,7 +219,7 @@ void cm_object_close(cm_object_reader *reader)
         reader->store->ops->reader_close(reader);
 }
 
-/* One whole object behind what BUF holds, for kinds that have no way of their own. */
+/* Appends one whole object to BUF, for kinds without read_many. */
 static int append_object(cm_store *store, cm_store_read *read, cm_buf *buf, cm_error *err)
 {
     cm_object_reader *reader;
@@ -355,14 +355,14 @@ int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err)
     if (nbytes > SIZE_MAX || !cm_add_size(buf->nbytes, (size_t)nbytes, &total))
         return cm_fail(err, CM_ENOMEM, "no memory for %llu bytes more", (unsigned long long)nbytes);
     size_t spare = total < SIZE_MAX / 2 ? total + total / 4 : total;
-    /* Alone in its buffer an object gets what it needs: chunk-sized buffers count. */
+    /* Give a single object an exact buffer: buffers of chunks count against memory. */
     if (total > buf->capacity && buf->nbytes > 0 &&
         (!buf->max_nbytes || spare <= buf->max_nbytes)) {
         int rc = cm_buf_reserve(buf, spare, err);
         if (rc)
             return rc;
     }
-    /* Empty objects have a place, too: callers point into the buffer. */
+    /* Empty objects get a place, too: callers point into the buffer. */
     int rc = cm_buf_reserve(buf, total > 0 ? total : 1, err);
     return rc ? rc : cm_buf_resize(buf, total, err);
 }
@@ -521,7 +521,7 @@ int cm_store_sweep_temporaries(cm_store *store, const char *prefix, bool deep, c
 typedef struct list_sweep {
     cm_store *store;
     const char *folder; /* key */
-    size_t skip;        /* of a key, to what is below the prefix */
+    size_t skip;        /* of a key, up to the name below the prefix */
     cm_store_judge *judge;
     void *context;
 } list_sweep;

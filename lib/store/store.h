@@ -21,37 +21,36 @@ typedef struct cm_object_writer cm_object_writer;
 typedef struct cm_object_reader cm_object_reader;
 
 /*
- * A directory.  CREATE makes it and its missing parents.
- * Opening what is no directory is CM_ENOTFOUND or CM_EFORMAT with a sentence.
+ * A directory.  CREATE makes it and its missing parents.  Anything but a directory is CM_ENOTFOUND
+ * or CM_EFORMAT with a message.
  */
 int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *err);
 /*
- * What a run writes into: the folder PATH, which may itself be a link, as the user
- * named it; but below it nothing is reached through a symbolic link, for reading
- * neither: a link is not followed by reads (CM_EFORMAT) and shown as an object.
+ * An output: the folder PATH, which may itself be a link that the user named.  Below it no symbolic
+ * link is followed, not even for reading: reading a link is CM_EFORMAT, and it is listed as an
+ * object.
  */
 int cm_store_open_output(const char *path, bool create, cm_store **out, cm_error *err);
 /*
- * The folder PREFIX of an output as an output of its own; CREATE makes it and what is missing
- * above.
+ * The folder PREFIX of an output as an output of its own; CREATE makes it and its missing parents.
  */
 int cm_store_open_below(cm_store *store, const char *prefix, bool create, cm_store **out,
                         cm_error *err);
-/* In memory; for tests and for measuring everything but the disk. */
+/* In memory; for tests and for measuring without a disk. */
 int cm_store_open_memory(cm_store **out, cm_error *err);
 void cm_store_free(cm_store *store);
 
-/* What the user calls it; for messages. */
+/* The name that the user gave it, for messages. */
 const char *cm_store_name(const cm_store *store);
-/* Every call is a request over a network: few and large ones, many at once, are the fast way. */
+/* True if every call is a request over a network: few, large and concurrent ones are fast. */
 bool cm_store_is_remote(const cm_store *store);
 
 /*
- * Several processes write into one store as parts: temporary names carry the number PART
- * from now on, so that each part can remove its own.  Before anything is written.
+ * For several processes that write one store as parts: temporary names contain the number PART from
+ * now on, so that each part can remove its own.  Call it before writing.
  */
 void cm_store_be_part(cm_store *store, uint64_t part);
-/* Whether the temporary of this path is one of STORE's part; true where it is none. */
+/* Whether the temporary at this path belongs to STORE's part; true if STORE is not a part. */
 bool cm_store_is_own_temporary(const cm_store *store, const char *path);
 
 /*
@@ -63,41 +62,41 @@ int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *
 int cm_store_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
 int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
 /*
- * The same in two steps, where a store can: DATA stays until the end was called, which waits.  A
- * failure to begin needs no end.
+ * Asynchronous put and delete, if the store supports them: DATA must stay until
+ * cm_store_change_end, which waits.  No end after a failed begin.
  */
 typedef struct cm_store_change cm_store_change;
 bool cm_store_can_send(const cm_store *store);
 int cm_store_put_begin(cm_store *store, const char *key, const void *data, size_t nbytes,
                        cm_store_change **out, cm_error *err);
 int cm_store_delete_begin(cm_store *store, const char *key, cm_store_change **out, cm_error *err);
-/* Whether the end need not wait. */
+/* True when cm_store_change_end need not wait. */
 bool cm_store_change_done(const cm_store_change *change);
 int cm_store_change_end(cm_store_change *change, cm_error *err);
-/* What tells an object from another that takes its name. */
+/* Identifies one version of an object. */
 typedef struct cm_object_tag {
     char text[136];
-    int64_t age_s; /* since it was put, by the clock of the store; -1: not known */
+    int64_t age_s; /* age by the clock of the store; -1: unknown */
 } cm_object_tag;
 
 /*
- * Puts where nothing is (TAG NULL), or in place of what get_tagged gave with TAG, in one step:
- * CM_EEXIST when something else is there, CM_EUNSUPPORTED where a store has no such step.  Where
- * an answer was lost, CM_EEXIST may be about what this call put itself.
+ * Puts KEY in one step if it is absent (TAG NULL), or if it still has TAG from get_tagged:
+ * CM_EEXIST otherwise, CM_EUNSUPPORTED if the store cannot.  If an answer was lost, CM_EEXIST may
+ * be caused by this call's own object.
  */
 int cm_store_put_if(cm_store *store, const char *key, const void *data, size_t nbytes,
                     const cm_object_tag *tag, cm_error *err);
-/* cm_store_get with the tag; CM_EUNSUPPORTED where a store has none. */
+/* cm_store_get with the tag; CM_EUNSUPPORTED if the store has none. */
 int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
                         cm_object_tag *tag, cm_error *err);
 /* No error when absent. */
 int cm_store_delete(cm_store *store, const char *key, cm_error *err);
 
-/* What a store tells of an object without reading it. */
+/* Size, time and tag of an object, without its bytes. */
 typedef struct cm_told {
     uint64_t nbytes;
-    int64_t modified_s; /* since 1970; 0: it is not told */
-    char tag[136];      /* as that of a cm_object_tag; "": it is not told */
+    int64_t modified_s; /* since 1970; 0: unknown */
+    char tag[136];      /* as in cm_object_tag; "": unknown */
 } cm_told;
 
 /* CM_ENOTFOUND when absent. */
@@ -106,24 +105,24 @@ int cm_store_tell(cm_store *store, const char *key, cm_told *out, cm_error *err)
 /* An object open for reading ranges by many threads. */
 int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
 /*
- * The object that TOLD is about, where a store need not ask for it again: reading it fails
- * (cm_object_changed) where another has its name by now.
+ * Opens the object described by TOLD, without a request if the store allows: reading fails
+ * (cm_object_changed) if it was replaced since.
  */
 int cm_object_open_told(cm_store *store, const char *key, const cm_told *told,
                         cm_object_reader **out, cm_error *err);
 /*
- * The same, with the object's first or (AT_END) last NBYTES, or all that it has, in place of what
- * BUF holds: one request where a store can do both at once.
+ * Opens an object with its first or (AT_END) last NBYTES, or all if it has fewer, replacing the
+ * content of BUF: one request if the store can do both at once.
  */
 int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes, cm_buf *buf,
                         cm_object_reader **out, cm_error *err);
 uint64_t cm_object_nbytes(const cm_object_reader *reader);
 /*
- * Whether reading failed because another object has taken the name since: it may be opened again.
- * Of a file that is open the old one is read on.
+ * Whether reading failed because the object was replaced: it may be opened again.  An open local
+ * file continues to give the old object.
  */
 bool cm_object_changed(const cm_object_reader *reader);
-/* Whether reading failed because the server has no such object any more, or does not give it. */
+/* Whether reading failed because the server no longer has the object, or does not give it. */
 bool cm_object_denied(const cm_object_reader *reader);
 /* All NBYTES, or an error: a short object is CM_EFORMAT. */
 int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
@@ -131,77 +130,74 @@ int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t 
 void cm_object_close(cm_object_reader *reader);
 
 /*
- * An object that many threads write piece by piece, at offsets that do not
- * overlap; it takes its name on commit.  Abort, or free before commit, leaves
- * nothing.
+ * An object that many threads write piece by piece, at offsets that do not overlap; it takes its
+ * name on commit.  Abort, or a crash before commit, leaves no object.
  */
 int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err);
 int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
                     cm_error *err);
-int cm_object_commit(cm_object_writer *writer,
-                     cm_error *err);            /* frees WRITER, also when it fails */
-void cm_object_abort(cm_object_writer *writer); /* NULL accepted */
-/* How an object is going to be written; all zero: nobody knows. */
+int cm_object_commit(cm_object_writer *writer, cm_error *err); /* always frees WRITER */
+void cm_object_abort(cm_object_writer *writer);                /* NULL accepted */
+/* How an object will be written; all zero: unknown. */
 typedef struct cm_object_form {
-    uint64_t most_nbytes; /* it should have no more; 0: not known */
+    uint64_t most_nbytes; /* maximum size; 0: unknown */
     /*
-     * Of the bytes that are missing the first are always being written, by somebody who waits for
-     * nobody else: an object that is sent in pieces need not have many of them in memory.
+     * The first missing bytes are always being written, by a thread that waits for no other: an
+     * object that is sent in pieces then needs few of them in memory.
      */
     bool in_order;
-    size_t head_nbytes; /* but for so many at its beginning, which come last */
+    size_t head_nbytes; /* except for so many at its beginning, which come last */
 } cm_object_form;
 
 int cm_object_create_as(cm_store *store, const char *key, const cm_object_form *form,
                         cm_object_writer **out, cm_error *err);
 
 /*
- * What a store keeps of objects that are being written: nothing, or the pieces in which it sends
- * them.  All is kept below `most_nbytes`: objects for which that has no room, and those that are
- * not written in order, lie in scratch files until they are whole, and are sent by what
- * `ahead_nbytes` allows.
+ * Memory limits of a store for objects being written in pieces; others keep nothing.  The total
+ * stays below `most_nbytes`: objects that do not fit, and those not written in order, go to scratch
+ * files until they are complete, and are then sent within `ahead_nbytes`.
  */
 enum {
-    CM_STORE_PIECES = 3 /* sizes of a piece; the first is the largest */
+    CM_STORE_PIECES = 3 /* possible sizes of a piece; the first is the largest */
 };
 typedef struct cm_store_sending {
     unsigned pieces; /* < CM_STORE_PIECES */
     size_t
-        ahead_nbytes;   /* beyond what each writer needs, of what is on its way; a piece at least */
-    size_t most_nbytes; /* with that */
+        /* Besides the minimum of each writer, for pieces on their way; at least one piece. */
+        ahead_nbytes;
+    size_t most_nbytes; /* including those */
 } cm_store_sending;
 
-/* Before anything is written. */
+/* Sets the limits; call it before writing. */
 void cm_store_send(cm_store *store, const cm_store_sending *sending);
-/* What a writer of FORM needs in memory, beside its names. */
+/* Memory of a writer of FORM, besides its names. */
 size_t cm_store_writer_nbytes(const cm_store *store, const cm_object_form *form);
-/* What a piece takes on its way; 0: the store has none. */
+/* Memory of a piece on its way; 0: the store has no pieces. */
 size_t cm_store_piece_nbytes(const cm_store *store);
-/* What a thread that asks STORE for something takes beside its own buffers. */
+/* Memory of a thread's request to STORE besides its own buffers. */
 size_t cm_store_request_nbytes(const cm_store *store);
 
 /*
- * The names directly below PREFIX ("" is the root), sorted, one call each;
- * IS_PREFIX tells a folder from an object.  A VISIT that returns non-zero stops
- * and passes its value on.  Temporary names are not shown.  CM_ENOTFOUND when
- * PREFIX is no folder; the root is always one.
+ * Lists the names directly below PREFIX ("" is the root), sorted, one call each; IS_PREFIX is true
+ * for folders.  A VISIT that returns non-zero stops the listing, which returns that value.
+ * Temporary names are left out.  CM_ENOTFOUND when PREFIX is not a folder; the root always is one.
  */
 typedef int cm_store_visit(void *context, const char *name, bool is_prefix, cm_error *err);
 int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                   cm_error *err);
 
 /*
- * Every object below PREFIX with what is told of it, its key from there, in the order of keys.
- * CM_EUNSUPPORTED where a store has no such listing; then nothing was visited.
+ * Lists every object below PREFIX with its size, time and tag, by its key relative to PREFIX, in
+ * the order of keys.  CM_EUNSUPPORTED if the store has no such listing; then nothing was visited.
  */
 typedef int cm_store_see(void *context, const char *below, const cm_told *told, cm_error *err);
 int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
                         cm_error *err);
 
 /*
- * From now on nobody but the caller writes into STORE: where each look would be a request over a
- * network, all names are listed once, and asked for no more until cm_store_forget.  For one thread,
- * and for what looks at many names; nothing where looking costs little.
+ * Caches one listing of all names, for a store behind a network, until cm_store_forget, while only
+ * the caller writes into STORE: then looking up many names needs no requests.  One thread.  Does
+ * nothing for stores where looking up is cheap.
  */
 int cm_store_know(cm_store *store, cm_error *err);
 void cm_store_forget(cm_store *store); /* NULL accepted */
@@ -219,10 +215,7 @@ typedef enum cm_entry_kind {
 
 /* True when the last name of KEY is a symbolic link, as reading reaches it. */
 int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err);
-/*
- * What has the name KEY, which is followed through no symbolic link: what is behind one is
- * CM_ENTRY_OTHER.
- */
+/* The kind of KEY, without following symbolic links: names behind one are CM_ENTRY_OTHER. */
 int cm_store_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err);
 
 /*
@@ -248,8 +241,8 @@ typedef cm_verdict cm_store_judge(void *context, const char *below, cm_entry_kin
 int cm_store_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
                    cm_error *err);
 /*
- * Removes the temporaries of runs that were killed: those in PREFIX itself, or with DEEP in the
- * folders below it too.  The caller knows that nobody else writes there.
+ * Removes the temporaries of killed runs: those in PREFIX itself, with DEEP also in the folders
+ * below.  The caller makes sure that nobody else writes there.
  */
 int cm_store_sweep_temporaries(cm_store *store, const char *prefix, bool deep, cm_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * A ring never outlives a call with requests under way: what the kernel may still
- * write to must not be given back.
+ * Opens and reads files through io_uring.  A ring never outlives a call with requests under way:
+ * buffers that the kernel may still write to must not be freed.
  */
 #include "store/uring.h"
 
@@ -25,12 +25,13 @@ typedef struct ring {
 
 struct cm_rings {
     pthread_mutex_t lock;
-    pthread_cond_t returned; /* a ring */
-    pthread_cond_t closed;   /* files */
+    pthread_cond_t returned; /* signalled when a ring is returned */
+    pthread_cond_t closed;   /* signalled when files are closed */
     ring *idle;
     unsigned nbusy;
-    size_t nfiles; /* that calls may have open now */
-    pid_t owner;   /* a ring's memory is shared with a forked child, which must not use it */
+    size_t nfiles; /* that calls may still open */
+    /* A forked child shares the memory of its parent's rings, and must not use them. */
+    pid_t owner;
 };
 
 /* ---- one ring ---- */
@@ -41,7 +42,7 @@ static void ring_free(ring *r)
     free(r);
 }
 
-/* OPENAT and READ came with Linux 5.6, and so did asking for them. */
+/* OPENAT and READ came with Linux 5.6, as did asking for them. */
 static bool opens_and_reads(ring *r)
 {
     struct io_uring_probe *probe = io_uring_get_probe_ring(&r->uring);
@@ -77,10 +78,10 @@ static int ring_create(ring **out, cm_error *err)
 typedef struct run {
     struct io_uring *uring;
     cm_ring_request *request;
-    size_t pending; /* pushed and not finished, of which the kernel may not have some */
+    size_t pending; /* pushed and not finished, some of them perhaps not yet taken by the kernel */
 } run;
 
-/* There is room: no more than DEPTH requests are pending. */
+/* Needs no check for space: at most DEPTH requests are pending. */
 static void push(run *u, size_t i)
 {
     cm_ring_request *q = &u->request[i];
@@ -97,7 +98,7 @@ static void push(run *u, size_t i)
     u->pending++;
 }
 
-/* What the kernel would not do without waiting, waited for. */
+/* Reads with waiting, after the kernel refused to read without. */
 static void read_blocking(cm_ring_request *q)
 {
     size_t got;
@@ -108,7 +109,7 @@ static void read_blocking(cm_ring_request *q)
     q->done += got;
 }
 
-/* True when Q needs another turn. */
+/* True when Q must be submitted again. */
 static bool take_result(cm_ring_request *q, int32_t result)
 {
     if (result == -EINTR)
@@ -127,7 +128,7 @@ static bool take_result(cm_ring_request *q, int32_t result)
     return result > 0 && q->done < q->nbytes;
 }
 
-/* Returns how many requests are finished. */
+/* Returns the number of finished requests. */
 static size_t reap(run *u)
 {
     struct io_uring_cqe *cqe;
@@ -148,8 +149,8 @@ static size_t reap(run *u)
 }
 
 /*
- * The kernel took no more: what it has must come back before the buffers are let
- * go, and files that it opened must be known.
+ * After the kernel took no more: waits for requests under way before buffers are freed, and learns
+ * of files that it opened.
  */
 static void drain(run *u)
 {
@@ -175,7 +176,7 @@ static int ring_run(ring *r, cm_ring_request *request, size_t n, cm_error *err)
     while (finished < n) {
         while (next < n && u.pending < DEPTH)
             push(&u, next++);
-        /* EAGAIN and EBUSY: completions are to be taken first; EINTR: a signal came. */
+        /* EAGAIN and EBUSY: take completions first; EINTR: a signal. */
         int rc = io_uring_submit_and_wait(u.uring, 1);
         if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
             drain(&u);
@@ -235,7 +236,7 @@ void cm_rings_free(cm_rings *rings)
     free(rings);
 }
 
-/* Lock held.  What threads of a parent have is not ours. */
+/* Resets the pool after a fork: the parent's rings are not ours.  Lock held. */
 static void be_owner(cm_rings *rings)
 {
     if (rings->owner == getpid())
@@ -266,7 +267,7 @@ void cm_rings_give_files(cm_rings *rings, size_t n)
     pthread_mutex_unlock(&rings->lock);
 }
 
-/* An idle ring or a new one; where none can be made, one that another thread gives back. */
+/* Takes an idle ring or makes a new one; if that fails, waits for one from another thread. */
 static int take(cm_rings *rings, ring **out, cm_error *err)
 {
     int rc = CM_OK;
@@ -305,7 +306,7 @@ int cm_rings_run(cm_rings *rings, cm_ring_request *request, size_t n, cm_error *
         give(rings, r);
         return CM_OK;
     }
-    /* Entries that were pushed and not taken would be taken by the next call. */
+    /* Entries pushed and not submitted would be submitted by the next call. */
     ring_free(r);
     pthread_mutex_lock(&rings->lock);
     rings->nbusy--;

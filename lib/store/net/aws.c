@@ -9,7 +9,7 @@
 #include "store/net/aws_impl.h"
 
 enum {
-    EARLY_S = 300, /* before their end credentials are renewed */
+    EARLY_S = 300, /* renews credentials so long before they expire */
     MAX_OUTPUT = 1 << 20
 };
 
@@ -47,7 +47,7 @@ static int copy_text(const cm_json *j, const char *name, char **out, cm_error *e
 int cm_aws_keys_from_json(const void *text, size_t nbytes, cm_aws_keys *out, cm_error *err)
 {
     cm_json *j = NULL;
-    /* A sentence about the text might show what is in it. */
+    /* Drop the parser's message: it might quote secrets from the text. */
     int rc = cm_json_parse(text, nbytes, &j, NULL);
     if (rc == CM_ENOMEM)
         return cm_fail(err, CM_ENOMEM, "no memory for credentials");
@@ -75,7 +75,7 @@ static int copy_keys(const char *key, const char *secret, const char *token, cm_
     return whole ? CM_OK : CM_ENOMEM;
 }
 
-/* ---- where they come from, in order ---- */
+/* ---- sources of credentials, in order ---- */
 
 static int from_environment(cm_aws *aws, cm_aws_keys *out, cm_error *err)
 {
@@ -121,7 +121,7 @@ static int from_process(cm_aws *aws, cm_aws_keys *out, cm_error *err)
     return rc;
 }
 
-/* What other tools can do with a profile, and this one cannot. */
+/* Refuses settings of a profile that other tools support and this one does not. */
 static int refuse_profile(cm_aws *aws, cm_aws_keys *out, cm_error *err)
 {
     static const char *const names[] = {"sso_session", "sso_start_url", "source_profile",
@@ -155,7 +155,7 @@ static int find_keys(cm_aws *aws, cm_aws_keys *out, cm_error *err)
 
 /* ---- signers ---- */
 
-/* Region and profile, once. */
+/* Reads region and profile, once. */
 static int read_settings(cm_aws *aws, cm_error *err)
 {
     if (aws->read)
@@ -198,14 +198,14 @@ static int add_signer(cm_aws *aws, cm_aws_keys *keys, cm_error *err)
     return CM_OK;
 }
 
-/* Others may need longer than the lock is held here: they wait for the same credentials. */
+/* Renews with the lock held, possibly for long: other threads wait for the same credentials. */
 static int renew(cm_aws *aws, const cm_http_signer *stale, cm_error *err)
 {
     cm_aws_keys keys = {0};
     cm_error why = {0};
     time_t now = time(NULL);
     cm_aws_signer_item *s = aws->newest;
-    aws->read = aws->read && stale == NULL; /* files may hold new ones */
+    aws->read = aws->read && stale == NULL; /* read the files again: they may hold new ones */
     int rc = read_settings(aws, &why);
     if (rc == CM_OK)
         rc = find_keys(aws, &keys, &why);
@@ -217,7 +217,7 @@ static int renew(cm_aws *aws, const cm_http_signer *stale, cm_error *err)
     if (rc == CM_OK)
         rc = add_signer(aws, &keys, &why);
     cm_aws_keys_release(&keys);
-    /* Those that still hold for a while are as good. */
+    /* Keep using credentials that are still valid for a while. */
     if (rc != CM_OK && stale == NULL && s != NULL && s->expires > now + 10)
         return CM_OK;
     return rc == CM_OK ? rc : cm_fail(err, (cm_status)rc, "%s", why.text);
@@ -232,7 +232,7 @@ int cm_aws_signer(cm_aws *aws, const cm_http_signer *stale, const cm_http_signer
     pthread_mutex_lock(&aws->lock);
     const cm_aws_signer_item *s = aws->newest;
     bool old = s == NULL || (s->expires > 0 && s->expires < time(NULL) + EARLY_S);
-    /* Somebody else may have renewed it meanwhile. */
+    /* Another thread may have renewed it meanwhile. */
     bool refused = stale != NULL && s != NULL && &s->signer == stale;
     int rc = old || refused ? renew(aws, refused ? stale : NULL, err) : CM_OK;
     if (rc == CM_OK)
@@ -255,7 +255,7 @@ static const char *endpoint_of(const cm_aws *aws)
     return cm_aws_profile_get(&aws->profile, "endpoint_url");
 }
 
-/* Names with dots have no certificate, and others are no part of a host's name. */
+/* Names with dots do not match the certificate, and others are not allowed in host names. */
 static bool is_host_name(const char *bucket)
 {
     return strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(bucket) &&

@@ -19,7 +19,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* The later one wins. */
+/* The last one wins. */
 static int set(cm_aws_profile *p, const char *name, const char *value, cm_error *err)
 {
     struct cm_aws_setting *more = realloc(p->setting, (p->n + 1) * sizeof(*more));

@@ -1,4 +1,4 @@
-/* Credentials from inside: what aws.c, aws_config.c and aws_remote.c share. */
+/* The inside of credentials, shared by aws.c, aws_config.c and aws_remote.c. */
 #ifndef CM_STORE_NET_AWS_IMPL_H
 #define CM_STORE_NET_AWS_IMPL_H
 
@@ -8,13 +8,13 @@
 #include "base/json.h"
 #include "store/net/aws.h"
 
-/* Keys as a provider has them; zeroed: none. */
+/* Keys from a provider; zeroed: none. */
 typedef struct cm_aws_keys {
     char *key, *secret, *token;
     time_t expires; /* 0: never */
 } cm_aws_keys;
 
-/* Settings of a profile, of both files. */
+/* Settings of a profile, from both files. */
 typedef struct cm_aws_profile {
     struct cm_aws_setting {
         char *name, *value;
@@ -33,7 +33,7 @@ struct cm_aws {
     cm_net *net;
     const cm_net_settings *settings;
     pthread_mutex_t lock;
-    bool read; /* profile and region are known */
+    bool read; /* profile and region have been read */
     cm_aws_profile profile;
     char *region;
     cm_aws_signer_item *newest;
@@ -43,9 +43,9 @@ struct cm_aws {
 const char *cm_aws_variable(const cm_aws *aws, const char *name);
 
 void cm_aws_keys_release(cm_aws_keys *keys);
-/* From the JSON that processes, containers and instances answer with. */
+/* Parses the JSON of processes, containers and instances. */
 int cm_aws_keys_from_json(const void *text, size_t nbytes, cm_aws_keys *out, cm_error *err);
-/* "2030-01-31T12:00:00Z"; 0 where TEXT is no time. */
+/* "2030-01-31T12:00:00Z"; 0: not a time. */
 time_t cm_aws_time(const char *text);
 
 /* ---- aws_config.c ---- */
@@ -53,7 +53,7 @@ int cm_aws_profile_read(const cm_aws *aws, cm_aws_profile *out, cm_error *err);
 void cm_aws_profile_release(cm_aws_profile *profile);
 const char *cm_aws_profile_get(const cm_aws_profile *profile, const char *name);
 
-/* ---- aws_remote.c: OUT stays zeroed where there is nothing of the kind ---- */
+/* ---- aws_remote.c: OUT stays zeroed if the source does not exist ---- */
 int cm_aws_web_identity(cm_aws *aws, cm_aws_keys *out, cm_error *err);
 int cm_aws_container(cm_aws *aws, cm_aws_keys *out, cm_error *err);
 int cm_aws_instance(cm_aws *aws, cm_aws_keys *out, cm_error *err);

@@ -1,4 +1,4 @@
-/* Credentials that a server gives: to a role, a container, an instance. */
+/* Credentials from a server: for a role, a container, an instance. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static int read_file(const char *path, char **out, cm_error *err)
     return CM_OK;
 }
 
-/* ---- a role, by the token of somebody who vouches for it ---- */
+/* ---- a role, by a web identity token ---- */
 
 static void from_sts(const cm_buf *text, cm_aws_keys *out, cm_error *err)
 {
@@ -107,7 +107,7 @@ int cm_aws_web_identity(cm_aws *aws, cm_aws_keys *out, cm_error *err)
 
 /* ---- documents at an address ---- */
 
-/* TEXT is set to the body, NUL-terminated; CM_ENOTFOUND where nothing is there. */
+/* TEXT is set to the body, NUL-terminated; CM_ENOTFOUND if there is none. */
 static int fetch(cm_aws *aws, const char *url, const char *shown, const char *header,
                  unsigned patience, cm_buf *text, cm_error *err)
 {
@@ -158,7 +158,7 @@ int cm_aws_container(cm_aws *aws, cm_aws_keys *out, cm_error *err)
     return rc;
 }
 
-/* ---- the instance that this machine may be (IMDSv2) ---- */
+/* ---- instance metadata (IMDSv2) ---- */
 
 static int instance_token(cm_aws *aws, const char *base, char **out, cm_error *err)
 {
@@ -178,7 +178,7 @@ static int instance_token(cm_aws *aws, const char *base, char **out, cm_error *e
                            (char *)r.text.data);
         rc = *out == NULL ? CM_ENOMEM : CM_OK;
     } else if (rc != CM_ECANCELED) {
-        rc = CM_OK; /* no instance */
+        rc = CM_OK; /* not an instance */
     }
     cm_http_release(&r, 1);
     free(url);

@@ -6,8 +6,8 @@
 #include "base/mem.h"
 
 /*
- * The page that is remembered moves on as their number doubles, so that a round of any length is
- * found, and one page is all that is kept.
+ * Remembers one page, and replaces it as the number of pages doubles: this finds a loop of any
+ * length.
  */
 static int remember(cm_headway *h, const char *token, uint64_t sum, cm_error *err)
 {

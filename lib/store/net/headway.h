@@ -1,6 +1,6 @@
 /*
- * Whether a listing gets on.  A server that goes round, or finds new names for ever, would keep a
- * run for good, and in the end take all memory: its names are held until the last page has come.
+ * Checks that a listing ends.  A server that repeats pages, or invents names for ever, would keep a
+ * run busy without end and take all memory, as names are held until the last page.
  */
 #ifndef CM_STORE_NET_HEADWAY_H
 #define CM_STORE_NET_HEADWAY_H
@@ -9,7 +9,7 @@
 
 #include <chunkmill/error.h>
 
-/* Far above what any store has: tens of millions of names, on pages of a thousand. */
+/* Far above any real store: tens of millions of names, in pages of a thousand. */
 #define CM_HEADWAY_MAX_PAGES  (UINT64_C(1) << 20)
 #define CM_HEADWAY_MAX_NBYTES (UINT64_C(8) << 30)
 
@@ -22,8 +22,8 @@ typedef struct cm_headway {
 } cm_headway;
 
 /*
- * After a page that goes on with TOKEN and held NBYTES of names, whose checksum is SUM.  CM_EIO:
- * a page comes that came before, or more came than any store has.
+ * Call it after a page with NBYTES of names, whose checksum is SUM, and TOKEN for the next.
+ * CM_EIO: a page was repeated, or there are too many.
  */
 int cm_headway_check(cm_headway *h, const char *token, uint64_t sum, uint64_t nbytes,
                      const char *shown, cm_error *err);

@@ -1,13 +1,13 @@
 /*
- * Requests over HTTP: what is asked, what came back, and the thread that carries them.
+ * Requests over HTTP: question, answer, and the thread that carries them.
  *
- * cm_http_run hands requests to the thread and waits.  Whatever may pass (lost connections, bodies
- * cut short, servers that are busy) is repeated there, after a random pause that grows; what is
- * final comes back at once.  A request is sent again as it is: callers see to it that this does no
+ * cm_http_run hands requests to the thread and waits.  Transient failures (lost connections,
+ * truncated bodies, busy servers) are repeated there, after a random pause that grows; permanent
+ * ones are returned at once.  A request may be sent twice: callers make sure that this does no
  * harm.
  *
- * A web server may send a GET or HEAD elsewhere, but never from https to http, and what ~/.netrc
- * holds for it goes to the scheme, host and port that were asked, and nowhere else.
+ * A web server may redirect a GET or HEAD, but never from https to http, and a password from
+ * ~/.netrc goes only to the scheme, host and port it was meant for.
  */
 #ifndef CM_STORE_NET_HTTP_H
 #define CM_STORE_NET_HTTP_H
@@ -29,18 +29,19 @@ typedef enum cm_http_method {
 enum {
     CM_HTTP_ETAG_SIZE = 136,
     /*
-     * libcurl allocates both with each transfer.  A block for which the heap asks the system costs
-     * more than what is sent: of 256 KiB, a third of the CPU time of writing objects of 64 KiB.
+     * libcurl allocates both for each transfer.  A block so large that the heap asks the system for
+     * it costs more than the transfer: with 256 KiB, a third of the CPU time of writing objects of
+     * 64 KiB.
      */
     CM_HTTP_RECEIVE_NBYTES = 64 << 10,
-    CM_HTTP_ANSWER_NBYTES = 16 << 10, /* to what is no question for an object */
+    CM_HTTP_ANSWER_NBYTES = 16 << 10, /* for requests without an object */
     CM_HTTP_SEND_NBYTES = 120 << 10,
-    /* What a request under way takes beside its body: libcurl's buffers, and those of TLS. */
+    /* Memory of a request under way besides its body: buffers of libcurl and of TLS. */
     CM_HTTP_REQUEST_NBYTES = CM_HTTP_SEND_NBYTES + CM_HTTP_RECEIVE_NBYTES + (128 << 10),
-    CM_HTTP_MAX_TEXT = 8 << 20 /* of a listing; of an error less */
+    CM_HTTP_MAX_TEXT = 8 << 20 /* of a listing; less for errors */
 };
 
-/* What signs a request; it stays as it is while requests hold it. */
+/* Signs requests; unchanged while requests refer to it. */
 typedef struct cm_http_signer {
     const char *key, *secret, *token; /* token: NULL for none */
     const char *scope;                /* "aws:amz:us-east-1:s3" */
@@ -50,7 +51,7 @@ typedef struct cm_http_range {
     enum {
         CM_HTTP_WHOLE,
         CM_HTTP_RANGE, /* `nbytes` at `offset` */
-        CM_HTTP_SUFFIX /* the last `nbytes`, or all there are */
+        CM_HTTP_SUFFIX /* the last `nbytes`, or all if there are fewer */
     } kind;
     uint64_t offset, nbytes;
 } cm_http_range;
@@ -58,64 +59,63 @@ typedef struct cm_http_range {
 typedef struct cm_http {
     cm_http_method method;
     const char *url;              /* with its query, encoded and sorted */
-    const char *shown;            /* what messages call it */
+    const char *shown;            /* its name in messages */
     const cm_http_signer *signer; /* NULL: not signed */
-    bool s3;                      /* errors are XML, also inside an answer that says 200 */
-    bool listing;                 /* is counted as one */
-    const char *secret;           /* goes along, beside what the signer has; NULL: nothing */
-    bool credentials;             /* brings some: goes nowhere but to its address */
+    bool s3;                      /* errors are XML, also inside an answer with status 200 */
+    bool listing;                 /* counted as a listing */
+    const char *secret;           /* an extra secret that is sent; NULL: none */
+    bool credentials;             /* sends some: never redirected */
     cm_http_range range;
     char if_match[CM_HTTP_ETAG_SIZE]; /* "": any */
-    bool if_none_match;               /* only where nothing is there */
-    /* Goes with the body of a PUT; of an object that is read it is asked for, and compared. */
+    bool if_none_match;               /* put only if absent */
+    /* PUT: checksum of the body.  GET: checksum to ask for and compare. */
     cm_net_checksum checksum; /* 0: none */
     char sum[CM_SUM_SIZE];    /* of the body */
-    const char *header[4];    /* more, whole lines; NULL ends them */
+    const char *header[4];    /* additional lines; NULL ends them */
     const void *body;
     size_t body_nbytes;
-    unsigned patience;           /* tries at most; 0: as many as time allows */
-    const atomic_bool *unwanted; /* becomes true when nobody wants the answer any more; or NULL */
-    uint64_t max_ns;             /* a try may take; 0: as long as bytes come */
+    unsigned patience;           /* maximum number of tries; 0: as time allows */
+    const atomic_bool *unwanted; /* set when the answer is no longer needed; or NULL */
+    uint64_t max_ns;             /* limit for one try; 0: while bytes arrive */
 
-    /* Where the bytes of an object go: DST, exactly as many as the range ... */
+    /* Destination of an object's bytes: DST, exactly as many as the range ... */
     uint8_t *dst;
-    /* ... or behind what BUF holds, at `at`, MAX_NBYTES at most; or, both NULL, into `text`. */
+    /* ... or appended to BUF, at `at`, MAX_NBYTES at most; or, both NULL, `text`. */
     cm_buf *buf;
     uint64_t max_nbytes;
 
-    /* What came back.  rc: CM_OK, CM_ENOTFOUND without a sentence, or why not. */
+    /* Result.  rc: CM_OK, CM_ENOTFOUND without a message, or a failure. */
     int rc;
     long status;     /* 0: no answer */
-    unsigned nasked; /* how often it was sent, also where libcurl did that by itself */
+    unsigned nasked; /* times it was sent, libcurl's own retries included */
     size_t at, got_nbytes;
     uint64_t total_nbytes; /* of the object */
-    int64_t modified;      /* seconds since 1970; 0: not said */
-    int64_t date;          /* of the answer, by the server's clock; the same */
+    int64_t modified;      /* seconds since 1970; 0: unknown */
+    int64_t date;          /* of the answer, by the server's clock; 0: unknown */
     char etag[CM_HTTP_ETAG_SIZE];
     char code[64];                   /* the server's word for an error, "" for none */
-    bool checked;                    /* the server said the same checksum */
-    bool expired;                    /* the credentials were too old */
-    cm_buf text;                     /* the body where it is no object; cm_http_release frees it */
-    struct cm_transfer_state *state; /* the thread's own */
+    bool checked;                    /* the server gave the same checksum */
+    bool expired;                    /* the credentials had expired */
+    cm_buf text;                     /* a body that is not an object; cm_http_release frees it */
+    struct cm_transfer_state *state; /* private to the thread */
 } cm_http;
 
 /*
- * Runs all N, as many at once as the net allows, and waits.  Returns the first failure that is not
- * CM_ENOTFOUND, with its sentence; then the others may not have been tried (CM_ECANCELED).
+ * Runs all N, as many at once as the net allows, and waits.  Returns the first failure other than
+ * CM_ENOTFOUND, with its message; then others may not have been tried (CM_ECANCELED).
  */
 int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err);
 /*
- * The same in two steps: REQUEST and what it points to stay where they are until the call was
- * waited for, which frees it.  Done: there is nothing to wait for.
+ * cm_http_run in two steps: REQUEST and its members stay where they are until cm_http_wait, which
+ * frees the call.  cm_http_is_done: waiting would return at once.
  */
 typedef struct cm_http_call cm_http_call;
 int cm_http_start(cm_net *net, cm_http *request, size_t n, cm_http_call **out, cm_error *err);
 bool cm_http_is_done(cm_http_call *call);
 int cm_http_wait(cm_http_call *call, cm_error *err);
 /*
- * The same for one request, without waiting: REQUEST and WHY, its sentence, stay where they are
- * until DONE(CONTEXT) is called, by the net's thread, which must not be made to wait there.  Where
- * this fails, DONE is not called.
+ * Sends one request without waiting: REQUEST and WHY, its message, stay where they are until the
+ * net's thread calls DONE(CONTEXT), which must not block.  If this fails, DONE is not called.
  */
 typedef void cm_http_done(void *context);
 int cm_http_begin(cm_net *net, cm_http *request, cm_error *why, cm_http_done *done, void *context,

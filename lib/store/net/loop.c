@@ -1,9 +1,9 @@
 /*
- * The one thread that carries requests: started with the first, it takes what waits, as many at
- * once as the limit allows, and wakes who waits for them.
+ * The thread that carries all requests of a net: started with the first request, it sends as many
+ * at once as the limit allows, and wakes the callers.
  *
  * The limit doubles while that makes the transfers faster, is halved when a server asks for less,
- * and grows by one again after that.
+ * and then grows by one.
  */
 #include "store/net/loop.h"
 
@@ -18,7 +18,7 @@
 #include "store/net/xml.h"
 
 static const uint64_t SECOND = 1000000000;
-static const uint64_t FIRST_PAUSE = 100000000; /* the longest before the second try; doubles */
+static const uint64_t FIRST_PAUSE = 100000000; /* maximum before the second try; doubles */
 static const uint64_t LONGEST_PAUSE = 20000000000;
 static const uint64_t WINDOW = 200000000;
 
@@ -35,19 +35,19 @@ static void slow_down(cm_net *net)
     net->limit = net->limit > 2 ? net->limit / 2 : 1;
 }
 
-/* Tells from what came in since WINDOW whether more at once were faster. */
+/* Decides from the transfers since WINDOW whether more at once are faster. */
 static void look_at_speed(cm_net *net, uint64_t nbytes)
 {
     uint64_t now = cm_now_ns();
     if (net->window_ns == 0)
         net->window_ns = now;
-    net->window_nbytes += nbytes + 4096; /* a request is work, however small */
+    net->window_nbytes += nbytes + 4096; /* count a request as work, however small */
     net->window_n++;
     if (net->settings.concurrency > 0 || net->window_n < 2 * (uint64_t)net->limit ||
         now - net->window_ns < WINDOW)
         return;
     double rate = (double)net->window_nbytes / (double)(now - net->window_ns);
-    bool busy = net->nwaiting > 0; /* more could have been under way */
+    bool busy = net->nwaiting > 0; /* more could have been sent */
     net->window_ns = now;
     net->window_nbytes = net->window_n = 0;
     if (!busy)
@@ -108,7 +108,7 @@ static void give_back(cm_net *net, cm_transfer_state *t)
     t->easy = NULL;
 }
 
-/* T comes to its end, with request->rc set.  Lock held. */
+/* Ends T, whose request->rc is set.  Lock held. */
 static void end(cm_net *net, cm_transfer_state *t, const cm_error *why)
 {
     cm_http_group *g = t->group;
@@ -164,7 +164,7 @@ bool cm_net_tries_again(cm_net *net, cm_transfer_state *t)
         return false;
     if (t->doubtful && t->ntries >= CM_NET_PATIENCE_FIRST)
         return false;
-    /* Where nobody has ever answered, the address is wrong rather than the weather bad. */
+    /* While no server has ever answered, a wrong address is more likely than a failure. */
     if (!net->answered && r->status == 0 && t->ntries >= CM_NET_PATIENCE_FIRST)
         return false;
     if (now + t->retry_after_ns >= end || is_canceled(net) || is_unwanted(t))
@@ -266,7 +266,7 @@ static cm_transfer_state *next_due(cm_net *net, uint64_t now)
         }
     }
     pthread_mutex_unlock(&net->lock);
-    /* Of a call that has failed nobody wants the rest. */
+    /* Drop the remaining requests of a call that has failed. */
     if (t != NULL && (t->group->rc != CM_OK || is_unwanted(t))) {
         cancel(net, t);
         return next_due(net, now);
@@ -281,7 +281,7 @@ static void take_out(cm_net *net, cm_transfer_state *t)
     net->nactive--;
 }
 
-/* Ends what makes no headway when an end is wanted. */
+/* Ends requests without progress once the call is to end. */
 static void give_up(cm_net *net, uint64_t now)
 {
     cm_transfer_state *after;
@@ -299,7 +299,7 @@ static void give_up(cm_net *net, uint64_t now)
     }
 }
 
-/* Milliseconds until something is due. */
+/* Milliseconds until the next retry or timeout. */
 static int pause_of(const cm_net *net, uint64_t now)
 {
     const cm_transfer_state *t;
@@ -324,7 +324,9 @@ static void take_finished(cm_net *net)
     }
 }
 
-/* Wakes those who wait, calls those who do not; without the lock, for which they would queue. */
+/*
+ * Wakes waiting callers and calls DONE of others, without the lock, which they would contend for.
+ */
 static void tell(cm_net *net)
 {
     cm_http_group *g;
@@ -341,7 +343,7 @@ static void tell(cm_net *net)
     }
 }
 
-/* Whether there is nothing to begin; then the next hand-over that can be begun wakes the thread. */
+/* Whether there is nothing to start; then the next request wakes the thread. */
 static bool go_to_sleep(cm_net *net)
 {
     pthread_mutex_lock(&net->lock);
@@ -387,7 +389,7 @@ static int start_thread(cm_net *net, cm_error *err)
     net->idle = cm_calloc(net->idle_room, sizeof(net->idle[0]), err);
     if (net->multi == NULL || net->idle == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for requests");
-    /* Fewer than transfers under way would make new ones for ever. */
+    /* With fewer, transfers under way would open new connections for ever. */
     curl_multi_setopt(net->multi, CURLMOPT_MAXCONNECTS, 4L * CM_NET_MAX_CONCURRENCY);
     int errnum = cm_thread_begin(&net->thread, loop_main, net);
     if (errnum != 0)
@@ -396,7 +398,7 @@ static int start_thread(cm_net *net, cm_error *err)
     return CM_OK;
 }
 
-/* What a forked process has of its parent's thread is worth nothing. */
+/* Forgets the parent's thread in a forked process. */
 static void forget_parent(cm_net *net)
 {
     pthread_mutex_init(&net->lock, NULL);
@@ -411,7 +413,7 @@ static void forget_parent(cm_net *net)
     net->multi = NULL;
 }
 
-/* Sees to it that the thread is this process's own; any thread may be the first to ask. */
+/* Makes sure that the thread belongs to this process; any thread may call it first. */
 static void settle(cm_net *net)
 {
     for (;;) {
@@ -426,7 +428,7 @@ static void settle(cm_net *net)
     }
 }
 
-/* Hands all N to the thread, for any thread to call. */
+/* Queues all N requests.  Any thread. */
 static int hand_over(cm_net *net, cm_http *request, size_t n, cm_http_group *group,
                      cm_transfer_state *state, cm_error *err)
 {
@@ -442,7 +444,7 @@ static int hand_over(cm_net *net, cm_http *request, size_t n, cm_http_group *gro
     bool wake = rc == CM_OK && net->asleep;
     net->asleep = net->asleep && !wake;
     pthread_mutex_unlock(&net->lock);
-    /* Without the lock: the thread would wait for it at once. */
+    /* Without the lock, which the thread would have to wait for. */
     if (wake)
         curl_multi_wakeup(net->multi);
     return rc;
@@ -452,7 +454,7 @@ int cm_http_begin(cm_net *net, cm_http *request, cm_error *why, cm_http_done *do
                   cm_error *err)
 {
     struct call {
-        cm_http_group group; /* the first: it is what is freed */
+        cm_http_group group; /* first: cm_http_call is freed through it */
         cm_transfer_state state;
     } *c = cm_calloc(1, sizeof(*c), err);
     if (c == NULL)

@@ -26,7 +26,7 @@ static void take(const cm_http *r, cm_net_part *p)
     p->at = r->at;
     p->got_nbytes = r->rc == CM_OK ? r->got_nbytes : 0;
     p->seen[0] = '\0';
-    /* A weak one never matches. */
+    /* A weak ETag never matches. */
     if (r->rc == CM_OK && strncmp(r->etag, "W/", 2) != 0)
         memcpy(p->seen, r->etag, sizeof(p->seen));
 }

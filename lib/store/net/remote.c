@@ -1,4 +1,4 @@
-/* A store behind a network, web server or bucket: its objects read, and the table of a store. */
+/* A store behind a network, web server or bucket: reading objects, and the table of operations. */
 #include "store/net/remote.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static int run_key(cm_remote *s, const char *key, cm_http *r, cm_error *err)
 
 /* ---- whole objects ---- */
 
-/* Asks by R, whose body fills BUF from its beginning, whatever a try before left in it. */
+/* Runs R, whose body replaces BUF, also after a partial earlier try. */
 static int run_into(cm_store *store, const char *key, cm_http *r, cm_buf *buf, cm_error *err)
 {
     buf->nbytes = 0;
@@ -39,7 +39,7 @@ static int run_into(cm_store *store, const char *key, cm_http *r, cm_buf *buf, c
     return CM_OK;
 }
 
-/* Known without asking. */
+/* Known from a cached listing. */
 static bool is_absent(cm_store *store, const char *key)
 {
     const cm_remote *s = cm_remote_of(store);
@@ -88,7 +88,7 @@ static int tell(cm_store *store, const char *key, cm_told *out, cm_error *err)
         return rc;
     *out = (cm_told){.nbytes = r.total_nbytes, .modified_s = r.modified};
     _Static_assert(sizeof(out->tag) == sizeof(r.etag), "what is told holds an ETag");
-    /* A weak one never matches, and documents show it. */
+    /* Skip weak ETags, which never match, and any that repeat a secret, as documents show them. */
     if (strncmp(r.etag, "W/", 2) != 0 && !cm_secret_hide(r.etag, &r))
         memcpy(out->tag, r.etag, sizeof(out->tag));
     return CM_OK;
@@ -116,7 +116,7 @@ static int new_reader(cm_store *store, const char *key, const cm_http *r, cm_obj
         return CM_ENOMEM;
     reader->base.store = store;
     reader->base.nbytes = r->total_nbytes;
-    /* A weak one never matches. */
+    /* A weak ETag never matches. */
     if (strncmp(r->etag, "W/", 2) != 0)
         memcpy(reader->etag, r->etag, sizeof(reader->etag));
     if ((reader->base.key = cm_strdup(key, err)) == NULL) {
@@ -142,7 +142,7 @@ static int reader_open_told(cm_store *store, const char *key, const cm_told *tol
     return new_reader(store, key, &r, out, err);
 }
 
-/* One request tells the size, and brings the part. */
+/* One request gives the size and the part. */
 static int reader_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes,
                             cm_buf *buf, cm_object_reader **out, cm_error *err)
 {
@@ -169,7 +169,7 @@ static void reader_close(cm_object_reader *reader)
     free(reader);
 }
 
-/* ---- what a web server does not do ---- */
+/* ---- not supported by web servers ---- */
 
 static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err)
@@ -181,7 +181,7 @@ static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void
                    store->name);
 }
 
-/* An object is there for everyone when its PUT was answered. */
+/* An object is visible to all once its PUT was answered. */
 static int sync_nothing(cm_store *store, cm_error *err)
 {
     (void)store, (void)err;
@@ -200,7 +200,7 @@ static void free_store(cm_store *store)
     free(s);
 }
 
-/* ---- what is there ---- */
+/* ---- cached listing ---- */
 
 static int know(cm_store *store, cm_error *err)
 {
@@ -218,7 +218,7 @@ static void forget(cm_store *store)
 static int is_there(void *context, const char *name, bool is_prefix, cm_error *err)
 {
     (void)context, (void)name, (void)is_prefix, (void)err;
-    return CM_ECANCELED; /* one is enough */
+    return CM_ECANCELED; /* stop at the first */
 }
 
 static int kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err)
@@ -234,7 +234,7 @@ static int kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *
     return CM_OK;
 }
 
-/* ---- what writers keep ---- */
+/* ---- memory of writers ---- */
 
 static void send_as(cm_store *store, const cm_store_sending *sending)
 {

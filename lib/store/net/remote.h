@@ -1,5 +1,6 @@
 /*
- * A store behind HTTP from inside: remote.c reads, s3_list.c lists, s3_put.c and s3_write.c write.
+ * The inside of a store behind HTTP: remote.c reads, s3_list.c lists, s3_put.c and s3_write.c
+ * write.
  */
 #ifndef CM_STORE_NET_REMOTE_H
 #define CM_STORE_NET_REMOTE_H
@@ -14,13 +15,13 @@
 typedef struct cm_remote {
     cm_store base;
     cm_net *net;
-    cm_aws *aws;   /* NULL but for a bucket */
+    cm_aws *aws;   /* NULL unless it is a bucket */
     char *address; /* of the bucket, or of the store on a web server; without '/' at the end */
     char *bucket;
     cm_net_checksum checksum;  /* of objects; never AUTO */
     char *prefix;              /* of keys in the bucket: "" or "a/b/" */
-    struct cm_s3_known *known; /* cm_store_know; NULL: the server is asked */
-    cm_s3_memory pool;         /* of the objects that are written */
+    struct cm_s3_known *known; /* the cached listing; NULL: ask the server */
+    cm_s3_memory pool;         /* memory of objects being written */
 } cm_remote;
 
 static inline cm_remote *cm_remote_of(const cm_store *store)
@@ -32,35 +33,35 @@ static inline cm_remote *cm_remote_of(const cm_store *store)
 char *cm_remote_url(const cm_remote *s, const char *key, const char *query, cm_error *err);
 
 /*
- * cm_http_run with what the store signs by; credentials that were too old are renewed once.  A
- * CM_ENOTFOUND stays with its request.
+ * cm_http_run with the store's signature; renews expired credentials once.  CM_ENOTFOUND is left in
+ * its request.
  */
 int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err);
 
-/* Runs R for KEY, with QUERY if it is not NULL.  R keeps the answer, but no address. */
+/* Runs R for KEY, with QUERY if it is not NULL.  R keeps the answer, but not the address. */
 int cm_remote_run_key(cm_remote *s, const char *key, const char *query, cm_http *r, cm_error *err);
 
 /*
- * The same without waiting: cm_http_begin with what signs it, which is not STALE.  R->url and
- * R->shown are set, and stay until the call comes.
+ * cm_http_begin with the store's signature, by another signer than STALE.  R->url and R->shown must
+ * be set, and stay until the call.
  */
 int cm_remote_begin(cm_remote *s, cm_http *r, const cm_http_signer *stale, cm_error *why,
                     cm_http_done *done, void *context, cm_error *err);
 
-/* Requests that go together, in the order in which they were added. */
+/* Requests sent together, answered in the order in which they were added. */
 typedef struct cm_remote_batch {
     cm_remote *store;
     cm_http *request;
     size_t n;
-    const cm_http_signer *signer; /* of what was started */
+    const cm_http_signer *signer; /* of the requests that were started */
     cm_http_call *call;
 } cm_remote_batch;
 
 int cm_remote_batch_init(cm_remote_batch *b, cm_remote *s, size_t room, cm_error *err);
-/* Adds R for KEY; the batch owns its address.  `shown` is KEY where R names nothing else. */
+/* Adds R for KEY; the batch owns its address.  `shown` is KEY unless R sets another name. */
 int cm_remote_batch_add(cm_remote_batch *b, const char *key, const cm_http *r, cm_error *err);
 int cm_remote_batch_run(cm_remote_batch *b, cm_error *err);
-/* The same in two steps. */
+/* Runs the batch in two steps. */
 int cm_remote_batch_start(cm_remote_batch *b, cm_error *err);
 int cm_remote_batch_wait(cm_remote_batch *b, cm_error *err);
 void cm_remote_batch_release(cm_remote_batch *b);
@@ -71,7 +72,7 @@ typedef struct cm_remote_reader {
     char etag[CM_HTTP_ETAG_SIZE];
 } cm_remote_reader;
 
-/* What the answer to R says of READER's object, where it failed. */
+/* Sets READER's flags from the failed answer to R. */
 void cm_remote_see_change(const cm_http *r, cm_object_reader *reader);
 int cm_remote_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
 int cm_remote_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
@@ -84,11 +85,11 @@ int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void 
                cm_error *err);
 int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
                      cm_error *err);
-/* The uploads below PREFIX that nobody finished: each one's key, and its id. */
+/* Called for each unfinished upload below PREFIX: its key, and its id. */
 typedef int cm_s3_see_upload(void *context, const char *key, const char *id, cm_error *err);
 int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *see, void *context,
                        cm_error *err);
-/* Those of KEY, and of keys that begin so; the server is asked, whatever is known. */
+/* Uploads of KEY, and of keys that begin with it; always asks the server. */
 int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_see_upload *see, void *context,
                           cm_error *err);
 

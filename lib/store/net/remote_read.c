@@ -1,4 +1,4 @@
-/* Many reads of objects behind a network at once, waited for or not. */
+/* Reads many objects behind a network at once, synchronously or not. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ static int ask(cm_remote_batch *b, cm_store *store, cm_store_read *read, size_t 
     return rc;
 }
 
-/* RC is what became of B's requests. */
+/* RC is the result of B's requests. */
 static int take_all(const cm_remote_batch *b, cm_store_read *read, size_t n, int rc, cm_error *err)
 {
     for (size_t i = 0, k = 0; rc != CM_OK && i < n && k < b->n; i++)

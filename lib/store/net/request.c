@@ -40,7 +40,7 @@ static int run_again(cm_remote *s, cm_http *request, size_t n, const cm_http_sig
     return rc;
 }
 
-/* The checksum of what is sent, computed by who asks: the thread of the net has enough to do. */
+/* Computes the body's checksum in the calling thread: the thread of the net is busy enough. */
 static int add_sum(const cm_remote *s, cm_http *r, cm_error *err)
 {
     if (s->checksum <= CM_CHECKSUM_NONE || (r->method != CM_HTTP_PUT && r->method != CM_HTTP_GET))
@@ -50,7 +50,7 @@ static int add_sum(const cm_remote *s, cm_http *r, cm_error *err)
                                     : CM_OK;
 }
 
-/* Makes requests ready to be handed over: *SIGNER signs all of them. */
+/* Signs all requests by *SIGNER. */
 static int sign(cm_remote *s, cm_http *request, size_t n, const cm_http_signer **signer,
                 cm_error *err)
 {
@@ -64,7 +64,7 @@ static int sign(cm_remote *s, cm_http *request, size_t n, const cm_http_signer *
     return rc;
 }
 
-/* RC is what became of requests that SIGNER signed. */
+/* RC is the result of requests signed by SIGNER. */
 static int renew(cm_remote *s, cm_http *request, size_t n, const cm_http_signer *signer, int rc,
                  cm_error *err)
 {

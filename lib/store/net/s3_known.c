@@ -5,10 +5,10 @@
 
 struct cm_s3_known {
     cm_buf text; /* keys, each with its NUL */
-    size_t *at;  /* of each in TEXT, sorted; those that went are empty at their places */
-    bool *gone;  /* the same numbers */
+    size_t *at;  /* of each key in TEXT, sorted; deleted keys stay in the order */
+    bool *gone;  /* deleted, by the same index */
     size_t n, room;
-    cm_buf uploads; /* key and id in turn, each with its NUL */
+    cm_buf uploads; /* key and id in turn, each followed by NUL */
 };
 
 static const char *key_of(const cm_s3_known *k, size_t i)
@@ -44,7 +44,7 @@ static int append(cm_s3_known *k, const char *key, cm_error *err)
     return CM_OK;
 }
 
-/* The first key that is not before KEY. */
+/* Index of the first key that is not before KEY. */
 static size_t find(const cm_s3_known *k, const char *key)
 {
     size_t lo = 0, hi = k->n;
@@ -58,9 +58,9 @@ static size_t find(const cm_s3_known *k, const char *key)
     return lo;
 }
 
-/* ---- filling ---- */
+/* ---- listing the bucket ---- */
 
-/* Servers list in the order of bytes; one that does not is put in order. */
+/* Sorts if a server does not list in the order of bytes. */
 static int see_key(void *context, const char *below, const cm_told *told, cm_error *err)
 {
     cm_s3_known *k = context;
@@ -80,7 +80,7 @@ static int see_upload(void *context, const char *key, const char *id, cm_error *
 int cm_s3_known_create(cm_store *store, cm_s3_known **out, cm_error *err)
 {
     cm_s3_known *k = cm_calloc(1, sizeof(*k), err);
-    *out = NULL; /* what is listed now is asked for */
+    *out = NULL; /* not set while listing, so that the server is asked */
     if (k == NULL)
         return CM_ENOMEM;
     int rc = cm_s3_list_below(store, "", see_key, k, err);
@@ -152,7 +152,7 @@ int cm_s3_known_list(const cm_s3_known *k, const char *prefix, cm_store_visit *v
     char *folder = folder_of(prefix, err);
     if (folder == NULL)
         return CM_ENOMEM;
-    size_t n = strlen(folder), nfound = 0, seen = 0; /* seen: of the last folder's name */
+    size_t n = strlen(folder), nfound = 0, seen = 0; /* seen: length of the last folder's name */
     const char *last = NULL;
     int rc = CM_OK;
     for (size_t i = find(k, folder); rc == CM_OK && i < k->n; i++) {

@@ -1,4 +1,4 @@
-/* What a bucket holds: ListObjectsV2, page by page. */
+/* Lists a bucket by ListObjectsV2, page by page. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +14,18 @@ enum {
     TRIES = 4
 };
 
-/* A listing under way. */
+/* State of a listing. */
 typedef struct listing {
     cm_remote *store;
-    const cm_http *page; /* that is read */
+    const cm_http *page; /* the page being read */
     char *prefix;        /* in the bucket, encoded in the query */
-    size_t skip;         /* of keys, to what is below the prefix */
-    cm_name_list *names; /* of folders too; or ... */
-    cm_store_see *see;   /* ... called with every object below */
+    size_t skip;         /* bytes of each key to skip for names relative to the prefix */
+    cm_name_list *names; /* names, folders included; or ... */
+    cm_store_see *see;   /* ... called for every object below */
     void *context;
     char *token; /* of the next page; NULL: none */
     bool truncated;
-    char *key; /* of the entry that is read */
+    char *key; /* key of the current entry */
     cm_told told;
     uint64_t nfound;
     uint64_t sum, nbytes; /* of the names on this page */
@@ -33,15 +33,15 @@ typedef struct listing {
 } listing;
 
 /*
- * KEY without the prefix, *NAME; NULL where no key of a store can have it.  CM_EIO: it lies in a
- * folder, of which a listing of names has the folder alone.
+ * *NAME is KEY without the prefix; NULL if it cannot be a key of a store.  CM_EIO: it lies in a
+ * folder, although the listing asked for folder names only.
  */
 static int below(const listing *l, const char *key, const char **name, cm_error *err)
 {
     *name = NULL;
     size_t n = strlen(key);
     if (n <= l->skip || (l->names != NULL && key[n - 1] == '/'))
-        return CM_OK; /* a folder's own mark, as consoles make them */
+        return CM_OK; /* a folder marker, as consoles make them */
     if (l->names != NULL && strchr(key + l->skip, '/') != NULL)
         return cm_fail(err, CM_EIO,
                        "%s: the server's listing of a folder has what lies in other folders",
@@ -51,7 +51,7 @@ static int below(const listing *l, const char *key, const char **name, cm_error 
     return CM_OK;
 }
 
-/* As encoding-type=url has it, where a blank may be a plus: that of a key is "%2B". */
+/* Decodes encoding-type=url, where a '+' may be a space: a plus in a key is "%2B". */
 static void decode(char *key)
 {
     for (char *p = key; (p = strchr(p, '+')) != NULL;)
@@ -77,7 +77,7 @@ static int take_object(listing *l, cm_error *err)
     return rc;
 }
 
-/* "2009-10-12T17:50:30.000Z"; 0 where it is none. */
+/* "2009-10-12T17:50:30.000Z"; 0: not a time. */
 static int64_t seconds_of(const char *text)
 {
     struct tm t = {0};
@@ -88,7 +88,7 @@ static int64_t seconds_of(const char *text)
     return n == 6 ? (int64_t)timegm(&t) : 0;
 }
 
-/* As requests give it: some servers leave the quotes out of a listing. */
+/* Adds quotes, as in the header: some servers omit them in listings. */
 static void take_tag(listing *l, const char *text)
 {
     char *tag = l->told.tag;
@@ -155,7 +155,7 @@ static int visit(void *context, const char *path, const char *text, cm_error *er
     return CM_OK;
 }
 
-/* Names and values in the order of the names: the signature asks for it. */
+/* Names and values sorted by name, as the signature demands. */
 static int write_query(const listing *l, const char *token, cm_buf *out, cm_error *err)
 {
     const cm_remote *s = l->store;
@@ -191,7 +191,7 @@ static int read_page(listing *l, cm_error *err)
                  .url = (const char *)url.data,
                  .shown = l->store->base.name,
                  .listing = true};
-    /* One that was cut on its way is asked for again: nothing of it has been taken yet. */
+    /* A truncated page is requested again; nothing of it has been used yet. */
     bool whole = false;
     for (int i = 0; rc == CM_OK && !whole && i < TRIES; i++) {
         rc = cm_remote_run(l->store, &r, 1, err);
@@ -263,10 +263,10 @@ typedef struct uploads {
     cm_remote *store;
     cm_s3_see_upload *see;
     void *context;
-    char key[1200], id[1200]; /* of the one that is read */
+    char key[1200], id[1200]; /* of the current entry */
 } uploads;
 
-/* Both come before the end of their upload, in an order that servers choose. */
+/* Key and id both come before the end of their upload, in any order. */
 static int take_upload(void *context, const char *path, const char *text, cm_error *err)
 {
     uploads *u = context;
@@ -283,7 +283,7 @@ static int take_upload(void *context, const char *path, const char *text, cm_err
     return rc;
 }
 
-/* A page of a thousand; servers that list none have none that could be told. */
+/* Reads one page of a thousand; servers without this request are taken to have no uploads. */
 static int read_uploads(uploads *u, const char *prefix, bool below, cm_error *err)
 {
     cm_remote *s = u->store;

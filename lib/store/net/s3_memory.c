@@ -6,19 +6,19 @@
 #include "store/net/http.h"
 
 enum {
-    SINGLE_PIECES = 2,     /* an object of no more is one request */
-    AHEAD_PIECES = 4,      /* where nobody says */
-    LEAST_PIECE = 5 << 20, /* that S3 takes as a part */
+    SINGLE_PIECES = 2,     /* a longer object is sent in parts */
+    AHEAD_PIECES = 4,      /* default */
+    LEAST_PIECE = 5 << 20, /* minimum size of a part in S3 */
     MOST_PIECES = 10000,
     PAGE = 4096
 };
 
-/* A piece that nobody has: its first bytes. */
+/* A free piece: the start of its memory. */
 typedef struct cm_s3_idle {
     struct cm_s3_idle *next;
 } cm_s3_idle;
 
-/* More requests cost more; smaller pieces go where memory is short. */
+/* Fewer, larger requests are cheaper; smaller pieces need less memory. */
 static const size_t SIZES[CM_STORE_PIECES] = {16 << 20, 8 << 20, LEAST_PIECE};
 
 void cm_s3_memory_init(cm_s3_memory *p)
@@ -31,8 +31,8 @@ void cm_s3_memory_init(cm_s3_memory *p)
 }
 
 /*
- * Pages of their own: once a block of this size was freed, the heap keeps the next ones, one in
- * the arena of each thread that ever had one.
+ * Separate pages: after one block of this size was freed, the heap would keep the next ones, in the
+ * arena of each thread that ever had one.
  */
 static uint8_t *new_pages(size_t nbytes, cm_error *err)
 {
@@ -85,7 +85,7 @@ cm_s3_form cm_s3_form_of(const cm_s3_memory *p, const cm_object_form *form)
     const uint64_t most = form->most_nbytes;
     cm_s3_form f = {.piece_nbytes = p->piece_nbytes, .npieces = 1};
     if (form->in_order && most > 0 && most <= SINGLE_PIECES * p->piece_nbytes) {
-        /* Room for what should not come: it is no memory before it does. */
+        /* Allow for the unexpected: it takes no memory until it is used. */
         f.full_nbytes = (size_t)whole_pages(most);
         f.piece_nbytes = f.full_nbytes < LEAST_PIECE ? LEAST_PIECE : f.full_nbytes;
         f.nbytes = with_request(&f);
@@ -93,14 +93,14 @@ cm_s3_form cm_s3_form_of(const cm_s3_memory *p, const cm_object_form *form)
     }
     if (most / MOST_PIECES >= f.piece_nbytes)
         f.piece_nbytes = (size_t)whole_pages(most / MOST_PIECES + 1);
-    /* What comes last shares a piece with what comes first. */
+    /* The head, which comes last, shares a piece with the first bytes that come. */
     f.npieces += form->head_nbytes > 0;
     f.full_nbytes = f.piece_nbytes;
     f.nbytes = f.npieces * with_request(&f);
     return f;
 }
 
-/* From scratch, piece by piece, by what all share. */
+/* Sent from a scratch file, piece by piece, within the shared limit. */
 cm_s3_form cm_s3_form_of_scratch(const cm_s3_memory *p, uint64_t most_nbytes)
 {
     cm_s3_form f = cm_s3_form_of(p, &(cm_object_form){.most_nbytes = most_nbytes});
@@ -119,7 +119,7 @@ size_t cm_s3_memory_piece(const cm_s3_memory *p)
     return p->piece_nbytes + CM_HTTP_REQUEST_NBYTES;
 }
 
-/* ---- having it ---- */
+/* ---- allocation ---- */
 
 static bool fits(const cm_s3_memory *p, size_t nbytes)
 {
@@ -149,7 +149,7 @@ void cm_s3_memory_leave(cm_s3_memory *p, const cm_s3_form *form)
 bool cm_s3_memory_has_room(const cm_s3_memory *p, const cm_s3_form *form)
 {
     const size_t more = with_request(form);
-    /* One at least: then nobody waits for ever. */
+    /* Always allow one, so that nobody waits for ever. */
     return p->extra_nbytes == 0 || (p->extra_nbytes + more <= p->ahead_nbytes && fits(p, more));
 }
 
@@ -161,7 +161,7 @@ static bool is_same(const cm_s3_form *a, const cm_s3_form *b)
 uint8_t *cm_s3_memory_take(cm_s3_memory *p, const cm_s3_form *form, bool extra, cm_error *err)
 {
     uint8_t *piece = NULL;
-    /* Those of another form would come on top of what is held. */
+    /* Free pieces of another form first: they would exceed the limit. */
     if (p->idle != NULL && !is_same(form, &p->idle_form))
         drop_idle(p);
     if (p->idle != NULL) {

@@ -4,7 +4,7 @@
 
 #include "store/net/s3_known.h"
 
-/* What the answer R to a PUT means, which RC has said of the request. */
+/* Interprets the answer R to a PUT, whose request returned RC. */
 static int note_put(cm_remote *s, const char *key, const cm_http *r, int rc, cm_error *err)
 {
     if (rc == CM_OK && r->rc == CM_ENOTFOUND)
@@ -33,10 +33,10 @@ int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nby
         memcpy(r.if_match, tag->text, sizeof(r.if_match));
     int rc = cm_remote_run_key(s, key, NULL, &r, err);
     if (rc == CM_OK && r.rc == CM_ENOTFOUND)
-        rc = CM_EEXIST; /* what was to be replaced is gone */
+        rc = CM_EEXIST; /* the object to replace is gone */
     if (rc == CM_EIO && r.status == 412)
         rc = CM_EEXIST;
-    /* Of two that come in the same moment one is told so. */
+    /* Of two simultaneous puts one gets this answer. */
     if (rc == CM_EIO && r.status == 409)
         rc = CM_EEXIST;
     if (rc == CM_OK && s->known != NULL)
@@ -58,7 +58,7 @@ int cm_s3_remove(cm_store *store, const char *key, cm_error *err)
     return rc;
 }
 
-/* ---- without waiting ---- */
+/* ---- asynchronous ---- */
 
 typedef struct change {
     cm_store_change base;

@@ -1,7 +1,7 @@
 /*
- * Removing what a judge names from a bucket.  Folders are names only: what lies directly below is
- * listed, a folder that is entered is listed whole, and objects go many at once.  An upload in
- * parts that nobody finished counts as a temporary file beside its object.
+ * Removes objects of a bucket by a judge's verdicts.  Folders are only names: the level below the
+ * prefix is listed, an entered folder is listed whole, and objects are deleted many at once.  An
+ * unfinished upload counts as a temporary file beside its object.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +19,10 @@ typedef struct sweep {
     const char *prefix; /* key of the folder */
     cm_store_judge *judge;
     void *context;
-    cm_name_list names; /* directly below */
-    cm_buf doomed;      /* keys, each with its NUL */
-    const char *folder; /* that is entered, from the prefix */
-    char kept[1200];    /* the last folder that stays, from the prefix */
+    cm_name_list names; /* directly below the prefix */
+    cm_buf doomed;      /* keys to delete, each followed by NUL */
+    const char *folder; /* being entered, relative to the prefix */
+    char kept[1200];    /* the last folder that is kept, relative to the prefix */
     char seen[1200];    /* the last folder that was entered */
 } sweep;
 
@@ -34,7 +34,7 @@ static bool lies_in(const char *path, const char *folder)
     return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
-/* Whether all folders above BELOW are to be entered; each is asked of once, as names are sorted. */
+/* Whether all folders above BELOW are entered; names are sorted, so each is judged once. */
 static bool is_entered(sweep *w, const char *below)
 {
     if (lies_in(below, w->kept))

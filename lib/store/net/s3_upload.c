@@ -17,7 +17,7 @@ static char *encode_id(const char *id, cm_error *err)
 
 /* ---- beginning ---- */
 
-/* An upload of KEY, and the id of the one that is kept; NULL: none is. */
+/* An upload of KEY, and the id of the one to keep; NULL: none. */
 typedef struct begun {
     cm_remote *store;
     const char *key, *id;
@@ -37,8 +37,8 @@ static int abort_other(void *context, const char *key, const char *id, cm_error 
 }
 
 /*
- * Each try may have begun an upload whose id was lost with the answer.  Where they cannot be ended
- * the object is still right: a run that replaces it tries again.
+ * A try whose answer was lost may have begun an upload.  If it cannot be aborted, the object is
+ * still right, and the next run that replaces it tries again.
  */
 static void abort_lost(cm_remote *s, const char *key, const char *id)
 {
@@ -48,11 +48,11 @@ static void abort_lost(cm_remote *s, const char *key, const char *id)
 int cm_s3_upload_begin(cm_remote *s, const char *key, char **id, cm_error *err)
 {
     char text[2048];
-    /* It becomes the object's own type; libcurl would say that it is a form. */
+    /* Sets the object's type; libcurl's default would be a form. */
     cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/octet-stream"}};
     *id = NULL;
     if (s->checksum == CM_CHECKSUM_CRC32C)
-        r.header[1] = "x-amz-checksum-algorithm: CRC32C"; /* of the parts to come */
+        r.header[1] = "x-amz-checksum-algorithm: CRC32C"; /* of the parts */
     int rc = cm_remote_run_key(s, key, "uploads=", &r, err);
     if (rc == CM_OK && r.rc == CM_ENOTFOUND)
         rc = cm_fail(err, CM_EIO, "%s: there is no such bucket", s->base.name);
@@ -97,7 +97,7 @@ int cm_s3_upload_complete(cm_remote *s, const char *key, const char *id, const c
 {
     cm_buf xml = {0};
     cm_store *store = &s->base;
-    /* Servers that take it for a form see no body. */
+    /* Servers that take it for a form ignore the body. */
     cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/xml"}};
     uint64_t there = 0;
     char *query = cm_asprintf(err, "uploadId=%s", id);
@@ -107,7 +107,7 @@ int cm_s3_upload_complete(cm_remote *s, const char *key, const char *id, const c
     r.body_nbytes = xml.nbytes;
     if (rc == CM_OK)
         rc = cm_remote_run_key(s, key, query, &r, err);
-    /* An earlier answer may have been lost: then the upload is gone, and the object there. */
+    /* An earlier answer may have been lost: then the upload is gone, and the object exists. */
     if (rc == CM_OK && r.rc == CM_ENOTFOUND) {
         rc = store->ops->size(store, key, &there, NULL);
         if (rc != CM_OK || there != nbytes)

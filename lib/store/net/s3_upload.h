@@ -4,22 +4,22 @@
 
 #include "store/net/remote.h"
 
-/* What a server has said of a part that it has. */
+/* A part as acknowledged by the server. */
 typedef struct cm_s3_part {
     char etag[CM_HTTP_ETAG_SIZE];
-    char sum[CM_SUM_SIZE]; /* "": it does not know it */
+    char sum[CM_SUM_SIZE]; /* "": unknown to the server */
 } cm_s3_part;
 
-/* *id: encoded, to be freed. */
+/* *id is encoded; the caller frees it. */
 int cm_s3_upload_begin(cm_remote *s, const char *key, char **id, cm_error *err);
 /* The address of part NUMBER, from 1; to be freed. */
 char *cm_s3_upload_url(const cm_remote *s, const char *key, const char *id, size_t number,
                        cm_error *err);
-/* The object has its name then, with NBYTES. */
+/* Completes the object, which has NBYTES. */
 int cm_s3_upload_complete(cm_remote *s, const char *key, const char *id, const cm_s3_part *part,
                           size_t n, uint64_t nbytes, cm_error *err);
 int cm_s3_upload_abort(cm_remote *s, const char *key, const char *id, cm_error *err);
-/* The same by an id as a listing has it, not encoded. */
+/* Aborts by an id from a listing, not encoded. */
 int cm_s3_upload_abort_listed(cm_remote *s, const char *key, const char *id, cm_error *err);
 
 #endif

@@ -1,15 +1,14 @@
 /*
- * Writing objects into a bucket piece by piece: short ones go in one request, long ones in parts,
- * each on its way while the next are filled.  An object appears when its last request is answered,
- * or not at all.
+ * Writes objects into a bucket piece by piece: short ones by one request, long ones in parts, sent
+ * while the next are filled.  An object appears when its last request is answered, or not at all.
  *
- * Of an object whose bytes come in order the first part that is not full (the front) may always be
- * held, so that who writes into it never waits for memory that others hold; parts beyond it wait
- * until they are the front.  An object whose bytes come anyhow, or for which there is no room, lies
- * in a scratch file until it is whole.
+ * If the bytes of an object come in order, the first part that is not full (the front) may always
+ * be held, so that its writer never waits for memory that others hold; later parts wait until they
+ * are the front.  An object written in any order, or without room in memory, goes to a scratch file
+ * until it is complete.
  *
- * All of this may be sent twice where an answer is lost: the same bytes go to the same name.  Only
- * completing an upload cannot, and then the object itself tells.
+ * If an answer is lost, requests are repeated: the same bytes go to the same name.  Only completing
+ * an upload cannot be repeated; then the object itself is checked.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,46 +22,47 @@
 
 typedef enum state {
     STATE_OPEN,
-    STATE_FULL, /* to be sent */
+    STATE_FULL, /* ready to send */
     STATE_SENDING,
     STATE_SENT
 } state;
 
 typedef struct part {
     uint8_t *data; /* NULL: not begun, or sent */
-    size_t nbytes; /* written, wherever in it */
+    size_t nbytes; /* written, at any place */
     state state;
-    bool again; /* its credentials were too old */
+    bool again; /* its credentials had expired */
 } part;
 
 typedef struct s3_writer {
     cm_object_writer base;
-    cm_s3_memory *pool; /* whose lock guards what follows */
+    cm_s3_memory *pool; /* whose lock guards the rest */
     cm_s3_form form;
     uint64_t most_nbytes;
-    atomic_bool begun;      /* it is known how it is written */
-    bool entering, entered; /* the pool counts it */
+    atomic_bool begun;      /* the form of writing is decided */
+    bool entering, entered; /* counted by the pool */
     unsigned nheld;
     part *part;
-    cm_s3_part *answer; /* of each */
+    cm_s3_part *answer; /* of each part */
     size_t nparts, room;
-    size_t first; /* the first part that may be the front: what comes last lies before it */
+    /* The first part that may be the front: the head, written last, comes before it. */
+    size_t first;
     size_t front;
     size_t nfull, nsending;
     uint64_t end;
     char *id;                    /* of the upload; NULL: not begun */
-    bool beginning;              /* somebody begins it */
-    const cm_http_signer *stale; /* was too old */
-    int rc;                      /* of the first that went wrong */
+    bool beginning;              /* a thread is beginning it */
+    const cm_http_signer *stale; /* expired */
+    int rc;                      /* the first failure */
     cm_error why;
     atomic_bool unwanted;
 
-    /* A file with all that was written; -1: they come in order, and there was room. */
+    /* A file with everything written; -1: written in order, and in memory. */
     int scratch;
     atomic_uint_fast64_t scratch_end;
 } s3_writer;
 
-/* A part on its way. */
+/* A part being sent. */
 typedef struct sending {
     s3_writer *writer;
     size_t i;
@@ -80,7 +80,7 @@ static cm_remote *remote_of(const s3_writer *w)
     return cm_remote_of(w->base.store);
 }
 
-/* Lock held, as in all that follows but for what says otherwise. */
+/* Lock held, here and below unless stated otherwise. */
 static int set_failed(s3_writer *w, int rc, const cm_error *why)
 {
     if (w->rc == CM_OK) {
@@ -142,7 +142,7 @@ static int make_room(s3_writer *w, size_t n, cm_error *err)
 
 /* ---- sending ---- */
 
-/* By the net's thread, without the lock. */
+/* Called by the net's thread, without the lock. */
 static void on_answer(void *context)
 {
     sending *x = context;
@@ -153,7 +153,7 @@ static void on_answer(void *context)
     part *p = &w->part[x->i];
     if (r->rc == CM_OK && r->etag[0] != '\0') {
         memcpy(w->answer[x->i].etag, r->etag, sizeof(r->etag));
-        /* A server that did not look at it does not know it in the list of parts either. */
+        /* A server that did not check the sum does not accept it in the list of parts either. */
         if (r->checked)
             memcpy(w->answer[x->i].sum, r->sum, sizeof(r->sum));
         p->state = STATE_SENT;
@@ -178,7 +178,7 @@ static void on_answer(void *context)
     free(x);
 }
 
-/* Without the lock: part I is the caller's. */
+/* Without the lock: part I belongs to the caller. */
 static int begin_sending(s3_writer *w, size_t i, const part *p, const cm_http_signer *stale,
                          cm_error *err)
 {
@@ -218,7 +218,7 @@ static int begin_upload(s3_writer *w)
     return rc == CM_OK ? rc : set_failed(w, rc, &why);
 }
 
-/* Sends the parts that are full, where the object is long; unlocks meanwhile. */
+/* Sends full parts of a long object; unlocks meanwhile. */
 static int send_full(s3_writer *w)
 {
     cm_error why = {0};
@@ -263,7 +263,7 @@ static bool may_hold(const s3_writer *w)
     return !is_extra(w) || cm_s3_memory_has_room(w->pool, &w->form);
 }
 
-/* Makes part I ready to be written into; waits for memory, and for the parts before it. */
+/* Makes part I ready for writing; waits for memory, and for the parts before it. */
 static int make_part(s3_writer *w, size_t i, cm_error *err)
 {
     for (;;) {
@@ -324,7 +324,7 @@ static int write_to_scratch(s3_writer *w, uint64_t offset, const void *from, siz
     return CM_OK;
 }
 
-/* Unlocks meanwhile: nobody writes any more. */
+/* Unlocks meanwhile: writing has ended. */
 static int read_scratch(s3_writer *w, size_t i, size_t nbytes, cm_error *err)
 {
     size_t got = 0;
@@ -403,7 +403,7 @@ static int send_all(s3_writer *w, cm_error *err)
     return rc;
 }
 
-/* Lock held, and let go. */
+/* Lock held, and released. */
 static void end_writer(s3_writer *w, bool ending)
 {
     for (size_t i = 0; i < w->nparts; i++)
@@ -422,7 +422,7 @@ static void end_writer(s3_writer *w, bool ending)
     free(w);
 }
 
-/* Lock held, and let go meanwhile. */
+/* Lock held, and released meanwhile. */
 static void abort_upload(s3_writer *w)
 {
     set_failed(w, CM_ECANCELED, &(cm_error){.status = CM_ECANCELED});
@@ -463,7 +463,7 @@ static int use_scratch(s3_writer *w, uint64_t most_nbytes, cm_error *err)
     return cm_scratch_open(cm_net_scratch(remote_of(w)->net), &w->scratch, err);
 }
 
-/* With its first bytes a writer has room, or never will. */
+/* A writer gets room with its first bytes, or never. */
 static int begin(s3_writer *w, cm_error *err)
 {
     int rc = CM_OK;

@@ -3,11 +3,13 @@
 #include <string.h>
 
 enum {
-    LEAST = 8,   /* characters of a secret that tell something of it */
-    SHORTEST = 4 /* what is shorter is no secret, and is found in any sentence */
+    LEAST = 8,   /* shortest part of a secret to hide */
+    SHORTEST = 4 /* anything shorter is not a secret, and occurs in any sentence */
 };
 
-/* The characters at the beginning of TEXT that SECRET holds in a row; 0: fewer than LEAST. */
+/*
+ * The number of characters at the start of TEXT that occur in a row in SECRET; 0: fewer than LEAST.
+ */
 static size_t repeated(const char *text, size_t nbytes, const char *secret, size_t length)
 {
     const size_t least = length < LEAST ? length : LEAST;

@@ -50,7 +50,7 @@ static void hmac(const void *key, size_t key_nbytes, const char *text,
     cm_sha256_end(&sha, out);
 }
 
-/* ---- what is signed ---- */
+/* ---- the canonical request ---- */
 
 static const char *method_name(cm_http_method method)
 {
@@ -68,7 +68,7 @@ static const char *method_name(cm_http_method method)
     }
 }
 
-/* As libcurl sends it: without the port of its scheme. */
+/* As libcurl sends it: without the scheme's default port. */
 static int add_host(cm_buf *out, const char *url, const char *host, size_t nbytes, cm_error *err)
 {
     const char *port = strncmp(url, "https:", 6) == 0 ? ":443" : ":80";
@@ -107,7 +107,7 @@ static int add_headers(const char *url, const struct curl_slist *headers, const 
     return rc;
 }
 
-/* The digest of the request in its canonical form; NAMES of the headers that it has. */
+/* The digest of the canonical request; NAMES are its headers. */
 static int digest_request(const cm_http *r, const struct curl_slist *headers, const char *date,
                           cm_buf *names, char text[65], cm_error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * Signatures of requests to buckets (AWS Signature Version 4) where libcurl's are wrong: from 8.14
- * to 8.18 it signs a '+' in a query as if it were a space (its issue 20543), and so do prefixes of
- * keys, and marks of where a listing goes on.
+ * Signs requests to buckets (AWS Signature Version 4) if libcurl would do it wrongly: from 8.14 to
+ * 8.18 it signs a '+' in a query as a space (its issue 20543), which affects prefixes of keys and
+ * continuation tokens.
  */
 #ifndef CM_STORE_NET_SIGN_H
 #define CM_STORE_NET_SIGN_H
@@ -12,7 +12,7 @@
 
 struct curl_slist;
 
-/* True where libcurl may sign URL wrongly. */
+/* True if libcurl may sign URL wrongly. */
 bool cm_sign_is_needed(const char *url);
 /*
  * The values of the headers x-amz-date and Authorization, to be freed, at NOW.  R's URL is encoded

@@ -1,4 +1,4 @@
-/* Checksums of the content of objects, by the names that S3 has for them. */
+/* Checksums of objects, by the names that S3 uses. */
 #include "store/net/sum.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 #include "base/crc32c.h"
 #include "base/md5.h"
 
-/* Whether the host of ADDRESS is one of AWS, whatever its region. */
+/* Whether ADDRESS has a host of AWS, in any region. */
 static bool is_aws(const char *address)
 {
     static const char *const ENDS[] = {".amazonaws.com", ".amazonaws.com.cn"};
@@ -60,7 +60,7 @@ int cm_sum_text(cm_net_checksum kind, const void *data, size_t nbytes, char out[
     return CM_OK;
 }
 
-/* The 16 bytes of a quoted ETag of 32 digits; false where it is none. */
+/* The 16 bytes of a quoted ETag of 32 digits; false for any other. */
 static bool md5_of_etag(const char *etag, uint8_t out[CM_MD5_NBYTES])
 {
     if (strlen(etag) != 2 + 2 * CM_MD5_NBYTES || etag[0] != '"')
@@ -78,7 +78,7 @@ cm_sum_verdict cm_sum_compare(cm_net_checksum kind, const char *sum, const cm_su
 {
     uint8_t theirs[CM_MD5_NBYTES];
     if (kind == CM_CHECKSUM_CRC32C) {
-        /* That of an object of parts is one of their checksums: "...-3". */
+        /* An object made of parts has a checksum of their checksums: "...-3". */
         if (said->crc32c[0] == '\0' || strchr(said->crc32c, '-') != NULL)
             return CM_SUM_UNKNOWN;
         return strcmp(said->crc32c, sum) == 0 ? CM_SUM_SAME : CM_SUM_OTHER;

@@ -1,4 +1,4 @@
-/* A request as libcurl's options and callbacks. */
+/* Translates a request to libcurl's options and callbacks. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,7 +11,7 @@
 
 enum {
     MAX_ERROR_TEXT = 64 << 10,
-    MAX_HEADERS = 64 << 10, /* libcurl's own limits are above, and end as a lost connection does */
+    MAX_HEADERS = 64 << 10, /* libcurl's own limits are higher, and look like a lost connection */
     PEEK = 512              /* of a body that may be an error */
 };
 
@@ -28,7 +28,7 @@ static void copy_value(char *out, size_t size, const char *value, size_t nbytes)
         value++, nbytes--;
     while (nbytes > 0 && strchr("\r\n \t", value[nbytes - 1]) != NULL)
         nbytes--;
-    /* A cut value would be a wrong one. */
+    /* A truncated value would be wrong. */
     if (nbytes >= size)
         nbytes = 0;
     memcpy(out, value, nbytes);
@@ -67,7 +67,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
         return 0;
     }
     if (nbytes > 5 && strncmp(line, "HTTP/", 5) == 0) {
-        /* Another answer begins: after 100 Continue. */
+        /* A new answer begins, for example after 100 Continue. */
         t->has_length = t->has_range = t->is_xml = false;
         t->request->etag[0] = '\0';
         t->said = (cm_sum_said){.etag = t->request->etag};
@@ -107,7 +107,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
     return nbytes;
 }
 
-/* Where the bytes of an object go: its room in the buffer, made with the first of them. */
+/* The destination of an object's bytes: room in the buffer, allocated when the first arrive. */
 static int make_room(cm_transfer_state *t)
 {
     cm_http *r = t->request;
@@ -131,7 +131,7 @@ static int make_room(cm_transfer_state *t)
     return rc;
 }
 
-/* An error inside an answer that says that all is well. */
+/* Detects an error inside an answer with status 200. */
 static bool looks_like_error(const char *data, size_t nbytes)
 {
     char head[PEEK + 1];
@@ -141,7 +141,7 @@ static bool looks_like_error(const char *data, size_t nbytes)
     return strlen(head) == n && strstr(head, "<Error>") != NULL;
 }
 
-/* With the first bytes: what they are. */
+/* Decides from the first bytes what the body is. */
 static int begin_body(cm_transfer_state *t, const char *data, size_t nbytes)
 {
     cm_http *r = t->request;
@@ -160,7 +160,7 @@ static int take_text(cm_transfer_state *t, const char *data, size_t nbytes)
     if (r->text.nbytes + nbytes > most && r->status / 100 == 2)
         return cm_fail(&t->broken_why, CM_EFORMAT, "%s: the answer of the server is too long",
                        r->shown);
-    /* Its status says what an error is; a server may send its text for ever, fast or slowly. */
+    /* The status is enough for an error; a server may send its text for ever. */
     t->enough = r->status / 100 != 2 && (r->text.nbytes + nbytes > most ||
                                          t->progress_ns - t->begun_ns > t->net->timeout_ns);
     if (t->enough)
@@ -204,7 +204,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
     return rc == CM_OK ? nbytes : CURL_WRITEFUNC_ERROR;
 }
 
-/* ---- the question ---- */
+/* ---- the request ---- */
 
 static size_t on_read(char *out, size_t size, size_t n, void *user)
 {
@@ -218,7 +218,7 @@ static size_t on_read(char *out, size_t size, size_t n, void *user)
     return most;
 }
 
-/* A body is sent again from its beginning where a connection was lost. */
+/* Rewinds the body to send it again after a lost connection. */
 static int on_seek(void *user, curl_off_t offset, int origin)
 {
     cm_transfer_state *t = user;
@@ -228,7 +228,7 @@ static int on_seek(void *user, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-/* Before a request goes out: again where a connection that was kept turns out to be dead. */
+/* Called before a request is sent, again if a kept connection turns out to be dead. */
 static int on_request(void *user, char *ip, char *own_ip, int port, int own_port)
 {
     cm_transfer_state *t = user;
@@ -303,7 +303,7 @@ static void set_range(CURL *e, const cm_http_range *range)
     curl_easy_setopt(e, CURLOPT_RANGE, text);
 }
 
-/* What libcurl has ready of a body; it takes no less than 16 KiB. */
+/* Size of libcurl's send buffer for a body; at least 16 KiB by libcurl's rule. */
 static long send_nbytes(const cm_http *r)
 {
     return r->body_nbytes < CM_HTTP_SEND_NBYTES ? (long)r->body_nbytes : (long)CM_HTTP_SEND_NBYTES;
@@ -333,7 +333,7 @@ static void set_method(cm_transfer_state *t)
         curl_easy_setopt(e, CURLOPT_SEEKFUNCTION, on_seek);
         curl_easy_setopt(e, CURLOPT_SEEKDATA, t);
         curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, send_nbytes(r));
-        /* Without the header curl 7.88 would sign its absence; nobody needs to wait for it. */
+        /* Without the header curl 7.88 would sign its absence; do not wait for its answer. */
         curl_easy_setopt(e, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
         break;
     case CM_HTTP_POST:
@@ -355,15 +355,15 @@ static void set_security(cm_transfer_state *t)
     CURL *e = t->easy;
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); /* verdict.c decides where to */
+    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); /* verdict.c decides on redirects */
     if (r->signer != NULL && !cm_sign_is_needed(r->url)) {
-        /* Set apart: a key may hold a colon. */
+        /* Set separately: a key may contain a colon. */
         curl_easy_setopt(e, CURLOPT_AWS_SIGV4, r->signer->scope);
         curl_easy_setopt(e, CURLOPT_USERNAME, r->signer->key);
         curl_easy_setopt(e, CURLOPT_PASSWORD, r->signer->secret);
     } else if (!r->s3 && !r->credentials &&
                (t->elsewhere == NULL || cm_url_same_origin(t->elsewhere, r->url))) {
-        /* libcurl looks there by the name of the host alone. */
+        /* libcurl looks there only by host name. */
         curl_easy_setopt(e, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
     }
 }
@@ -387,7 +387,7 @@ static void forget_try(cm_transfer_state *t)
     r->code[0] = r->etag[0] = '\0';
 }
 
-/* For how long a try may wait for bytes: to the end of the time in which the request may fail. */
+/* How long a try may wait for bytes: until the request must have failed. */
 static long patience_s(const cm_transfer_state *t)
 {
     const uint64_t second = 1000000000, since = cm_now_ns() - t->failing_ns;

@@ -20,7 +20,7 @@ cm_url_kind cm_url_kind_of(const char *text)
     return kind != CM_URL_LOCAL && lstat(text, &st) == 0 ? CM_URL_LOCAL : kind;
 }
 
-/* TEXT without slashes at its ends. */
+/* TEXT without leading and trailing slashes. */
 static char *trimmed(const char *text, cm_error *err)
 {
     text += strspn(text, "/");

@@ -1,8 +1,7 @@
 /*
  * URLs of stores: "s3://BUCKET/PREFIX", "https://HOST/PATH", "http://HOST/PATH".
  *
- * The prefix of a bucket is taken as it is typed; the path of a web address is percent-encoded
- * already, as in a browser.
+ * A bucket's prefix is taken as typed; a web path must be percent-encoded already, as in a browser.
  */
 #ifndef CM_STORE_NET_URL_H
 #define CM_STORE_NET_URL_H
@@ -19,21 +18,22 @@ typedef struct cm_url {
     cm_url_kind kind;
     char *origin; /* "https://host:port"; "s3://bucket" */
     char *bucket; /* NULL but for S3 */
-    char *path;   /* without '/' at either end: of a URL encoded, of a bucket not */
+    /* Without '/' at either end; percent-encoded for web addresses, plain for buckets. */
+    char *path;
 } cm_url;
 
-/* What TEXT is; a file of that very name wins. */
+/* The kind of TEXT; an existing file of exactly that name wins. */
 cm_url_kind cm_url_kind_of(const char *text);
-/* What it is whatever files there are. */
+/* The kind of TEXT by its scheme alone, ignoring files. */
 cm_url_kind cm_url_scheme(const char *text);
 /*
- * Takes a TEXT with a remote scheme apart.  CM_EINVAL, without repeating what may be secret, for
- * one with a user, a query or a fragment.
+ * Parses TEXT with a remote scheme.  CM_EINVAL, without repeating possible secrets, if it has a
+ * user, a query or a fragment.
  */
 int cm_url_parse(const char *text, cm_url *out, cm_error *err);
 void cm_url_release(cm_url *url);
 
-/* True where two addresses of the web have the same scheme, host and port. */
+/* True if two web addresses have the same scheme, host and port. */
 bool cm_url_same_origin(const char *a, const char *b);
 
 /*
@@ -41,7 +41,7 @@ bool cm_url_same_origin(const char *a, const char *b);
  * where SLASHES.
  */
 int cm_url_encode(cm_buf *out, const char *text, bool slashes, cm_error *err);
-/* Decodes TEXT in place; what is no code stays. */
+/* Decodes TEXT in place; invalid codes are kept. */
 void cm_url_decode(char *text);
 
 #endif

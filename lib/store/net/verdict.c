@@ -1,4 +1,4 @@
-/* What an answer means: done, once more, or an error and its sentence. */
+/* Interprets an answer: done, retry, or an error and its message. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "store/net/xml.h"
 
 enum {
-    MAX_WORDS = 240,     /* of a server's sentence */
-    MAX_LOOKED_AT = 4096 /* of it, for what must not be shown */
+    MAX_WORDS = 240,     /* of a server's message */
+    MAX_LOOKED_AT = 4096 /* searched for secrets */
 };
 
-/* What codes of S3 mean to a user; others are shown as they are. */
+/* Explanations of S3's codes; others are shown as they are. */
 static const struct {
     const char *code, *text;
 } MEANINGS[] = {
@@ -57,14 +57,14 @@ static bool passes(const char *code)
            strcmp(code, "OperationAborted") == 0 || is_slow_down(code);
 }
 
-/* What a server answers where the bytes that came have another checksum than was sent with them. */
+/* True for codes that say the received bytes have another checksum than was sent. */
 static bool is_bad_digest(const char *code)
 {
     return strcmp(code, "BadDigest") == 0 || strcmp(code, "InvalidDigest") == 0 ||
            strcmp(code, "XAmzContentChecksumMismatch") == 0;
 }
 
-/* TEXT, which came with the answer to R, as it may be shown: on one line, cut. */
+/* Prepares TEXT, from the answer to R, for display: on one line, cut, without secrets. */
 static void tidy(char *text, const cm_http *r)
 {
     size_t n = 0;
@@ -82,7 +82,7 @@ static void tidy(char *text, const cm_http *r)
     text[strnlen(text, MAX_WORDS)] = '\0';
 }
 
-/* What the error that came with R's answer has in its element PATH; false: it is none. */
+/* Reads element PATH of the error in R's answer; false: no such element. */
 static bool find_words(const cm_http *r, const char *path, char *out, size_t size)
 {
     char text[MAX_LOOKED_AT];
@@ -120,7 +120,7 @@ static void region_of(const char *scope, char *out, size_t size)
     snprintf(out, size, "%.*s", p != NULL ? (int)strcspn(p + 1, ":") : 0, p != NULL ? p + 1 : "");
 }
 
-/* The sentence for the status and code of T's answer. */
+/* Makes the error for the status and code of T's answer. */
 static int refuse(cm_transfer_state *t, int rc, const char *words, cm_error *err)
 {
     const cm_http *r = t->request;
@@ -144,16 +144,16 @@ static int refuse(cm_transfer_state *t, int rc, const char *words, cm_error *err
     return cm_fail(err, rc, "%s: %s (HTTP %ld%s%s)", r->shown, text, r->status, mark, r->code);
 }
 
-/* ---- answers that say that all is well ---- */
+/* ---- answers of success ---- */
 
-/* The answer makes no sense: another question may be answered better, but not for minutes. */
+/* An invalid answer: retry, but not for minutes. */
 static int lies(cm_transfer_state *t, cm_error *err, const char *what)
 {
     t->doubtful = true;
     return cm_fail(err, CM_EIO, "%s: %s", t->request->shown, what);
 }
 
-/* Whether the bytes of an object are those that were asked for. */
+/* Checks that an object's bytes are those requested. */
 static int check_object(cm_transfer_state *t, cm_error *err)
 {
     cm_http *r = t->request;
@@ -170,7 +170,7 @@ static int check_object(cm_transfer_state *t, cm_error *err)
         return lies(t, err, "the server does not say which bytes it sends");
     if (r->status == 200) {
         r->total_nbytes = t->ngot;
-        /* All of an object that is no longer than what was asked for is as good. */
+        /* An object no longer than the requested suffix is sent whole. */
         if (r->range.kind == CM_HTTP_SUFFIX ? t->ngot > want
             : ranged                        ? r->range.offset != 0 || t->ngot != want
                                             : false)
@@ -192,7 +192,7 @@ static int check_object(cm_transfer_state *t, cm_error *err)
     return CM_OK;
 }
 
-/* What came without a length said lies apart. */
+/* Moves the body of unknown length to its destination. */
 static int move_own(cm_transfer_state *t, cm_error *err)
 {
     cm_http *r = t->request;
@@ -209,7 +209,7 @@ static int move_own(cm_transfer_state *t, cm_error *err)
     return CM_OK;
 }
 
-/* Holds what was sent, or came, against the checksum that the server says, if it says one. */
+/* Compares the content with the server's checksum, if any. */
 static int check_sum(cm_transfer_state *t, cm_error *err)
 {
     cm_http *r = t->request;
@@ -236,7 +236,7 @@ static int check_sum(cm_transfer_state *t, cm_error *err)
                     : "the server has other bytes than were sent, by its checksum");
 }
 
-/* That of an object can be compared: all of its bytes are here, or were sent. */
+/* Whether the checksum can be compared: all bytes were received or sent. */
 static bool is_summed(const cm_http *r)
 {
     if (r->checksum <= CM_CHECKSUM_NONE)
@@ -262,7 +262,7 @@ static cm_verdict_http judge_success(cm_transfer_state *t, cm_error *err)
         r->rc = lies(t, err, "the server sends an error in place of the object");
         return CM_HTTP_AGAIN;
     }
-    /* An error inside a 200 has a length of its own, and S3 tells the ETag of every object. */
+    /* An error inside a 200 has a length, too, but no ETag, which S3 gives for every object. */
     if (r->method == CM_HTTP_HEAD && r->s3 && t->is_xml && r->etag[0] == '\0') {
         r->rc = lies(t, err, "the server sends an error in place of the object");
         return CM_HTTP_AGAIN;
@@ -281,7 +281,7 @@ static cm_verdict_http judge_success(cm_transfer_state *t, cm_error *err)
     return t->doubtful ? CM_HTTP_AGAIN : CM_HTTP_DONE;
 }
 
-/* ---- answers that send a request elsewhere ---- */
+/* ---- redirects ---- */
 
 static bool is_sent_on(const cm_http *r)
 {
@@ -289,7 +289,7 @@ static bool is_sent_on(const cm_http *r)
     return moved && r->method <= CM_HTTP_HEAD && !r->s3;
 }
 
-/* Why a request for URL is not sent on to NEXT; NULL: it is.  NEXT is somebody else's text. */
+/* Why a request for URL must not be redirected to NEXT, an untrusted text; NULL: it may. */
 static const char *refuse_to_go(const cm_transfer_state *t, const char *url, const char *next)
 {
     if (t->request->credentials)
@@ -317,12 +317,12 @@ static cm_verdict_http judge_address(cm_transfer_state *t, const char *next, cm_
     free(t->elsewhere);
     t->elsewhere = copy;
     t->nsent_on++;
-    t->ntries--; /* it is one try, however many servers it takes */
+    t->ntries--; /* all redirects count as one try */
     t->due_ns = 0;
     return CM_HTTP_ELSEWHERE;
 }
 
-/* ---- answers that do not, and none ---- */
+/* ---- failures, and missing answers ---- */
 
 static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
 {
@@ -374,7 +374,7 @@ static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
     return again ? CM_HTTP_AGAIN : CM_HTTP_DONE;
 }
 
-/* All others will be there the next time, too. */
+/* True unless the failure would recur. */
 static bool may_pass(CURLcode result)
 {
     switch (result) {
@@ -400,8 +400,10 @@ static bool may_pass(CURLcode result)
     }
 }
 
-/* No answer at all, but bytes: also what follows an answer that said it was shorter, on the same
- * connection. */
+/*
+ * Bytes without a valid answer, also those after an answer that was longer than it said, on the
+ * same connection.
+ */
 static bool is_babble(const cm_http *r, CURLcode result)
 {
     bool strange = result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_WEIRD_SERVER_REPLY;
@@ -412,11 +414,11 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
 {
     cm_http *r = t->request;
     if (t->broken != CM_OK) {
-        r->rc = t->broken; /* its sentence is there already */
+        r->rc = t->broken; /* the message is set already */
         return t->doubtful ? CM_HTTP_AGAIN : CM_HTTP_DONE;
     }
     if (t->too_much) {
-        /* A server without ranges sends the object from its beginning. */
+        /* A server without ranges sends the whole object. */
         if (r->range.kind != CM_HTTP_WHOLE && r->status == 200) {
             r->rc = cm_fail(err, CM_EUNSUPPORTED,
                             "%s: the server does not send parts of objects (ranges)", r->shown);
@@ -427,7 +429,7 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
         return CM_HTTP_AGAIN;
     }
     char why[CURL_ERROR_SIZE + 64];
-    /* Of an address that a server gave, its own words would be repeated. */
+    /* A redirect target's address would be repeated in its words. */
     bool told = t->message[0] != '\0' && t->elsewhere == NULL;
     snprintf(why, sizeof(why), "%s%s", t->elsewhere != NULL ? "where the server sends this: " : "",
              told ? t->message : curl_easy_strerror(result));
@@ -438,7 +440,7 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
     else if (result == CURLE_OUT_OF_MEMORY && t->header_nbytes > 0 && t->ngot == 0)
         r->rc = cm_fail(err, CM_EIO,
                         "%s: the server's answer begins with more headers than there is memory for",
-                        r->shown); /* so libcurl says of a line that is too long */
+                        r->shown); /* libcurl's result for a line that is too long */
     else if (result == CURLE_OUT_OF_MEMORY)
         r->rc = cm_fail(err, CM_ENOMEM, "%s: no memory for a request", r->shown);
     else if (is_babble(r, result))
@@ -453,7 +455,7 @@ cm_verdict_http cm_http_judge(cm_transfer_state *t, CURLcode result, cm_error *e
 {
     cm_http *r = t->request;
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &r->status);
-    /* curl reports a mere error status as success: no CURLOPT_FAILONERROR. */
+    /* Without CURLOPT_FAILONERROR curl reports an error status as success. */
     if (result != CURLE_OK && !t->enough)
         return judge_failure(t, result, err);
     char *next = NULL;

@@ -7,7 +7,7 @@
 
 enum {
     MAX_DEPTH = 16,
-    MAX_TEXT = 64 << 10 /* of one element */
+    MAX_TEXT = 64 << 10 /* per element */
 };
 
 typedef struct reading {
@@ -64,7 +64,7 @@ static void on_end(void *user, const XML_Char *name)
     r->text.nbytes = 0;
 }
 
-/* No answer needs a document type, and entities can grow without end. */
+/* Refuse document types: no answer needs one, and entities can grow without end. */
 static void on_doctype(void *user, const XML_Char *name, const XML_Char *system,
                        const XML_Char *public, int internal)
 {
