@@ -1,4 +1,4 @@
-/* What every verb counts besides its buffers. */
+/* Memory that every command counts besides its buffers. */
 #ifndef CM_BASE_BUDGET_H
 #define CM_BASE_BUDGET_H
 

@@ -40,7 +40,7 @@ unsigned cm_cpu_count(void)
     return quota && quota < count ? quota : count;
 }
 
-/* What RLIMIT_AS (`ulimit -v`) still allows; UINT64_MAX: it is not set. */
+/* Address space left below RLIMIT_AS (`ulimit -v`); UINT64_MAX: no limit. */
 static uint64_t address_space_left(void)
 {
     struct rlimit limit;

@@ -1,6 +1,6 @@
 /*
- * What this process may use: CPUs (affinity and cgroup v1/v2 quota), memory
- * (free memory and cgroup v1/v2 limits) and SIMD instruction sets.
+ * Resources available to this process: CPUs (affinity and cgroup v1/v2 quota), memory (free memory
+ * and cgroup v1/v2 limits) and SIMD instruction sets.
  */
 #ifndef CM_BASE_CPU_H
 #define CM_BASE_CPU_H

@@ -88,7 +88,7 @@ void cm_error_suffix(cm_error *err, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(more, sizeof more, format, args);
     va_end(args);
-    /* What is added is short, and says what to do: of a text too long the middle goes. */
+    /* Shorten the message, keep the hint: the addition is short, and says what to do. */
     const size_t length = n < 0 ? 0 : strlen(more), room = sizeof err->text - 1 - length;
     size_t at = strlen(err->text);
     at = at < room ? at : room;

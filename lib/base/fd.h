@@ -19,7 +19,7 @@ int cm_fd_write_at(int fd, const void *src, size_t nbytes, uint64_t offset);
 /* On a stream socket; false: the other end is gone, or the socket broke. */
 bool cm_fd_send(int fd, const void *src, size_t nbytes);
 bool cm_fd_recv(int fd, void *dst, size_t nbytes);
-/* What is there, at least a byte of *NBYTES: moves *DST on and takes it off *NBYTES. */
+/* Receives at least one of *NBYTES bytes; advances *DST and decreases *NBYTES. */
 bool cm_fd_recv_some(int fd, uint8_t **dst, size_t *nbytes);
 
 #endif

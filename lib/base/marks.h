@@ -1,6 +1,6 @@
 /*
- * What this project's documents begin with, so that a file can be told to be one of
- * them before it is replaced.  Who writes such a document begins it with its mark.
+ * Marks that this project's documents begin with, so that a file can be recognised as one of them
+ * before it is replaced.  Every writer of such a document begins it with its mark.
  */
 #ifndef CM_BASE_MARKS_H
 #define CM_BASE_MARKS_H

@@ -148,7 +148,7 @@ static int grow(cm_buf *buf, size_t nbytes, cm_error *err)
 
 int cm_buf_resize(cm_buf *buf, size_t nbytes, cm_error *err)
 {
-    /* What is sized at one stroke keeps that size: only appending needs room to spare. */
+    /* No spare capacity: only appending needs it. */
     int rc = cm_buf_reserve(buf, nbytes, err);
     if (rc)
         return rc;

@@ -30,9 +30,8 @@ int cm_parse_time(const char *text, double *seconds, cm_error *err);
 int cm_parse_rate(const char *text, double *bytes_per_s, cm_error *err);
 
 /*
- * The same back, into BUF of SIZE bytes, which is returned: "512 B",
- * "4.00 MiB", "1.06 GiB"; "830 us", "1.52 s", "3 min 20 s"; "1.25 GB/s".
- * 32 bytes always suffice.
+ * The inverse functions, into BUF of SIZE bytes, which is returned: "512 B", "4.00 MiB", "1.06
+ * GiB"; "830 us", "1.52 s", "3 min 20 s"; "1.25 GB/s".  32 bytes always suffice.
  */
 char *cm_format_size(uint64_t nbytes, char *buf, size_t size);
 char *cm_format_time(double seconds, char *buf, size_t size);

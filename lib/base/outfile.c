@@ -356,7 +356,7 @@ static int take_free_name(cm_outfile *f)
     return 0;
 }
 
-/* What has the name is taken out of the way, then looked at: it goes only when it may. */
+/* Exchanges the names first, then checks the old file, and exchanges them back if it must stay. */
 static int replace(cm_outfile *f, int *errnum, cm_error *err)
 {
     struct stat st;

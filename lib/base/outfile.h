@@ -55,7 +55,7 @@ FILE *cm_outfile_stream(cm_outfile *f, cm_error *err);
 int cm_outfile_check(const cm_outfile *f, cm_error *err);
 /* The document is whole, and takes its place; where a write failed, that is the error. */
 int cm_outfile_commit(cm_outfile *f, cm_error *err);
-/* What was not committed is gone. */
+/* Discards anything not committed. */
 void cm_outfile_release(cm_outfile *f);
 
 #endif

@@ -42,8 +42,8 @@ static bool lies_in(const char *path, const struct stat *folder, cm_error *err, 
 }
 
 /*
- * What PATH, whose end need not be there, would be without links: the nearest folder that
- * is there, and the rest as it is.
+ * Resolves links in PATH, whose end need not exist: the nearest existing folder is resolved, the
+ * rest appended.
  */
 static int real_of(const char *path, char **out, cm_error *err)
 {
@@ -77,7 +77,7 @@ static int real_of(const char *path, char **out, cm_error *err)
     return rc;
 }
 
-/* The same for a folder that is not there yet: REAL is it, lies in it, or is on the way to it. */
+/* Refuses an output REAL that is a folder yet to be made, inside it, or above it. */
 static int refuse_unmade(const char *shown, const char *real, bool is_folder, const char *made,
                          cm_error *err)
 {

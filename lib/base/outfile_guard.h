@@ -1,6 +1,6 @@
 /*
- * What no output may be: inputs, and folders that are read or made.  Files are told by
- * device and inode, so that no link hides them; of a path each folder is asked.
+ * Protects inputs, and folders that are read or made, from being overwritten by an output.
+ * Compares device and inode, so that no link hides a file; for a path, those of each folder.
  */
 #ifndef CM_BASE_OUTFILE_GUARD_H
 #define CM_BASE_OUTFILE_GUARD_H
@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 
-/* What no output may be. */
+/* Paths that no output may overwrite. */
 typedef struct cm_outfile_guard {
     const char *const *read; /* files and folders that are read: paths, not URLs */
     size_t nread;

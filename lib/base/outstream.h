@@ -33,7 +33,7 @@ int cm_outstream_wrap(cm_outstream *s, cm_outstream_write *write, void *context)
 
 /* Writes what is buffered.  0, or the errno of the first write that failed since the opening. */
 int cm_outstream_flush(cm_outstream *s);
-/* The same, and closes; 0 where nothing is open. */
+/* Flushes and closes; 0 if nothing is open. */
 int cm_outstream_close(cm_outstream *s);
 
 /* A text in memory, whole or none: open_memstream cuts it without a word where memory ends. */

@@ -30,7 +30,7 @@ void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes);
 void cm_sha256_add_each(cm_sha256 *sha, const void *const *data, size_t nbytes);
 /* The digest of all that was added; after that SHA can only begin again. */
 void cm_sha256_end(cm_sha256 *sha, uint8_t digest[CM_SHA256_NBYTES]);
-/* The same as 64 lower-case hexadecimal digits and a NUL. */
+/* The digest as 64 lower-case hexadecimal digits and a NUL. */
 char *cm_sha256_text(cm_sha256 *sha, char text[65]);
 
 #endif

@@ -23,7 +23,7 @@ enum {
     READ_NBYTES = 65536
 };
 
-/* What comes first through the socket; the record follows. */
+/* Header of the child's answer on the socket; the record follows. */
 typedef struct answer {
     int32_t status;
     uint32_t complete; /* COMPLETE: what a child that ran wild wrote is not taken for an answer */
@@ -116,7 +116,7 @@ static void set_signals(void)
     sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-/* What is tried. */
+/* A task for the child. */
 typedef struct task {
     cm_trial_fn *fn;
     cm_trial_serve *serve; /* NULL: the child does not stay */

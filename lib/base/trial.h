@@ -44,7 +44,7 @@ typedef struct cm_trial_fate {
     bool starved; /* it took so much memory that its limit of data may be why it failed */
 } cm_trial_fate;
 
-/* What it appends to RECORD comes back to the caller. */
+/* The caller receives the bytes appended to RECORD. */
 typedef int cm_trial_fn(void *context, cm_buf *record, cm_error *err);
 
 /*
@@ -93,7 +93,7 @@ bool cm_trial_receive(cm_trial_child *from, void *data, size_t nbytes,
  * to its end (CM_TRIAL_RETURNED: as it should).
  */
 cm_trial_fate cm_trial_part(cm_trial_child *child, bool kill);
-/* The same for any child of this process. */
+/* cm_trial_part for any child of this process. */
 cm_trial_fate cm_trial_reap(pid_t pid, bool kill);
 /*
  * The first act of a child that was forked otherwise, of the process PARENT: it falls silent,

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* What stands for bytes that are no UTF-8: U+FFFD. */
+/* U+FFFD, the replacement for bytes that are not UTF-8. */
 #define CM_UTF8_REPLACEMENT "\xEF\xBF\xBD"
 
 /* Length of the valid sequence at P (of N bytes, N > 0); 0: it is none. */

@@ -174,8 +174,8 @@ size_t cm_chain_decoded_nbytes(const cm_chain *chain); /* 0 when elements are va
 /* No encoded chunk is longer, whatever the values; 0 when elements are variable-length. */
 size_t cm_chain_encoded_bound(const cm_chain *chain);
 /*
- * What a worker's ctx will hold at most after decoding (or encoding) with CHAIN, library
- * contexts counted.
+ * Upper bound for a worker's ctx after decoding (or encoding) with CHAIN, library contexts
+ * included.
  */
 size_t cm_chain_decode_memory(const cm_chain *chain);
 size_t cm_chain_encode_memory(const cm_chain *chain);
@@ -189,7 +189,7 @@ bool cm_chain_is_raw(const cm_chain *chain);
  */
 int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, size_t src_nbytes,
                     uint32_t skip, void *dst, cm_error *err);
-/* The same where nobody reads DST soon: what is written last may go past the caches. */
+/* cm_chain_decode if DST is not read soon: the last step may bypass the caches. */
 int cm_chain_decode_far(const cm_chain *chain, cm_codec_ctx *ctx, const void *src,
                         size_t src_nbytes, uint32_t skip, void *dst, cm_error *err);
 /* DST has room for encoded_bound bytes; SRC is not modified and does not overlap DST. */
@@ -197,8 +197,8 @@ int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, v
                     size_t *dst_nbytes, cm_error *err);
 
 /*
- * The same for variable-length elements.  OUT is reset; its arena's maximum bounds what is
- * decoded.
+ * Decoding and encoding of variable-length elements.  OUT is reset; its arena's maximum limits the
+ * decoded size.
  */
 int cm_chain_decode_strings(const cm_chain *chain, cm_codec_ctx *ctx, const void *src,
                             size_t src_nbytes, cm_strings *out, cm_error *err);

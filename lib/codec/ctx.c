@@ -1,6 +1,6 @@
 /*
- * What one worker keeps between chunks: scratch buffers and library contexts,
- * each made when first needed and kept until the worker ends.
+ * State of one worker between chunks: scratch buffers and library contexts, each created when first
+ * needed and kept until the worker ends.
  */
 #include <libdeflate.h>
 #include <stdlib.h>

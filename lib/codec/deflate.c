@@ -54,7 +54,7 @@ static int outcome(enum libdeflate_result result, const cm_room *dst, cm_error *
     }
 }
 
-/* What follows the stream is ignored, as zlib's inflate does. */
+/* Ignores bytes after the stream, as zlib's inflate does. */
 static int zlib_decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_room *dst,
                        cm_error *err)
 {

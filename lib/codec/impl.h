@@ -36,7 +36,7 @@ typedef struct cm_room {
     bool far;      /* nobody reads it soon: it may go past the caches */
 } cm_room;
 
-/* What goes from one array->array codec to the next. */
+/* The array that one array->array codec passes to the next. */
 typedef struct cm_codec_array {
     cm_dtype type;
     unsigned rank;
@@ -157,7 +157,7 @@ struct ZSTD_DCtx_s *cm_ctx_zstd_decoder(cm_codec_ctx *ctx, cm_error *err);
 struct ZSTD_CCtx_s *cm_ctx_zstd_encoder(cm_codec_ctx *ctx, cm_error *err);
 cm_codec_ctx *cm_ctx_inner(cm_codec_ctx *ctx, cm_error *err);
 
-/* What ZSTD_CCtx holds for chunks of NBYTES at LEVEL, and ZSTD_DCtx. */
+/* Memory of a ZSTD_CCtx for chunks of NBYTES at LEVEL, and of a ZSTD_DCtx. */
 size_t cm_zstd_encode_memory(int level, size_t nbytes);
 size_t cm_zstd_decode_memory(void);
 

@@ -151,7 +151,7 @@ const cm_codec_ops cm_delta_ops = {.name = "delta",
 
 /* ---- codecs that take blocks of doubles from one type to the other ---- */
 
-/* What is done to a block: X is of type AS, whose precision every step keeps. */
+/* Changes a block: X is of type AS, and every step keeps its precision. */
 typedef void change(const cm_dtype *as, double scale, double offset, double *x, size_t n);
 
 /* From the decoded type (DTYPE) to the encoded one (ASTYPE), or, with DECODE, back. */

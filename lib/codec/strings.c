@@ -27,7 +27,7 @@ static size_t limit_of(const cm_chain *chain, const cm_strings *out)
 static int decode_growing(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_buf *buf,
                           size_t limit, cm_span *out, cm_error *err)
 {
-    /* What later codecs add to their input: a checksum, or a few percent. */
+    /* Allow for the growth by later codecs: a checksum, or a few percent. */
     size_t most = limit + limit / 8 + FIRST_CAPACITY;
     size_t capacity = src.nbytes < most / 4 ? 4 * src.nbytes : most;
     capacity = capacity < FIRST_CAPACITY ? FIRST_CAPACITY : capacity;

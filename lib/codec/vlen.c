@@ -30,7 +30,7 @@ int cm_vlen_decode(const cm_codec_step *step, cm_span src, cm_strings *out, cm_e
                        src.nbytes, src.nbytes < 4 ? 0 : cm_load_le32(src.data), nelem);
     }
     int rc = cm_strings_reset(out, nelem, err);
-    /* What is there beside the lengths is text: room for it at one stroke. */
+    /* Everything besides the lengths is text: reserve it at once. */
     if (!rc)
         rc = cm_buf_reserve(&out->arena, src.nbytes - 4 - 4 * nelem, err);
     size_t at = 4;

@@ -17,7 +17,7 @@ typedef struct cm_buffers {
     struct cm_idle_buffer *idle;
 } cm_buffers;
 
-/* What a buffer of NBYTES really takes: whole pages. */
+/* Real size of a buffer of NBYTES: whole pages. */
 size_t cm_buffers_nbytes(size_t nbytes);
 
 void cm_buffers_init(cm_buffers *b, size_t limit);

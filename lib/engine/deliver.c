@@ -106,9 +106,8 @@ static bool can_move(const cm_worker *w, size_t n)
 }
 
 /*
- * What lies between chunks that were read with one request, such as a node of
- * HDF5's index, goes, so that they are written with one: 500,000 chunks of 200
- * bytes in 4,600 requests and not in 13,000.
+ * Closes the gaps between chunks read by one request, such as a node of HDF5's index, so that they
+ * are written by one: 500,000 chunks of 200 bytes in 4,600 requests instead of 13,000.
  */
 static void close_gaps(cm_worker *w, size_t n)
 {
@@ -185,7 +184,7 @@ int cm_worker_put(cm_worker *w, const cm_transfer *t, uint64_t number, const uin
         const cm_put put = {number, nbytes > 0 ? (const void *)data : "", nbytes};
         return put_or_send(w, t, &put, 1, &w->delivered, err);
     }
-    /* What is posted points into the buffer, which must not move. */
+    /* Posted chunks point into the buffer, so it must not move. */
     if (nbytes > w->packed.capacity - w->packed.nbytes)
         rc = cm_worker_flush(w, t, err);
     uint8_t *at = w->packed.data + w->packed.nbytes;

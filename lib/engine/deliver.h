@@ -15,10 +15,10 @@ int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const
                       const cm_box *valid, uint8_t *elements, cm_error *err);
 /* Leaves target chunk NUMBER out, which holds nothing but the fill value. */
 int cm_worker_skip(cm_worker *w, const cm_transfer *t, uint64_t number, cm_error *err);
-/* The same as deliver for a chunk that is encoded. */
+/* Delivers a chunk that is encoded already. */
 int cm_worker_put(cm_worker *w, const cm_transfer *t, uint64_t number, const uint8_t *data,
                   size_t nbytes, cm_error *err);
-/* The same, without a copy: DATA stays until cm_worker_flush has returned. */
+/* cm_worker_put without a copy: DATA must stay until cm_worker_flush returns. */
 void cm_worker_post(cm_worker *w, uint64_t number, const void *data, size_t nbytes);
 int cm_worker_flush(cm_worker *w, const cm_transfer *t, cm_error *err);
 

@@ -6,7 +6,7 @@
 #include "engine/deliver.h"
 #include "model/copy.h"
 
-/* What was done with a batch. */
+/* Work done for one batch. */
 typedef struct done {
     uint64_t read_nelem, decoded;
     uint64_t delivered, nelem;
@@ -66,7 +66,7 @@ static int show(cm_worker *w, const cm_fetch_item *item, cm_error *err)
     return rc == CM_OK ? t->see(t->see_context, item->number, w->decoded.data, err) : rc;
 }
 
-/* What became of chunk ITEM, whose elements inside the array are NELEM. */
+/* Moves chunk ITEM, which has NELEM elements inside the array, and counts the work. */
 static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, done *d,
                       cm_error *err)
 {

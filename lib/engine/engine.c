@@ -52,7 +52,7 @@ typedef enum take {
     TAKE_SAME
 } take;
 
-/* What the slot of target chunk COORD takes. */
+/* Bytes of the slot for target chunk COORD. */
 static size_t slot_nbytes_at(const cm_transfer *t, const uint64_t *coord)
 {
     cm_box valid;

@@ -1,6 +1,6 @@
 /*
- * What a worker has handed over and nobody has answered yet: it goes on meanwhile, with other
- * memory in place of what is on its way.
+ * Chunks that a worker has handed over and that are not acknowledged yet: it continues meanwhile,
+ * with fresh memory in place of theirs.
  */
 #ifndef CM_ENGINE_OUTBOX_H
 #define CM_ENGINE_OUTBOX_H

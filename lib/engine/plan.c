@@ -107,7 +107,7 @@ void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worke
         decoded = source->grid.chunk_nelem * source->dtype.nbytes;
     if (!source->chunked)
         need->reading = cm_max_u64(need->reading, source->box_nbytes);
-    /* What is clipped is padded where source chunks are decoded. */
+    /* Clipped chunks are padded in the buffer for decoded source chunks. */
     if (t->clips)
         decoded = cm_max_u64(decoded, whole_nbytes(t));
     need->decoded = cm_max_u64(need->decoded, decoded);

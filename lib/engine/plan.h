@@ -1,6 +1,4 @@
-/*
- * What a transfer takes: the order of its pieces, slots, batches and buffers.
- */
+/* Plans a transfer: the order of its pieces, and the memory for slots, batches and buffers. */
 #ifndef CM_ENGINE_PLAN_H
 #define CM_ENGINE_PLAN_H
 
@@ -24,7 +22,7 @@ typedef struct cm_worker_need {
  */
 void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need);
 size_t cm_worker_need_nbytes(const cm_worker_need *need);
-/* What a chunk holds that is handed over, where no slot has it. */
+/* Memory of a chunk that is handed over, if it has no slot. */
 size_t cm_worker_sent_nbytes(const cm_worker_need *need);
 /* Bytes of one slot for a whole target chunk, whole pages. */
 size_t cm_transfer_slot_nbytes(const cm_transfer *t);

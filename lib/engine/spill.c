@@ -298,8 +298,7 @@ int cm_spill_create(const char *folder, const cm_array *source, const cm_sweep *
     if (s == NULL)
         return CM_ENOMEM;
     /*
-     * What the engine reads of an array: its shape and pieces, its type, its fill value and
-     * its name.
+     * The members of an array that the engine reads: shape and pieces, type, fill value and name.
      */
     s->array = (cm_array){.ops = &scratch_ops,
                           .name = source->name,

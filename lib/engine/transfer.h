@@ -14,14 +14,14 @@
 #include "model/convert.h"
 #include "plan/sweep.h"
 
-/* What happens to stored bytes; all but the first: source and target have the same chunks. */
+/* How stored bytes are passed on; all but the first need equal chunks in source and target. */
 typedef enum cm_pass {
     CM_PASS_NOTHING, /* every chunk is decoded and encoded */
     CM_PASS_BYTES,   /* the target's codecs are the source's: stored bytes go through unchanged */
     CM_PASS_GZIP     /* zlib streams become gzip streams around the same deflate data */
 } cm_pass;
 
-/* What was done for a transfer, or for several that belong together. */
+/* Counts of work for one transfer, or several that belong together. */
 typedef struct cm_transfer_counts {
     _Atomic uint64_t fetched;       /* stored chunks asked for */
     _Atomic uint64_t decoded;       /* of those, decoded */
@@ -76,7 +76,7 @@ typedef struct cm_transfer {
     bool absence_known;   /* that was looked for, chunk by chunk, by the first plan */
 } cm_transfer;
 
-/* What messages call it: the root is "/". */
+/* The array's name in messages: "/" for the root. */
 const char *cm_transfer_name(const cm_transfer *t);
 /* True when source chunk NUMBER is known to be unallocated. */
 bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number);

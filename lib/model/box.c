@@ -15,7 +15,7 @@ bool cm_box_intersect(const cm_box *a, const cm_box *b, cm_box *out)
     out->rank = a->rank;
     for (unsigned j = 0; j < a->rank; j++) {
         const uint64_t start = a->start[j] > b->start[j] ? a->start[j] : b->start[j];
-        /* What is left of each behind START: ends are not formed, so nothing overflows. */
+        /* Compare lengths from START on: ends are not computed, so nothing overflows. */
         const uint64_t skip_a = start - a->start[j], skip_b = start - b->start[j];
         if (skip_a >= a->shape[j] || skip_b >= b->shape[j])
             return false;

@@ -55,7 +55,7 @@ const char *cm_time_axis_date(const char *units);
  */
 int cm_time_axis_parse(const char *units, const char *calendar, cm_time_axis *out, cm_error *err);
 
-/* What a date covers: from FIRST_US up to, not including, END_US. */
+/* The span of a date: from FIRST_US up to, not including, END_US. */
 typedef struct cm_time_span {
     int64_t first_us, end_us;
 } cm_time_span;
@@ -69,9 +69,9 @@ int cm_time_span_parse(const cm_time_axis *axis, const char *date, cm_time_span 
                        cm_error *err);
 
 /*
- * The same as one side of a comparison LOWER <= value <= UPPER with numbers on the
- * axis.  Bounds coarser than a fraction of a second lie half a millisecond early,
- * so that a value that rounding put just before its moment counts as that moment.
+ * A date as one side of a comparison LOWER <= value <= UPPER with numbers on the axis.  Bounds
+ * coarser than a fraction of a second lie half a millisecond early, so that a value rounded to just
+ * before its moment counts as that moment.
  */
 int cm_time_axis_bound(const cm_time_axis *axis, const char *date, bool upper, double *out,
                        cm_error *err);

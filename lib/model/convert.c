@@ -336,7 +336,7 @@ static size_t first_nan(const double *v, const uint8_t *skip, size_t n)
     return n;
 }
 
-/* What the missing value stands for is skipped, and may be NaN. */
+/* Elements equal to the missing value are skipped, and may be NaN. */
 static size_t saturate_to_integers(const cm_dtype *t, wide *w, const uint8_t *skip, size_t n)
 {
     const size_t done = first_nan(w->d, skip, n);

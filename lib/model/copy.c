@@ -233,7 +233,7 @@ void cm_fill(void *dst, uint64_t nelem, size_t itemsize, const void *value)
         memset(d, v == NULL ? 0 : v[0], nbytes);
         return;
     }
-    /* What is filled doubles while it is small, then is copied out of the first-level cache. */
+    /* Double the filled part while it is small, then copy it from the first-level cache. */
     const size_t most = 4096 / itemsize * itemsize;
     size_t filled = itemsize;
     memcpy(d, v, itemsize);

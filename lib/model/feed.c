@@ -163,7 +163,7 @@ INLINE float odd_float(double value)
     return float_of(bits);
 }
 
-/* The same from 64-bit integers to double: 11 bits become one where a double lacks them. */
+/* Rounds 64-bit integers to odd in a double: the last 11 bits become one if they do not fit. */
 INLINE double odd_double_u64(uint64_t v)
 {
     const uint64_t cut = v >> 11 | ((v & 2047) != 0);

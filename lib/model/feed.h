@@ -1,13 +1,13 @@
 /*
- * What a training job feeds: numbers of any type as float64, float32, float16
+ * Converts elements for training: numbers of any type to float64, float32, float16
  * or bfloat16, with CF packing undone and fill values as NaN.
  *
  * Each element takes these steps: it is compared with the fill values, in its
  * own type; it is unpacked as value * scale + offset in double (each of the two
  * operations rounded, as NumPy does it); it is rounded ONCE, to the nearest,
  * ties to even, to the type wanted.  Without unpacking the one rounding starts
- * from the exact value, for 64-bit integers too.  What is too large becomes
- * infinite, NaN stays NaN with its sign, a fill value becomes the quiet NaN
+ * from the exact value, for 64-bit integers too.  Overflow becomes
+ * infinity, NaN stays NaN with its sign, a fill value becomes the quiet NaN
  * 0x7fc00000 (0x7e00 in float16, 0x7fc0 in bfloat16).
  */
 #ifndef CM_MODEL_FEED_H

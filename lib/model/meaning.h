@@ -1,15 +1,15 @@
 /*
- * What stored elements mean: a number, an instant, or nothing.
+ * The meaning of stored elements: a number, an instant, or nothing.
  *
  * Two files may store one thing as different numbers, and different things as one number: they
  * count from other dates, pack otherwise, or call another number missing.  So stored elements are
- * copied and converted, but never compared or put in order: meanings are.  A cm_reading says how
+ * copied and converted, but never compared or sorted: their meanings are.  A cm_reading says how
  * the elements of one variable of one file are read; it makes a cm_meaning of each.
  *
  * The rules are those by which xarray decodes (2026.9, CFMaskCoder, CFScaleOffsetCoder and
- * CFDatetimeCoder), in this order: what equals _FillValue or missing_value, or is NaN, is missing;
- * _Unsigned changes the sign of the type; scale_factor and add_offset make a number in the type
- * that cm_unpacked_dtype names; "UNIT since DATE" makes an instant of it.
+ * CFDatetimeCoder), in this order: elements equal to _FillValue or missing_value, and NaN, are
+ * missing; _Unsigned changes the sign of the type; scale_factor and add_offset make a number in
+ * the type that cm_unpacked_dtype names; "UNIT since DATE" makes an instant of it.
  *
  * All functions are pure and may run in any thread.
  */

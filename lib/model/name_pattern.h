@@ -43,8 +43,8 @@ int cm_name_pattern_time(const cm_name_pattern *pattern, cm_calendar calendar, c
                          int64_t *us, cm_error *err);
 
 /*
- * What the `*` of the pattern stands for, in PATH; of several, all that the pattern matches.
- * Of several matches the shortest.  The same errors.
+ * The text in PATH for the `*` of the pattern; with several `*`, the whole match.  Of several
+ * matches the shortest.  Errors as above.
  */
 int cm_name_pattern_value(const cm_name_pattern *pattern, const char *path, const char **value,
                           size_t *nvalue, cm_error *err);

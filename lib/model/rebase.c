@@ -167,8 +167,8 @@ bool cm_time_integer(const cm_time_axis *to, const cm_time_point *point, int64_t
 }
 
 /*
- * The same number counted from another date: a double keeps what it means even where that
- * is no whole microsecond, if nothing of it is lost.
+ * Adds the distance of the two dates to the number: a double that is not a whole microsecond keeps
+ * its meaning, if the sum is exact.
  */
 static bool shifted(const cm_time_axis *from, const cm_time_axis *to, double d, double *out)
 {
@@ -296,7 +296,7 @@ static int rebase_one(const cm_time_coding *from, const cm_time_coding *to, cons
 {
     cm_time_point point;
     if (!cm_time_coding_point(from, element, &point)) {
-        /* What no reader can decode keeps its number where nothing has to be done. */
+        /* A number that no reader can decode is kept if axis and type are unchanged. */
         if (axes_equal(&from->axis, &to->axis) && cm_dtype_equal(&from->dtype, &to->dtype)) {
             memcpy(out, element, from->dtype.nbytes);
             return CM_OK;

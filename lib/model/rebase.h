@@ -67,7 +67,7 @@ enum {
     CM_TIME_UNITS = 7 /* nanoseconds to days */
 };
 
-/* What a choice has seen of one member; private. */
+/* Observations of one member for a choice; private. */
 typedef struct cm_time_seen {
     bool any;
     bool floats, needs_f64;  /* types of the files */

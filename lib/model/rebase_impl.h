@@ -1,4 +1,4 @@
-/* What re-basing (rebase.c) and the choice of an axis (rebase_choice.c) share. */
+/* Shared by re-basing (rebase.c) and the choice of an axis (rebase_choice.c). */
 #ifndef CM_MODEL_REBASE_IMPL_H
 #define CM_MODEL_REBASE_IMPL_H
 

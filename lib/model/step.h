@@ -58,7 +58,7 @@ bool cm_time_step_move(const cm_time_step *step, int64_t from_us, int64_t to_us,
 /* "1 day", "6 hours", "1 month", "12 months", "2.5 seconds".  48 bytes suffice. */
 char *cm_time_step_text(const cm_time_step *step, char *buf, size_t size);
 
-/* The same of numbers that are no times, to one part in a million of the step. */
+/* Steps of numbers that are not times, to one part in a million of the step. */
 bool cm_number_step_infer(const double *values, uint64_t n, double *out);
 uint64_t cm_number_step_missing(double step, double a, double b);
 

@@ -1,5 +1,5 @@
 /*
- * What elements come to: how many, how many are missing, least, largest, mean, spread.
+ * Statistics of elements: number, number missing, least, largest, mean, spread.
  *
  * A sum of one chunk is made of eight running sums of differences to a value of the chunk, in an
  * order that neither threads nor the CPU's instructions change, or, of small integers, of integers;
@@ -28,7 +28,7 @@ enum {
     CM_TALLY_LANES = 8
 };
 
-/* What is counted: numbers of TYPE, of which NaN and the FILLs are missing. */
+/* Elements to count: numbers of TYPE; NaN and the FILLs are missing. */
 typedef struct cm_tally_rule {
     cm_dtype type;
     cm_simd simd; /* changes no bit */
