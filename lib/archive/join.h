@@ -211,7 +211,9 @@ const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t s
 /* Chooses what chosen variables need: coordinates, and variables that their attributes name. */
 void cm_join_want_needed(cm_join *j);
 
-/* The same of each word of TEXT, which names variables; to be freed.  NULL: no memory. */
+/*
+ * cm_join_name for each word of TEXT, a list of variables; the caller frees it.  NULL: no memory.
+ */
 char *cm_join_reword(const cm_join *j, const char *text, cm_error *err);
 
 /* renamed.c: dimensions that files name differently: a finding. */

@@ -52,7 +52,7 @@ static int add(cm_calc *c, const char *rule, const uint64_t *chunk, size_t *inde
                        : cm_calc_add_layout(c, rule, chunk, sharded ? shard : NULL, index, err);
 }
 
-/* What each read pays with each layout, against its own best. */
+/* Sets each read's cost with each layout, relative to its own best. */
 static void fill_pays(cm_chunkcalc_report *r)
 {
     for (size_t i = 0; i < r->nlayouts; i++) {
@@ -212,7 +212,7 @@ static double crowded(const cm_chunkcalc_layout *present)
     return each < SMALL_FILE ? each : 0;
 }
 
-/* What so many files cost beside reads: copying, listing and removing them. */
+/* Warns of the costs of so many files besides reads: copying, listing and removing them. */
 static int say_crowded(cm_calc *c, const cm_chunkcalc_layout *present, double each, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;

@@ -1,4 +1,4 @@
-/* What the shapes on the command line mean: dimensions, their lengths, the reads. */
+/* Resolves the shapes on the command line: dimensions, their lengths, the reads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -289,7 +289,7 @@ static void choose_preset(cm_calc *c, const input *in)
         c->storage = "s3";
 }
 
-/* What chunks cost with the codec that they will have: a store's own, or nc2zarr's for a file. */
+/* Measures the costs of chunks with their codec: a store's own, or nc2zarr's for a file. */
 static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_error *err)
 {
     const bool given = c->options->storage != NULL;

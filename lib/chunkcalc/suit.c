@@ -48,7 +48,7 @@ static void use_codec(const cm_codec_costs *c, cm_suit_costs *out)
     out->nchunks = c->nchunks;
     m->decode = c->byte > 0 ? 1 / c->byte : m->decode;
     m->ratio = c->stored_byte > 0 ? 1 / c->stored_byte : 1;
-    /* What small chunks are stored in more is moved with each of them. */
+    /* The stored overhead of small chunks is transferred with each of them. */
     m->chunk = c->chunk + c->stored / m->bandwidth;
 }
 
@@ -120,7 +120,7 @@ void cm_suit_run_release(cm_suit_run *run)
     run->nknown = 0;
 }
 
-/* What was measured with this type and these codecs, on the array nearest in size; or NULL. */
+/* Earlier measurements with this type and these codecs, on the array nearest in size; or NULL. */
 static const cm_codec_costs *nearest(const cm_suit_run *run, const cm_suit_known *like)
 {
     const cm_suit_known *best = NULL;
@@ -363,7 +363,7 @@ static void set_bounds(cm_optimise_spec *spec, const starts *s, bool measured)
         spec->max_nbytes = spec->min_nbytes;
 }
 
-/* What was chosen with other costs, said with SPEC's. */
+/* Evaluates a choice made with other costs by those of SPEC. */
 static int evaluate(const cm_optimise_spec *spec, cm_optimum *o, cm_error *err)
 {
     int rc = CM_OK;

@@ -48,9 +48,9 @@ typedef struct cm_suit_costs {
 } cm_suit_costs;
 
 /*
- * What the measurements of one run share: they take an eighth of MEMORY at most, and two seconds
- * together, those of a network's requests included.  After those an array has the costs of that
- * one with its type and codec which is nearest in size, and is measured only where there is none.
+ * Measurements shared by one run, within an eighth of MEMORY and two seconds in all, network
+ * requests included.  After that an array takes the costs of the nearest in size with its type and
+ * codec, and is measured only if there is none.
  */
 typedef struct cm_suit_run {
     uint64_t memory; /* 0: half of what is available */

@@ -64,7 +64,7 @@ static void *cuda_enter(cm_device *d)
 
 static void cuda_leave(cm_device *d, void *before)
 {
-    /* What fails here was the thread's own before. */
+    /* Ignore errors: the thread had them before. */
     (void)((cuda_device *)d)->api.cuCtxSetCurrent(before);
 }
 
@@ -201,7 +201,7 @@ static int read_info(cuda_device *c, const char *sysfs, cm_error *err)
         return cm_cuda_fail(c, rc, "asking for the device's name", err);
     i->name[sizeof i->name - 1] = '\0';
     i->total_nbytes = total;
-    /* What follows is told where it is known. */
+    /* The rest is optional. */
     char pci[CUDA_PCI_TEXT] = "", path[256];
     if (c->api.cuDeviceGetPCIBusId(pci, sizeof pci, c->id) == CUDA_OK)
         for (size_t k = 0; k + 1 < sizeof pci && pci[k]; k++)
@@ -299,7 +299,7 @@ static int prepare(cuda_device *c, unsigned number, const cm_device_hooks *hooks
 static void cuda_close(cm_device *d)
 {
     cuda_device *c = (cuda_device *)d;
-    /* What fails here has failed before, and nobody is left to be told. */
+    /* Ignore errors: they occurred before, and there is no caller to tell. */
     if (c->context) {
         if (c->is_guest)
             c->before = current_context(c);

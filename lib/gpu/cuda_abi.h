@@ -1,5 +1,5 @@
 /*
- * What is needed of CUDA's driver API: the binary interface of libcuda.so.1 as
+ * The part of CUDA's driver API that is used: the binary interface of libcuda.so.1 as
  * of CUDA 11.0, written from NVIDIA's "CUDA Driver API" reference manual.  No
  * header of a toolkit is included anywhere.
  *

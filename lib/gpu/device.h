@@ -31,7 +31,7 @@ typedef enum cm_device_kind {
     CM_DEVICE_CUDA
 } cm_device_kind;
 
-/* What was opened.  Empty text and 0 where something is not known or has no meaning. */
+/* The opened device.  Empty text and 0 if something is unknown or has no meaning. */
 typedef struct cm_device_info {
     cm_device_kind kind;
     char text[24];             /* "host", "cuda:0" */
@@ -93,7 +93,7 @@ cm_device_link cm_device_read_link(const cm_device *d);
 
 /* ---- page-locked memory of the host --------------------------------------------------------- */
 
-/* What page-locking took, and whether it was done. */
+/* Result of page-locking. */
 typedef struct cm_lock_report {
     bool locked;       /* false only for host, where the system refused */
     char note[256];    /* why not */
@@ -160,7 +160,7 @@ int cm_stream_checksum(cm_stream *s, const cm_device_memory *m, size_t offset, s
                        cm_checksum *out, cm_error *err);
 /* Keeps the device busy for NS nanoseconds: a kernel on cuda, a sleep of the stream on host. */
 int cm_stream_busy(cm_stream *s, uint64_t ns, cm_error *err);
-/* What is put on S from now on begins when E, as last recorded, is reached. */
+/* Makes all later work on S wait until E, as last recorded, is reached. */
 int cm_stream_after(cm_stream *s, const cm_event *e, cm_error *err);
 
 /* ---- events --------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
- * What a kind of device implements.  device.c has checked the arguments: ranges
- * lie in the memory, sizes are not 0, events belong to the device of the stream.
+ * Interface that a kind of device implements.  device.c has checked the arguments: ranges lie in
+ * the memory, sizes are not 0, events belong to the device of the stream.
  */
 #ifndef CM_GPU_DEVICE_IMPL_H
 #define CM_GPU_DEVICE_IMPL_H

@@ -147,7 +147,7 @@ typedef struct cm_stage_report {
 
 const cm_stage_report *cm_stage_get_report(const cm_stage *s);
 
-/* What may be expected: rates in bytes/s, of one size, by buffers of the probe's own. */
+/* Expected rates in bytes/s, of one size, measured with buffers of the probe's own. */
 typedef struct cm_link_rates {
     double pinned;   /* host to device, page-locked, copies back to back */
     double pageable; /* the same from memory that is not */

@@ -17,7 +17,7 @@ typedef struct cm_codec_choice {
 /* CM_EINVAL with a sentence that says what is allowed. */
 int cm_codec_choice_parse(const char *text, cm_codec_choice *out, cm_error *err);
 
-/* What nc2zarr(1) makes the default for elements of TYPE. */
+/* The default that nc2zarr(1) documents for elements of TYPE. */
 cm_codec_choice cm_codec_choice_default(const cm_dtype *type);
 
 /*

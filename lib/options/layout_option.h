@@ -1,7 +1,4 @@
-/*
- * What the values of --chunks and --shards mean for one array: what nc2zarr and
- * rechunk share of them.
- */
+/* Resolves the values of --chunks and --shards for one array, for nc2zarr and rechunk alike. */
 #ifndef CM_OPTIONS_LAYOUT_OPTION_H
 #define CM_OPTIONS_LAYOUT_OPTION_H
 
@@ -42,8 +39,8 @@ int cm_layout_auto(const char *option, const char *value, uint64_t *nbytes, cm_e
 int cm_layout_shape(const char *option, const char *value, bool named, const cm_layout_array *a,
                     uint64_t *length, bool *fits, cm_error *err);
 /*
- * The same for --shards, as whole chunks of CHUNK, what is not said chosen for TARGET bytes.  A
- * length past the end that is not whole chunks is the whole dimension.
+ * cm_layout_shape for --shards, as whole chunks of CHUNK; lengths that are not given are chosen for
+ * TARGET bytes.  A length past the end that is not whole chunks becomes the whole dimension.
  */
 int cm_layout_shards(const char *value, bool named, const cm_layout_array *a, const uint64_t *chunk,
                      uint64_t target, uint64_t *shard, bool *fits, cm_error *err);

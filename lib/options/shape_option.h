@@ -24,7 +24,7 @@ typedef struct cm_shape_option {
  * parts, more than CM_MAX_RANK of them.
  */
 int cm_shape_option_parse(const char *text, cm_shape_option *out, cm_error *err);
-/* The same for chunks, whose lengths may also be "source" (or "same"). */
+/* cm_shape_option_parse for chunks, whose lengths may also be "source" (or "same"). */
 int cm_shape_option_parse_chunks(const char *text, cm_shape_option *out, cm_error *err);
 void cm_shape_option_release(cm_shape_option *option);
 

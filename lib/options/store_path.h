@@ -1,7 +1,6 @@
 /*
- * What a user types for a store, a file, or a part of one: "PATH", "PATH::NODE",
- * "file:///PATH" (base/fileurl.h), "s3://BUCKET/PREFIX", "https://HOST/PATH".  A path that
- * exists literally wins.
+ * Parses a store, a file, or a part of one as users type it: "PATH", "PATH::NODE", "file:///PATH"
+ * (base/fileurl.h), "s3://BUCKET/PREFIX", "https://HOST/PATH".  A path that exists literally wins.
  */
 #ifndef CM_OPTIONS_STORE_PATH_H
 #define CM_OPTIONS_STORE_PATH_H
@@ -23,7 +22,7 @@ typedef struct cm_store_path {
 
 /* Takes TEXT apart; CM_EINVAL for storage that is not built.  Whatever is returned, release it. */
 int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err);
-/* The same for what must be there: CM_ENOTFOUND when it is not; sets is_folder. */
+/* cm_store_path_split for an input that must exist, else CM_ENOTFOUND; sets is_folder. */
 int cm_store_path_find(const char *text, cm_net *net, cm_store_path *out, cm_error *err);
 /*
  * Where P is a file behind a network, fetches it into FOLDER (NULL: the net's) and lets P->path be

@@ -1,6 +1,6 @@
 /*
- * What a layout costs: the time of a read by a simple model, and what a whole
- * array takes on the storage.
+ * Costs of a layout: the time of a read by a simple model, and the storage of
+ * a whole array.
  *
  *     seconds = (latency * objects + range * ranges + chunk * chunks
  *                + stored / bandwidth + decoded / decode) / concurrency
@@ -39,7 +39,7 @@ const cm_cost_preset *cm_cost_preset_find(const char *name);
 /* CM_EINVAL unless latency >= 0 and everything else > 0, all finite. */
 int cm_cost_model_check(const cm_cost_model *model, cm_error *err);
 
-/* What a read asks for. */
+/* The work of one read. */
 typedef struct cm_cost_work {
     double objects, ranges; /* requests */
     double chunks, decoded; /* bytes */
@@ -53,7 +53,7 @@ double cm_cost_work_seconds(const cm_cost_model *model, const cm_cost_work *work
  */
 cm_cost_model cm_cost_rounded(const cm_cost_model *m);
 
-/* What an array takes as a whole, every chunk written. */
+/* Storage for a whole array, every chunk written. */
 typedef struct cm_footprint {
     uint64_t nchunks;
     uint64_t nobjects; /* shards, or chunks without them */

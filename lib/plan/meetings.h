@@ -22,7 +22,7 @@ typedef struct cm_meeting {
     uint64_t mid, opening, closing, nested;
 } cm_meeting;
 
-/* What is counted of target chunks. */
+/* How target chunks are counted. */
 typedef enum cm_measure {
     CM_MEASURE_CHUNKS, /* each is one */
     CM_MEASURE_LENGTHS /* elements along the dimension, inside the array */

@@ -91,7 +91,7 @@ typedef struct cm_optimum {
 int cm_optimise(const cm_optimise_spec *spec, cm_optimum *out, cm_error *err);
 void cm_optimum_release(cm_optimum *optimum);
 
-/* What CHUNK is worth.  OWN_SECONDS may be NULL: regret is then 0. */
+/* Evaluates CHUNK.  OWN_SECONDS may be NULL: regret is then 0. */
 int cm_optimise_evaluate(const cm_optimise_spec *spec, const double *own_seconds,
                          const uint64_t *chunk, cm_choice *out, cm_error *err);
 

@@ -1,4 +1,4 @@
-/* What the parts of the optimiser share.  See optimise.h for the method. */
+/* Shared by the parts of the optimiser.  See optimise.h for the method. */
 #ifndef CM_PLAN_OPTIMISE_IMPL_H
 #define CM_PLAN_OPTIMISE_IMPL_H
 
@@ -6,7 +6,7 @@
 
 typedef unsigned __int128 cm_u128;
 
-/* What a search minimises: the spec's objective, or the seconds of one read alone. */
+/* The quantity that a search minimises: the spec's objective, or the seconds of one read alone. */
 typedef struct cm_goal {
     cm_objective objective;
     int read; /* -1: all of them */

@@ -17,9 +17,9 @@ int cm_rule_rew(unsigned rank, const uint64_t *shape, uint64_t itemsize, uint64_
                 uint64_t *chunk, cm_error *err);
 
 /*
- * What zarr-python 3 chooses for chunks="auto" (zarr/core/chunk_grids.py,
- * _guess_chunks, after h5py): halves the dimensions in turn until a chunk is near
- * a target between 128 KiB and 64 MiB that grows with the array.
+ * The choice of zarr-python 3 for chunks="auto" (zarr/core/chunk_grids.py, _guess_chunks, after
+ * h5py): halves the dimensions in turn until a chunk is near a target between 128 KiB and 64 MiB
+ * that grows with the array.
  */
 int cm_rule_zarr_python(unsigned rank, const uint64_t *shape, uint64_t itemsize, uint64_t *chunk,
                         cm_error *err);

@@ -43,7 +43,7 @@ typedef struct cm_touch_axis {
 } cm_touch_axis;
 
 /*
- * What the read meets along one dimension: CHUNKS + i chunks and SHARDS + j
+ * Chunks and shards that the read touches along one dimension: CHUNKS + i chunks and SHARDS + j
  * shards at WEIGHT[i][j] of TOTAL offsets.  SHARDS is 0 when not sharded.
  */
 typedef struct cm_touch_count {

@@ -167,7 +167,7 @@ void cm_cost_probe_free(cm_cost_probe *p)
 
 /* ---- looking ---- */
 
-/* What a reader does with a chunk that it fetched. */
+/* Handles a fetched chunk as a reader does. */
 static int take(cm_cost_probe *p, const cm_fetch_item *item, cm_error *err)
 {
     const cm_chain *chain = item->chain != NULL ? item->chain : p->array->chain;
@@ -312,7 +312,7 @@ static void begin_round(cm_cost_probe *p, uint64_t from)
     p->nrounds += p->nrounds < MAX_ROUNDS;
 }
 
-/* What the measurement in between threw out of the CPU's caches. */
+/* Reloads data that the measurement in between evicted from the CPU's caches. */
 static int warm_up(cm_cost_probe *p, cm_error *err)
 {
     const uint64_t from = p->next;

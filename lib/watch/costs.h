@@ -1,5 +1,5 @@
 /*
- * What it costs to read and to decode stored chunks, measured on chunks of the array itself.
+ * Costs of reading and decoding stored chunks, measured on chunks of the array itself.
  *
  * The caller says which calls it makes, each for some chunks at once, and the probe makes them in
  * that order, so that chunks at an array's edge, missing ones and shards whose index is not at hand
@@ -31,7 +31,7 @@ typedef struct cm_chunk_costs {
     uint64_t nchunks;     /* looked at; 0: none, and all costs are 0 */
 } cm_chunk_costs;
 
-/* What is asked for, and where chunks go. */
+/* The calls to make, and where their chunks go. */
 typedef struct cm_cost_calls {
     void *context;
     uint64_t ncalls; /* from 1 */
@@ -71,9 +71,8 @@ cm_chunk_costs cm_cost_probe_result(const cm_cost_probe *probe);
 double cm_cost_middle(double *value, size_t n);
 
 /*
- * What chunks of any size would cost with a codec, from elements of A encoded at two sizes, 16 KiB
- * and 1 MiB; seconds are those of CPU.  nchunks 0: A has no elements, or needs more than the limits
- * allow.
+ * Costs of chunks of any size with a codec, from elements of A encoded at two sizes, 16 KiB and 1
+ * MiB; in seconds of CPU time.  nchunks 0: A has no elements, or needs more than the limits allow.
  */
 typedef struct cm_cost_limits { /* 0: any */
     uint64_t nbytes;            /* of memory */

@@ -1,4 +1,4 @@
-/* What decoding costs with chunks that are not there: the array's own elements, encoded anew. */
+/* Measures the decoding of chunks that do not exist: the array's own elements, encoded anew. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,7 +147,9 @@ static void sum_up(const work *w, cm_codec_costs *out)
     out->nchunks = w->small.n + w->large.n;
 }
 
-/* What is held at once: a source chunk, stored and decoded, and what is made of its elements. */
+/*
+ * Memory needed at once: a source chunk, stored and decoded, and the chunks made of its elements.
+ */
 static uint64_t count_needs(const work *w, const cm_array *a)
 {
     uint64_t source = a->box_nbytes;

@@ -12,7 +12,9 @@
 /* Begins PHASE, of TOTAL bytes of work (0: not known). */
 void cm_monitor_phase(cm_monitor *m, cm_phase phase, uint64_t total_nbytes);
 void cm_monitor_add(cm_monitor *m, uint64_t nbytes);
-/* What is being done.  NAME is copied; STAGE is a literal; CHUNK is a number, or CM_NO_CHUNK. */
+/*
+ * Reports the present step.  NAME is copied; STAGE is a literal; CHUNK is a number, or CM_NO_CHUNK.
+ */
 #define CM_NO_CHUNK UINT64_MAX
 void cm_monitor_at(cm_monitor *m, const char *name, uint64_t chunk, const char *stage);
 /* Of NPARTS processes DONE have ended; all together have moved so many bytes of TOTAL. */

@@ -1,6 +1,6 @@
 /*
- * What this machine can do at best, measured in the same run: copying memory, and
- * reading stored bytes without decoding them.
+ * Measures this machine's limits in the same run: copying memory, and reading stored bytes without
+ * decoding them.
  */
 #ifndef CM_WATCH_PROBE_H
 #define CM_WATCH_PROBE_H

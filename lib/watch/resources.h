@@ -1,10 +1,9 @@
 /*
- * What a measurement uses, looked at every so often by a thread of its own: each
- * core, this process and all processes that it began, and GPUs through NVML where
- * that is installed.
+ * Samples the resources that a measurement uses, in a thread of its own: each core, this process
+ * and all processes that it started, and GPUs through NVML if that is installed.
  *
- * The record is bounded: when it is full, each two neighbours become one, and it
- * goes on at half the rate.
+ * The record is bounded: when it is full, neighbouring samples are merged in pairs, and sampling
+ * continues at half the rate.
  */
 #ifndef CM_WATCH_RESOURCES_H
 #define CM_WATCH_RESOURCES_H

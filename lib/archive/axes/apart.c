@@ -1,6 +1,7 @@
 /*
- * What tells files apart that have the same steps, and makes a second dimension of them: members,
- * levels, runs.  Only what gives each step in each of them one file is proposed.
+ * Distinguishes files that have the same steps, and makes a second dimension of the difference:
+ * members, levels, runs.  Proposes only a difference that leaves one file for each step of each
+ * member.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -255,7 +255,7 @@ static double least_step(const cm_join_dim *d)
     return least;
 }
 
-/* The same points, computed a little differently. */
+/* True if the coordinates differ only by rounding. */
 static bool is_blurred(const cm_join *j, const cm_join_dim *d, double *most, uint32_t *file)
 {
     if (d->kind != CM_KEY_REAL || d->vec[0].n == 0)

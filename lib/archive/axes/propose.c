@@ -1,6 +1,6 @@
 /*
- * What would say how files follow each other that say it by no coordinate: a scalar that counts
- * time, a dimension without a coordinate, or their names.  Only what fits all files is proposed.
+ * Proposes an order for files without a joining coordinate: a scalar that counts time, a dimension
+ * without a coordinate, or their names.  Proposes only an order that fits all files.
  */
 #include <ctype.h>
 #include <stdio.h>

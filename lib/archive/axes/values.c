@@ -14,7 +14,7 @@
 
 /* ---- a coordinate along a joined dimension ---- */
 
-/* The same of numbers that stay packed. */
+/* Makes a value of a coordinate that stays packed. */
 static int make_packed(const cm_join_dim *d, int64_t key, cm_reading *r, uint8_t *dst,
                        cm_error *err)
 {

@@ -19,7 +19,7 @@ int cm_join_put_instant(const cm_time_coding *to, int64_t us, uint8_t *dst, cm_e
 const cm_join_dim *cm_join_bounded(const cm_join *j, uint32_t at);
 /* Whether the survey has all of them. */
 bool cm_join_has_bounds(const cm_join *j, uint32_t at, const cm_placement *p);
-/* Those of the steps that no file has, into the values of AT, which has NELEM elements. */
+/* Adds the bounds of steps that no file has to the values of AT, which has NELEM elements. */
 int cm_join_fill_bounds(cm_join *j, uint32_t at, const cm_join_dim *d, size_t nelem, cm_error *err);
 
 /* Whether variable AT is given by its values, and makes them. */

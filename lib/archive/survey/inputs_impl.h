@@ -12,8 +12,7 @@ bool cm_input_is_pattern(const char *text);
 bool cm_input_is_netcdf(const char *name);
 
 /*
- * What TEXT, which lies behind a network, means.  An object that is named is asked about later, by
- * cm_inputs_look.
+ * Resolves TEXT, which is behind a network.  A named object is looked up later, by cm_inputs_look.
  */
 int cm_inputs_find_remote(cm_inputs *in, const char *text, bool from_list, cm_error *err);
 /* Asks about all objects that were named, several at once. */

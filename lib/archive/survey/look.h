@@ -1,7 +1,7 @@
 /*
- * What one file holds, as a record: made by a child process of a survey.
+ * The content of one file as a record, made by a child process of a survey.
  *
- * A record is a run of frames.  What files have in common stands in frames of its own, named
+ * A record is a run of frames.  Data that files share are in frames of their own, named
  * by digest and sent once by each child: the description of a variable, the list of them, the
  * attributes of groups, and values.  16 bytes in the file's own frame stand for each of these.
  */
@@ -58,7 +58,7 @@ typedef struct cm_look_file {
  * with the reason; only CM_ENOMEM is returned.
  */
 int cm_look(cm_looker *l, const cm_look_file *file, uint64_t number, cm_error *err);
-/* The same of a dataset that is open: what it is a file of is not known. */
+/* cm_look for an open dataset, whose file is unknown. */
 int cm_look_at(cm_looker *l, cm_dataset *ds, uint64_t number, cm_error *err);
 /* Appends the record of a file that cost its process: STATUS and TEXT say why. */
 int cm_look_failed(cm_looker *l, const cm_look_file *file, uint64_t number, const cm_error *why,

@@ -315,7 +315,7 @@ static int take_failure(pool *p, size_t at, const cm_error *why, cm_error *err)
     return rc;
 }
 
-/* Those of files that could not be fetched. */
+/* Takes the records of files that could not be fetched. */
 static int take_failures(pool *p, cm_error *err)
 {
     int rc = cm_ahead_check(&p->ahead, err);

@@ -1,9 +1,9 @@
 /*
- * What all files of an archive hold: the records that child processes made, kept in a file
- * without a name (or a cache) and read from there file by file.
+ * The contents of all files of an archive: the records made by child processes, kept in an unlinked
+ * file (or a cache) and read from there file by file.
  *
- * Memory: a few windows of the lists of files, and what files have in common once.  The
- * rest lies on disk, mapped.
+ * Memory: a few windows of the lists of files, and one copy of metadata that files share.  The rest
+ * is on disk, mapped.
  */
 #ifndef CM_ARCHIVE_SURVEY_SURVEY_H
 #define CM_ARCHIVE_SURVEY_SURVEY_H

@@ -236,7 +236,7 @@ static bool same_missing(const cm_described *a, const cm_described *b)
            (misses_all(a, b) && misses_all(b, a));
 }
 
-/* The same variables, under the names that they get. */
+/* Compares two lists of variables, under their final names. */
 static bool same_reworded(const cm_join *j, const cm_described *a, const cm_described *b,
                           const char *name)
 {
