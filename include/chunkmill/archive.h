@@ -101,7 +101,7 @@ typedef struct cm_archive_options {
     bool strict;      /* differing chunks and codecs are a finding */
 } cm_archive_options;
 
-/* What a finding is about: a row of the table of disagreements. */
+/* The subject of a finding: a row of the table of disagreements. */
 typedef enum cm_finding_kind {
     CM_FINDING_UNREADABLE,
     CM_FINDING_OFFLINE,
@@ -140,7 +140,7 @@ typedef enum cm_finding_weight {
     CM_WEIGHT_DECISION /* not converted before a decision */
 } cm_finding_weight;
 
-/* What decides a finding, where its kind alone does not say it. */
+/* Decides a finding, if its kind alone does not. */
 typedef enum cm_decider {
     CM_DECIDER_OF_KIND,
     CM_DECIDER_ALONG, /* fields of cm_archive_options */
@@ -175,7 +175,7 @@ typedef struct cm_covered {
     char *first, *last; /* coordinate, for people; NULL: it has none, or it cannot be told */
 } cm_covered;
 
-/* What files have of variables that are alike in this, from the first step to the last. */
+/* The coverage of variables that have the same, from the first step to the last. */
 typedef struct cm_coverage {
     char **variable;
     size_t nvariables;
@@ -244,10 +244,10 @@ int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, c
 /* The joined dataset of store I, to be converted; owned by A. */
 int cm_archive_dataset(cm_archive *a, size_t i, struct cm_dataset **out, cm_error *err);
 /*
- * What file FILE of store I, one of those that could be read, says that the joined dataset does
- * not say alike: an object of "attributes" (of groups, "/" being the root, and of variables),
- * "types", "fill_values" and "text_lengths", to be freed; NULL: nothing.  *PATH is NULL past the
- * last file.
+ * Metadata of file FILE of store I (counting readable files) that the joined dataset lacks or has
+ * with another value: an object of "attributes" (of groups, "/" being the root, and of variables),
+ * "types", "fill_values" and "text_lengths", to be freed; NULL: none.  *PATH is NULL past the last
+ * file.
  */
 int cm_archive_left_out(const cm_archive *a, size_t i, size_t file, const char **path,
                         struct json_object **out, cm_error *err);

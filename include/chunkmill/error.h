@@ -44,9 +44,8 @@ int cm_fail(cm_error *err, cm_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /*
- * The same for a failed system call: appends ": " and the text of ERRNUM, and
- * picks the status from it (ENOENT, EEXIST, ENOSPC and EDQUOT, ENOMEM; CM_EIO
- * for everything else).
+ * cm_fail for a failed system call: appends ": " and the text of ERRNUM, and picks the status from
+ * it (ENOENT, EEXIST, ENOSPC and EDQUOT, ENOMEM; CM_EIO for everything else).
  */
 int cm_fail_errno(cm_error *err, int errnum, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -186,7 +186,7 @@ typedef struct cm_loader_info {
     const char *device;     /* "none", "host", "cuda:0" */
 } cm_loader_info;
 
-/* What INFO points to is the loader's, and valid until it is closed. */
+/* INFO's pointers belong to the loader, and are valid until it is closed. */
 int cm_loader_describe(cm_loader *loader, cm_loader_info *info, cm_error *err);
 /*
  * The attributes of the variable that the coordinates of dimension DIM are read from, among them

@@ -16,7 +16,7 @@
 
 typedef struct cm_net cm_net;
 
-/* What goes with the content of objects that are written to a bucket, and is compared. */
+/* Checksum sent with objects that are written to a bucket, and compared when they are read. */
 typedef enum cm_net_checksum {
     CM_CHECKSUM_AUTO, /* CRC32C where the endpoint is one of AWS, else NONE */
     CM_CHECKSUM_NONE,
@@ -49,7 +49,7 @@ int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err);
 const char *cm_net_scratch(const cm_net *net);
 void cm_net_free(cm_net *net); /* NULL accepted; no store of it may be open */
 
-/* What was asked so far; bytes are those of bodies, repeated ones included. */
+/* Requests so far; bytes are those of bodies, repeated ones included. */
 typedef struct cm_net_counts {
     uint64_t get, head, put, post, remove, list; /* requests, repeated ones included */
     uint64_t received_nbytes, sent_nbytes;

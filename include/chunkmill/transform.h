@@ -35,7 +35,7 @@ typedef enum cm_verify {
     CM_VERIFY_FULL
 } cm_verify;
 
-/* What happens to what no option names. */
+/* The default for settings that no option gives. */
 typedef enum cm_defaults {
     CM_DEFAULTS_CHOOSE, /* nc2zarr: chunks, shards and codecs are chosen */
     CM_DEFAULTS_KEEP    /* rechunk: they stay as the source has them */
@@ -137,7 +137,7 @@ typedef struct cm_plan_counts {
     uint64_t scratch_nbytes;         /* written to and read back from scratch, each */
 } cm_plan_counts;
 
-/* What was, or with dry_run would be, made of one variable. */
+/* The result for one variable, or the planned result with dry_run. */
 typedef struct cm_transform_variable {
     char *name;         /* in the target, with its group */
     char *source;       /* in the source */
@@ -182,7 +182,7 @@ typedef struct cm_stage_time { /* seconds of all workers together */
     uint64_t calls;
 } cm_stage_time;
 
-/* What a part did, and how the others stand. */
+/* The work of a part, and the state of the others. */
 typedef struct cm_part_report {
     bool on;
     uint64_t number, nparts; /* number from 0 */
@@ -194,7 +194,7 @@ typedef struct cm_part_report {
     bool finished; /* and this process wrote them */
 } cm_part_report;
 
-/* What a store grew by. */
+/* The growth of a store. */
 typedef struct cm_append_report {
     bool on;
     char *dimension;
@@ -203,7 +203,7 @@ typedef struct cm_append_report {
     size_t nlisted;       /* files that the ledger listed, and that were not read */
 } cm_append_report;
 
-/* What is written anew of a store. */
+/* The range of a store that is rewritten. */
 typedef struct cm_replace_report {
     bool on;
     char *dimension;

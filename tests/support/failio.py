@@ -18,7 +18,7 @@ CLASSES = (
 )
 NBYTES, NCOUNTS = 4096, 32
 
-# What can go wrong with a call of each class; "+" is a failure that stays, as a full disk does.
+# Possible failures of each class of calls; "+" is one that persists, as a full disk does.
 WAYS = {
     "open": ["EIO", "EMFILE"],
     "read": ["EIO", "short", "EINTR"],
@@ -107,7 +107,7 @@ def renew(template, root):
 
 
 def contents(folder):
-    """What lies below FOLDER: the bytes of files, the targets of links, None for folders."""
+    """Contents below FOLDER: the bytes of files, the targets of links, None for folders."""
     found = {}
     for at, folders, files in os.walk(folder):
         for name in folders + files:

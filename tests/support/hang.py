@@ -1,4 +1,4 @@
-"""What a program that did not end in time was doing, it and every process that it began."""
+"""Shows where a program that did not end in time was, and every process that it started."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What the lock of a run says."""
+"""Reads the content of a run's lock."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a program says of itself: its options as --help and as its man page have them, and its examples."""
+"""A program's own documentation: its options as --help and as its man page have them, and its examples."""
 
 import re
 import shlex

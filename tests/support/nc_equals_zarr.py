@@ -30,7 +30,7 @@ NETCDF_OWN = {
 
 
 def to_json(value):
-    """What an attribute is in JSON: one number a number, several a list, floats stay floats."""
+    """An attribute as JSON: one number a number, several a list, floats stay floats."""
     if isinstance(value, (bytes, str)):
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         return text.replace("\0", "")
@@ -305,7 +305,7 @@ def not_shown_alike(path, store):
 
 
 def decoded_differences(path, store):
-    """What xarray shows of the root group, file against store."""
+    """Compares the root group as xarray shows it, file against store."""
     try:
         want = xr.open_dataset(path, engine="netcdf4", decode_timedelta=True)
         want = want.drop_vars(not_shown_alike(path, store) & set(want.variables)).load()

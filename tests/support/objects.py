@@ -189,7 +189,7 @@ class Handler(BaseHTTPRequestHandler):
     # ---- writing ----
 
     def check_sums(self):
-        """What an answer says of the body's checksum, where one came."""
+        """Checks the body against the checksums of the request; returns the headers of the answer."""
         md5, crc = self.headers.get("Content-MD5"), self.headers.get("x-amz-checksum-crc32c")
         if md5 and md5 != base64.b64encode(hashlib.md5(self.body).digest()).decode() or crc and crc != crc32c_of(self.body):
             raise Refusal(400, "BadDigest", "The checksum you specified did not match what we received")
@@ -354,7 +354,7 @@ class Server:
         return sorted(k for k in self.objects if k.startswith(prefix))
 
     def environment(self, **more):
-        """What AWS's tools would be told; nothing of the machine's own is left."""
+        """Environment for AWS's tools; removes the machine's own settings."""
         names = {
             "AWS_ACCESS_KEY_ID": KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET,

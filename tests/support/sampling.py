@@ -42,7 +42,7 @@ def cover(items, n):
 
 
 def choose(items):
-    """Those of ITEMS that this run takes."""
+    """Selects the items of ITEMS for this run."""
     functions = {}
     for item in items:
         long = item.get_closest_marker("long") is not None  # cases may be so, each by itself

@@ -1,4 +1,4 @@
-"""What this process holds: threads and descriptors."""
+"""Threads and descriptors of this process."""
 
 import os
 

@@ -71,7 +71,7 @@ class Watched:
 
 
 def shown(argv, cwd=None):
-    """What it gets to see, the program having ended well."""
+    """The terminal's output of a program that must end well."""
     with Watched(argv, cwd) as watched:
         watched.end()
         assert watched.process.returncode == 0

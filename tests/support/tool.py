@@ -33,14 +33,14 @@ CRASHES = {
 }
 
 
-# What is said every 10 s, so on a busy machine of any run.
+# Progress lines, printed every 10 s, so on a busy machine by any run.
 PROGRESS = re.compile(
     r"\w+: (no progress for \d+ s; waiting for: .*|(opening|surveying|planning|converting|measuring|finishing|verifying)(: .*)?)\n", re.A
 )
 
 
 def spoken(err):
-    """What a program said, without what it says only where it takes long."""
+    """A program's messages, without the progress lines of long runs."""
     return "".join(line for line in err.splitlines(keepends=True) if not PROGRESS.fullmatch(line))
 
 

@@ -1,4 +1,4 @@
-/* What --append says of a store that grew: lines of the summaries, and a member of --json. */
+/* Reports the growth of a store by --append: lines of the summaries, and a member of --json. */
 #ifndef CM_TOOLS_GROWTH_H
 #define CM_TOOLS_GROWTH_H
 
@@ -10,7 +10,7 @@
 void cm_growth_print(const cm_append_report *a);
 /* "  Nothing is to be added; ...". */
 void cm_growth_print_nothing(const cm_append_report *a);
-/* What was held back, and which files were not read; nothing where there is neither. */
+/* Prints the steps held back, and the files that were not read; nothing if there are none. */
 void cm_growth_print_rest(const cm_append_report *a);
 /* Member "append" of O; null where the store did not grow. */
 void cm_growth_document(cm_document *doc, cm_json *o, const cm_append_report *a);

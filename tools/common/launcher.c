@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those who say rank and count.  mpirun starts its own helpers by srun: it comes first. */
+/* Launchers that give rank and count.  mpirun starts its own helpers by srun, so it comes first. */
 static const struct step {
     const char *name, *rank, *count;
 } STEPS[] = {

@@ -11,7 +11,7 @@
 /* TEXT with options for settings; to be freed.  NULL without memory. */
 char *cm_tool_name_options(const cm_tool *tool, const char *text);
 
-/* The same in place; a text that there is no memory for stays as it is.  NULL accepted. */
+/* Name options in place; a text is unchanged if memory is short.  NULL accepted. */
 void cm_tool_name_error(const cm_tool *tool, cm_error *err);
 void cm_tool_name_text(const cm_tool *tool, char **text); /* on the heap, or *TEXT is NULL */
 void cm_tool_name_texts(const cm_tool *tool, char **text, size_t n);

@@ -73,7 +73,7 @@ typedef enum cm_operand { /* what a shell completes after an option */
     CM_OPERAND_FOLDER
 } cm_operand;
 
-/* What is made of the place that an option's value names; see outputs.h. */
+/* The kind of output that an option's value names; see outputs.h. */
 typedef enum cm_makes {
     CM_MAKES_NOTHING,
     CM_MAKES_TRACE,
@@ -206,9 +206,9 @@ const cm_option *cm_tool_option_lettered(const cm_tool *tool, char letter, bool 
  * LIST and ACTION.
  */
 int cm_option_store(const cm_option *o, const char *text, void *values, cm_error *err);
-/* What stands for O's argument in help texts; NULL: O takes none. */
+/* The placeholder of O's argument in help texts; NULL: O takes none. */
 const char *cm_option_argument(const cm_option *o);
-/* What follows "Default: " in the help of O; NULL: nothing is to be said. */
+/* The text after "Default: " in the help of O; NULL: none. */
 const char *cm_option_default(const cm_option *o);
 /* Bytes of the field that O fills; 0 for ACTION. */
 size_t cm_option_nbytes(const cm_option *o);

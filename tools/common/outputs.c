@@ -59,7 +59,7 @@ static const cm_document_kind *kind_of(cm_makes makes)
 
 static int say(const cm_tool *tool, int rc, bool replaceable, const cm_error *err)
 {
-    /* What is there and no document of ours is all that --overwrite changes. */
+    /* --overwrite permits only to replace a file that is not a document of ours. */
     cm_say(tool->name, "%s%s", err->text,
            rc != CM_EEXIST ? ""
            : replaceable   ? "; --overwrite replaces it"

@@ -23,7 +23,7 @@ typedef struct cm_outputs {
  */
 int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *outputs);
 
-/* The same for one file, which is then the tool's to write; to be released. */
+/* Claims one file, which the tool then writes; to be released. */
 int cm_outputs_claim(const cm_tool *tool, const char *path, const cm_document_kind *kind,
                      const cm_outputs *outputs, cm_outfile *out);
 

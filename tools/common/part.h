@@ -10,7 +10,7 @@
 #include "document.h"
 #include "options.h"
 
-/* What the options set; NULL and 0: not given. */
+/* Values of the options; NULL and 0: not given. */
 typedef struct cm_part_values {
     const char *part;
     unsigned nparts;

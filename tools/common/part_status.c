@@ -52,7 +52,7 @@ static void print_numbers(const cm_parts_report *r, bool of_array, char between)
     }
 }
 
-/* The same command with the parts in front of its other arguments. */
+/* Prints the same command, with the parts before its other arguments. */
 static void print_command(const cm_parts_report *r, const char *part)
 {
     const char *space = r->command ? strchr(r->command, ' ') : NULL;

@@ -1,4 +1,4 @@
-/* What the programs share of stores behind a network. */
+/* Shared by the programs: options and reports for stores behind a network. */
 #ifndef CM_TOOLS_REMOTE_H
 #define CM_TOOLS_REMOTE_H
 
@@ -18,7 +18,7 @@ int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const
 /* Under -v: what was asked of servers, on standard error.  NET may be NULL. */
 void cm_remote_say(const cm_tool *tool, cm_net *net, const cm_common_options *common);
 
-/* The same as the member "network" of O; nothing where NET is NULL. */
+/* Adds the member "network" to O; nothing if NET is NULL. */
 void cm_remote_document(cm_document *doc, cm_json *o, cm_net *net);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What programs that run one long job of the library have in common: settings of the
- * process, the job under progress and signals, and the sentences around it.
+ * Shared by programs that run one long job of the library: settings of the process, the job under
+ * progress and signals, and the messages around it.
  */
 #ifndef CM_TOOLS_RUN_H
 #define CM_TOOLS_RUN_H

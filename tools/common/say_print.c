@@ -59,7 +59,7 @@ static const char *read_conversion(const char *p, va_list *args, conversion *c)
 static void print_text(FILE *to, const conversion *c, const char *text)
 {
     size_t n = c->precision >= 0 ? strnlen(text, (size_t)c->precision) : strlen(text);
-    /* What is cut ends with a whole character. */
+    /* Cut at the end of a whole character. */
     for (size_t i = 0; text[n] != '\0' && i < 3 && n > 0 && (text[n] & 0xc0) == 0x80; i++)
         n--;
     const int pad = c->width > (int)n ? c->width - (int)n : 0;

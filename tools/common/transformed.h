@@ -1,4 +1,4 @@
-/* What nc2zarr and rechunk say of a transform alike, in the document of --json. */
+/* The part of a transform's --json document that nc2zarr and rechunk share. */
 #ifndef CM_TOOLS_TRANSFORMED_H
 #define CM_TOOLS_TRANSFORMED_H
 

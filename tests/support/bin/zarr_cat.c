@@ -1,5 +1,5 @@
 /*
- * What the tests need to see of a Zarr store, through the library alone.
+ * Shows a Zarr store to the tests, through the library alone.
  *
  *     zarr_cat STORE ARRAY          decoded bytes, little-endian, in C order;
  *                                   strings as u32 length and bytes each

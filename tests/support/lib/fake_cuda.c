@@ -195,7 +195,7 @@ cuda_result cuGetProcAddress(const char *symbol, void **function, int version, u
     return find(symbol, function, version, flags);
 }
 #else
-/* What a driver has under the names without version: another interface. */
+/* Functions without a version in their names: a driver has an older interface there. */
 cuda_result cuMemAlloc(unsigned *address, unsigned nbytes);
 cuda_result cuMemAlloc(unsigned *address, unsigned nbytes)
 {

@@ -17,9 +17,9 @@ typedef struct fake_cuda_state {
     const char *fail; /* this function fails with `result`, "" for none, ... */
     int result;
     int fail_after; /* ... after so many calls that do not */
-    /* What exists; all 0 when everything was given back. */
+    /* Existing objects; all 0 when everything was released. */
     int ncontexts, nmodules, nstreams, nevents, nallocated, nregistered;
-    /* What was done. */
+    /* Work done. */
     uint64_t ncalls;
     uint64_t busy_ns;    /* of all cm_busy kernels */
     uint64_t nsyncs;     /* of a whole context */
