@@ -166,6 +166,9 @@ done
 scripts/circles.py "$build" || fail=1
 scripts/named_files.py || fail=1
 
+# Comments name the thing first: in each folder fewer do not, never more.
+scripts/comments.py || fail=1
+
 # A name belongs to one type.  Those without cm_ are a file's own.
 for name in $(git ls-files -co --exclude-standard 'lib/*.[ch]' 'tools/*.[ch]' 'include/*.h' |
     xargs sed -nE 's/^(typedef )?(struct|union|enum) (cm_[a-z0-9_]+) \{.*/\3/p' | sort | uniq -d); do

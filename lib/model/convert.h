@@ -9,7 +9,7 @@
 #include "model/dtype.h"
 
 /*
- * What happens to each element, in this order: unpack, cast, round.  Zeroed
+ * Steps for each element, in this order: unpack, cast, round.  Zeroed
  * memory is "nothing".  Values equal to NODATA (given in the source type) skip
  * unpacking and the cast and become DST_NODATA.
  */
