@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-# What surrounds the tests is not what they test: proxies, credentials, and a launcher that they run under.
+# Settings around the tests that must not affect them: proxies, credentials, and a launcher.
 SURROUNDINGS = re.compile(
     r"(?i:.*_proxy)|(AWS|SLURM|SBATCH|SRUN|OMPI|PMI|PMIX|PBS|LSB|SGE|BATCH)_\w+|JOB_COMPLETION_INDEX|PARALLEL_SEQ|COLUMNS|LINES"
 )

@@ -24,7 +24,7 @@ ANOTHER_LAYOUT = ("shards", "repaired")  # than one conversion has, or other byt
 
 
 def beside(layout):
-    """What stays beside a store that grew."""
+    """Files left beside a store that grew."""
     return ["append-left", "ledger"] if layout == "repaired" else ["ledger"]
 
 
@@ -108,7 +108,7 @@ def open_all(paths):
 
 
 def by_xarray(paths, store, chunks=None, shards=None, **kw):
-    """What xarray and zarr-python write."""
+    """The store as xarray and zarr-python write it."""
     with open_all(paths) as ds:
         ds = ds.load()
         encoding = {}

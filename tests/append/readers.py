@@ -38,7 +38,7 @@ def by_tensorstore(store, scratch):
 
 
 def by_ours(store, scratch):
-    """What the library reads, through a copy that it makes."""
+    """Reads through the library, from a copy that it makes."""
     import shutil
     import subprocess
 

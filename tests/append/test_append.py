@@ -259,7 +259,7 @@ def test_overlap(mode, tmp_path):
 
 
 def test_hold(tmp_path):
-    """What does not fill a shard waits, with one length for all; no file is lost on the way."""
+    """Steps that do not fill a shard wait, with one length for all variables; no file is lost meanwhile."""
     paths = F.days(tmp_path, 0, 21)
     store, want = tmp_path / "s.zarr", tmp_path / "w.zarr"
     layout = ["--chunks", "time=2", "--shards", "time=8"]

@@ -126,7 +126,7 @@ def test_what_is_not_known_stays_as_it_is_written(fmt, tmp_path):
 
 
 def test_a_store_of_ours_stays(tmp_path):
-    """What nc2zarr writes and what is made anew say the same, in the same order."""
+    """Consolidated metadata of nc2zarr and those made anew are equal, in the same order."""
     for fmt in ("2", "3"):
         store = tmp_path / f"{fmt}.zarr"
         tool.nc2zarr("-q", "--zarr-format", fmt, *F.days(tmp_path, 0, 3), store).ok()

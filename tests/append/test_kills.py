@@ -13,7 +13,7 @@ from . import files as F
 
 
 def seen(store):
-    """What readers of consolidated metadata see."""
+    """The store as readers of consolidated metadata see it."""
     with xr.open_zarr(store, consolidated=True, chunks=None) as ds:
         return {n: v.values.tobytes() for n, v in ds.load().variables.items()}
 
@@ -79,7 +79,7 @@ def test_killed(case, kind, tmp_path):
 
 
 def test_killed_then_another_append(case, tmp_path):
-    """What a run that was killed left behind the end is not what comes later, which is all fill."""
+    """Chunks that a killed run left past the end are replaced by later ones, which are all fill."""
     layout, top, files = case
     root = tmp_path / "work"
     store = root / "s.zarr"

@@ -75,7 +75,7 @@ def test_locks(store, new, name):
 
 @pytest.mark.parametrize("name", ["another host", "another host, five minutes silent"])
 def test_a_clock_that_jumps(store, new, name):
-    """Whose clock is an hour ahead, or behind, at some of its readings: how long a holder is silent the file system tells."""
+    """With a clock that is sometimes an hour ahead or behind: the file system tells how long a holder has been silent."""
     text, age, refused, _ = LOCKS[name]
     lock, env = Path(f"{store}.chunkmill/lock"), {"LD_PRELOAD": str(preload.library("jumpclock"))}
     lock.write_text(text())

@@ -20,7 +20,7 @@ from . import files as F
 
 
 def seen(store):
-    """What readers of consolidated metadata see."""
+    """The store as readers of consolidated metadata see it."""
     with xr.open_zarr(store, consolidated=True, chunks=None) as ds:
         return {n: v.values.tobytes() for n, v in ds.load().variables.items()}
 
@@ -226,7 +226,7 @@ def test_what_is_not_built(case, tmp_path, options, told):
 
 @functools.lru_cache
 def before_and_after(top):
-    """What readers see of both stores, the arrays of the old one, and the files of the new one."""
+    """Both stores as readers see them, the arrays of the old one, and the files of the new one."""
     old, new = top / "old" / "s.zarr", top / "new" / "s.zarr"
     raw = {name: a[...] for name, a in zarr.open_group(old, mode="r").arrays()}
     return seen(old), seen(new), raw, failio.contents(new)

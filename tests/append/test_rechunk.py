@@ -130,7 +130,7 @@ def test_one_array(tmp_path):
 
 
 def test_without_coordinate(tmp_path):
-    """What is compared then is said; a difference in the last step is found, --recheck finds all."""
+    """The comparison is reported; it finds a difference in the last step, --recheck finds all."""
     source, store = tmp_path / "a.zarr", tmp_path / "b.zarr"
     values = np.random.default_rng(1).random((400, 30, 40)).astype("f4")
     a = zarr.create_group(source).create_array("x", shape=(300, 30, 40), chunks=(10, 30, 40), dtype="f4", dimension_names=["n", "y", "x"])

@@ -1,4 +1,4 @@
-"""What does not fit a store is refused, with the file and what decides, and the store stays as it was, byte for byte."""
+"""Files that do not fit a store are refused by name, with the reason, and the store stays the same, byte for byte."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from support import failio, tool
 
 from . import files as F
 
-# What the new file is like, exit status, words of the message, and options that let it pass.
+# Changes of the new file, exit status, words of the message, and options that let it pass.
 CASES = {
     "wider type": (dict(type="f8", fill=1e20), 4, "float64", None),
     "units": (dict(attrs={"units": "degC"}), 4, "degC", None),
@@ -74,7 +74,7 @@ def test_variables_more(made, tmp_path):
 
 
 def test_a_variable_less(made, tmp_path):
-    """What the store has and the new file lacks is refused, or filled where that is asked for."""
+    """A variable that the new file lacks is refused, or filled on request."""
     store = work_on(made, tmp_path)
     p = tmp_path / "new.nc"
     with xarray.open_dataset(F.day(tmp_path / "whole.nc", 2, 2), decode_cf=False) as whole:

@@ -232,7 +232,7 @@ def test_killed(layout, kind, tmp_path):
         with xr.open_zarr(store, chunks=None) as ds:
             seen = ds.tas.values
         assert ((seen == was) | (seen == now) | (np.isnan(seen) & np.isnan(now))).all(), (kind, nth, killed.what)
-        # What is half new takes nothing else.
+        # A half replaced store accepts nothing else.
         mixed = os.path.exists(f"{store}.chunkmill/append-replaces")
         other = tool.nc2zarr("-q", "--append", "time", "--dry-run", old[0], store)
         if mixed and other.status != 0:

@@ -89,7 +89,7 @@ def test_replaced(case, empties, tmp_path):
 
 
 def test_places_in_messages(case, tmp_path):
-    """What is told of a chunk, or an element, is told by its place in the array."""
+    """Messages about a chunk or an element give its place in the array."""
     layout, top, files = case
     store = failio.renew(top / "s.zarr", tmp_path / "s.zarr") or tmp_path / "s.zarr"
     names = {"v3": ("text/c/3", "3/0", "text/c/3/0"), "v2": ("text/3.0", "3/0", "text/3.0"), "shards": ("text/c/1", "5/0", "text/c/1/0")}

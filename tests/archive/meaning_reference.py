@@ -1,4 +1,4 @@
-"""What files and stores show a reader, by the rules of xarray and CF in numpy and cftime; and whether a store shows what its files do."""
+"""Files and stores as readers see them, by the rules of xarray and CF in numpy and cftime; and whether a store shows what its files do."""
 
 import base64
 import functools
@@ -67,7 +67,7 @@ def fills(attrs, dtype):
 
 
 def float_type(dtype, scale, offset):
-    """What a reader computes packed numbers in."""
+    """The type in which a reader unpacks numbers."""
     kinds = [np.asarray(x).dtype for x in (scale, offset) if x is not None]
     if len(kinds) == 2 and kinds[0] == kinds[1] and kinds[0] in (np.float32, np.float64):
         return np.dtype("f8") if dtype.kind in "iu" and dtype.itemsize == 4 else kinds[0]

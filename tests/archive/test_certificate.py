@@ -1,4 +1,4 @@
-"""What the certificate of many files says: what each file says and the store does not, and whether it suffices."""
+"""The certificate of many files: metadata of each file that the store lacks, and whether they suffice."""
 
 import json
 

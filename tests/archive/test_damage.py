@@ -243,7 +243,7 @@ def test_a_damaged_cache(archive, tmp_path, harm):
 
 
 def test_a_cache_is_no_file_of_the_users(archive, tmp_path):
-    """What is not a cache is never overwritten."""
+    """A file that is not a cache is never overwritten."""
     diary = tmp_path / "diary.txt"
     diary.write_text("dear diary\n" * 100)
     tool.nc2zarr("--survey", "--survey-cache", diary, tmp_path / "in")

@@ -1,4 +1,4 @@
-"""What is missing stays missing and what is data stays data, where files differ in having a fill value or a step."""
+"""Missing elements stay missing and data stay data, where files differ in having a fill value or a step."""
 
 import numpy as np
 import pytest

@@ -50,7 +50,7 @@ def test_kills(archive, layout, tmp_path):
                 time.sleep(rng.random() * took)
                 p.kill()
             resume = ["--resume"] if out.exists() or os.path.exists(f"{out}.chunkmill") else []
-            # What opens is whole: it is not run again, and compared below.
+            # A store that opens is complete: it is not run again, and compared below.
         if not tool.opens_as_store(out):
             tool.nc2zarr(*args, *resume, folder, out).ok()
         got = rechunked.files(out)

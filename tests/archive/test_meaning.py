@@ -37,7 +37,7 @@ def run(tmp_path, files, *options):
 
 
 def shown(tmp_path, files, *options):
-    """What xarray shows of the store."""
+    """The store as xarray shows it."""
     run(tmp_path, files, *options).ok()
     with xr.open_zarr(tmp_path / "out.zarr") as ds:
         return ds.load()

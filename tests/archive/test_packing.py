@@ -21,7 +21,7 @@ def convert(tmp_path, files, *options):
 
 
 def decoded(tmp_path, files):
-    """What xarray makes of each file, one after the other; and of the store."""
+    """Each file in turn as xarray decodes it; and the store."""
     parts = []
     for f in files:
         with xr.open_dataset(tmp_path / "in" / f.name) as ds:

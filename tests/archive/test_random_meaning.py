@@ -179,7 +179,7 @@ def damaged(kind):
 
 @pytest.mark.parametrize("kind", ["value", "epoch", "fill", "attribute", "step"])
 def test_the_judge_sees(kind, tmp_path):
-    """What is wrong in a store is found, one thing at a time."""
+    """Errors in a store are found, one at a time."""
     time = lambda *days: F.Var(("time",), np.array(days, "f8"), {"units": "days since 2000-01-01"})  # noqa: E731
     t2m = lambda *v: F.Var(("time", "lat"), np.array(v, "i2"), {"long_name": "warmth"}, fill=-1)  # noqa: E731
     files = [F.File("a.nc", {"time": time(0, 1), "t2m": t2m([2, 4], [6, -1])}), F.File("b.nc", {"time": time(2, 3), "t2m": t2m([4, 4], [8, 2])})]

@@ -97,7 +97,7 @@ def test_a_damaged_chunk(tmp_path, layout, which):
 
 
 def test_all_are_damaged_alike(tmp_path):
-    """What is stored alike is not decoded to compare it, but it is to convert it."""
+    """Equal stored bytes are not decoded for comparison, but for conversion."""
     _, made = archive(tmp_path / "in", "one chunk")
     for path in made:
         damage(path)

@@ -167,7 +167,7 @@ def test_nothing_is_written_where_one_store_is_there(tmp_path, members):
     r = tool.nc2zarr("--store-per", "{dir}", tmp_path / "in", out)
     assert r.status == 1 and "b.zarr" in r.err and "--resume" in r.err, str(r)
     assert stores.listing(out) == before
-    # What is missing is made, what is there stays untouched.
+    # Missing stores are made, existing ones stay untouched.
     doc = document("--store-per", "{dir}", "--resume", tmp_path / "in", out)
     assert [s["conversion"]["outcome"] for s in doc["stores"]] == ["done", "complete", "complete"]
     after = stores.listing(out)

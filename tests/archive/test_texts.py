@@ -160,7 +160,7 @@ def test_chunks_that_memory_does_not_hold(tmp_path):
         files.append(f)
     F.write_all(files, tmp_path / "in")
     out = tmp_path / "out.zarr"
-    # What is not chosen has a length of its own, which does not matter.
+    # Variables that are not selected may have any length.
     options = ("--chunks", "report:time=160,platform=300", "--memory", "40M", "--variables", "report")
     doc = stores.convert("--json", "--verify", "full", *options, tmp_path / "in", out).ok().json()
     assert doc["outcome"] == "done"
@@ -333,7 +333,7 @@ def test_promoted_texts(tmp_path):
 
 
 def test_texts_of_files_that_are_one_step_each(tmp_path):
-    """What is the same in all of them but for the length gets no dimension; the others do."""
+    """Texts that differ only in length get no dimension; others do."""
     for i, n in enumerate([12, 15, 12]):
         vars = {
             "name": F.Var(("station", "length"), F.characters(STATIONS, n)),

@@ -80,7 +80,7 @@ def test_static_of_one_variable(tmp_path):
 
 
 def test_fields_compared_late_leave_no_claim(tmp_path):
-    """What the survey does not hold itself was dropped, and the certificate said nothing of it."""
+    """Values outside the survey were dropped, without a word in the certificate."""
     run(tmp_path, [grid("a.nc", 0), grid("b.nc", 1, ground=7.0)], "--static", "first").ok()
     assert json.loads((tmp_path / "c.json").read_text())["reproducible"] is False
     run(tmp_path, [grid("a.nc", 0), grid("b.nc", 1)], "--static", "first", "--overwrite").ok()

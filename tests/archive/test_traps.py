@@ -61,7 +61,7 @@ def large(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cache(large, tmp_path_factory):
-    """What a survey found of all files of the large archive."""
+    """Findings of a survey of the large archive."""
     path = tmp_path_factory.mktemp("cache") / "cache"
     stores.survey("--survey-cache", path, large.folder, status=0)
     return path
@@ -94,7 +94,7 @@ def check(trap, files, k, folder, tmp_path, *options):
     before = listing()
 
     refused = trap.weight == DECISION
-    # What needs data may be found by the survey already, where fields are small.
+    # The survey itself may find differences of data, where fields are small.
     status, doc = stores.survey(*options, folder, status=None if refused and not trap.survey else 4 if refused else 0)
     found = of_kind(doc, trap)
     assert found, doc["findings"]

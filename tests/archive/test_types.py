@@ -134,7 +134,7 @@ def test_the_number_that_does_not_fit_is_told_to_the_last_digit(tmp_path):
 @pytest.mark.parametrize("a, b, option", [("i8", "f4", "int64"), ("f4", "i8", "int64"), ("i8", "f8", "float64"), ("f8", "i8", "float64")])
 @pytest.mark.parametrize("fills", [(None, 1e20), (1e20, None), (-(2**63), 1e20), (None, np.nan)], ids=str)
 def test_fill_values_that_the_type_lacks(a, b, option, fills, tmp_path):
-    """What is missing stays so; what is no fill value of that file does not become one."""
+    """Missing elements stay missing; data do not become fill values."""
     fill = {t: next((f for f in fills if f is not None and (t[0] == "f") == (abs(f) < 9e18 or f > 0 or np.isnan(f))), None) for t in (a, b)}
     if "i8" in fill and fill["i8"] is not None and not -(2**63) <= fill["i8"] < 2**63:
         fill["i8"] = None

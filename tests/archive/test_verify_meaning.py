@@ -1,4 +1,4 @@
-"""What files say is what the store shows at the same coordinates: wrong joins, planted, are found by the verification alone."""
+"""The store shows the files' values at the same coordinates: verification alone finds planted errors of joins."""
 
 import json
 import shutil

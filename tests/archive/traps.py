@@ -68,7 +68,7 @@ def other_time(**kw):
 
 
 def hours(f, k):
-    """What a double of days cannot hold: the steps lie a third of an hour late, and so does the store's."""
+    """Times that a double of days cannot hold: the steps lie a third of an hour late, and so does the store's."""
     for name in ("time", "time_bnds"):
         f.vars[name].data = f.vars[name].data * 24 + 1 / 3
     f.vars["time"].attrs["units"] = "hours since 2000-01-01"

@@ -46,7 +46,7 @@ def test_each_allocation_fails_once(failmalloc, tmp_path, case):
         if done.status:
             failures += 1
             sentences = [line for line in done.err.splitlines() if "warning" not in line]
-            # What opens was finished before: then it was the verification that could not be done.
+            # A store that opens was finished: then only the verification failed.
             whole = (
                 not tool.opens_as_store(out)
                 or "choices" in case

@@ -30,7 +30,7 @@ def nothing_is_trusted(done, out):
 
 
 def must_be_right_or_refused(path, out, **kw):
-    """What netCDF4 reads all the same is to be right; the rest is refused."""
+    """Files that netCDF4 reads must be converted correctly; others are refused."""
     done = tool.nc2zarr(path, out, **kw)
     if done.status == 0:
         assert nc_equals_zarr.differences(path, out, decoded=False) == []

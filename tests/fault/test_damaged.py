@@ -62,7 +62,7 @@ def test_damaged_files(tmp_path, out, way):
         if done.status == 1:
             failed += 1
             done.fails(1, "damaged.nc")
-            # What libraries cannot read, and this project can, is written, and cannot be compared.
+            # Data that this project reads and libraries cannot are written, but not compared.
             assert not tool.opens_as_store(out) or "written, but not verified" in done.err, str(done)
         shutil.rmtree(out, ignore_errors=True)
     assert failed > FILES // 5  # else nothing was damaged that matters

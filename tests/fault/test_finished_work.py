@@ -1,4 +1,4 @@
-"""What fails when the output is complete takes nothing of it away: it stays, and the message says what it is."""
+"""A failure after the output is complete removes nothing: it stays, and the message says so."""
 
 import netCDF4
 import numpy as np

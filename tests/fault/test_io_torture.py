@@ -140,7 +140,7 @@ def inputs(tmp_path_factory):
 
 
 def steady(text):
-    """What is printed, but for times, and the memory and the threads that there were."""
+    """Printed lines without times, memory and threads."""
     lines = [line for line in text.splitlines() if not line.strip().startswith("Memory:")]
     return [re.sub(r" in [0-9.]+ m?s| +[0-9.]+ [MG]B/s", "", line) for line in lines]
 
@@ -197,7 +197,7 @@ class Bench:
         )
 
     def stop_half_way(self):
-        """What a full disk leaves, half of the way through the chunks."""
+        """The state after a full disk, half-way through the chunks."""
         args = [a for a in self.case.args if a != "--resume"]
         n = self.run(args).counts["write"]
         shutil.rmtree(self.root / self.case.out)
@@ -205,7 +205,7 @@ class Bench:
         assert (self.root / self.case.out).is_dir()
 
     def plant(self):
-        """What is not ours, around the output and inside."""
+        """Adds foreign files around the output and inside."""
         (self.root / "beside").mkdir()
         (self.root / "beside" / "foreign").write_text("mine")
         (self.root / "link").symlink_to("beside")
@@ -213,7 +213,7 @@ class Bench:
             (self.root / self.case.out / "foreign").write_text("mine, in the store")
 
     def whole(self):
-        """What the store holds; None where it does not open."""
+        """The content of the store; None if it does not open."""
         out = self.root / self.case.out
         if not self.case.out or not tool.opens_as_store(out):
             return None

@@ -53,7 +53,7 @@ def make_store(path):
 
 
 def make_large(path):
-    """What 28 MiB of memory turn only by way of scratch files."""
+    """An array that 28 MiB of memory can only rechunk through scratch files."""
     a = zarr.create_array(path, shape=(64, 256, 256), chunks=(1, 256, 256), dtype="f4", compressors=ZstdCodec(level=1))
     for i in range(64):
         a[i] = ((np.arange(1 << 16) // 100 + i) % 100).astype("f4").reshape(256, 256)

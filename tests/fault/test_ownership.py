@@ -1,4 +1,4 @@
-"""What is not the store's stays: links, foreign files, special files; one run at a time; journals that are damaged."""
+"""Foreign files stay: links, other files, special files; one run at a time; journals that are damaged."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def out(tmp_path):
 
 
 def picture(path):
-    """What lies under PATH, links not followed: name to contents."""
+    """Contents below PATH by name, without following links."""
     if path.is_symlink():
         return ("link", os.readlink(path))
     if path.is_dir():

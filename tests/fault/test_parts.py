@@ -16,7 +16,7 @@ from support import failio, paths, preload, tool
 from support.locks import lock_text
 
 NPARTS = 3
-# What a process that is killed may have done halfway.
+# Steps at which a process may be killed.
 KINDS = ("rename", "unlink", "write", "sync", "open", "mkdir", "lock")
 KILLS = paths.tries(4, 12, 1000)
 LAYOUTS = {
@@ -185,7 +185,7 @@ def start_parts(program, options, store, env):
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library has to be the first one")
 @pytest.mark.parametrize("program", ("nc2zarr", "rechunk"))
 def test_all_killed_and_started_again_at_once(case, program, tmp_path, request):
-    """What one of them removes of a killed one is never a folder that another has just made."""
+    """Removing the remains of a killed part never removes a folder that another has just made."""
     top, options = case
     layout = LAYOUTS[request.node.callspec.params["case"]]
     options = [*layout, options[-1] if program == "nc2zarr" else top / "one.zarr"]

@@ -51,7 +51,7 @@ def bad(badlibrary, how):
     return {"LD_PRELOAD": str(badlibrary), "BADLIBRARY": how}
 
 
-# What is told of a variable that a library does not read; all of the others is read by the child.
+# Messages about a variable that a library fails to read; the child reads all others.
 READS = {
     "read crash": ("libhdf5 crashed while reading f4 of it (signal 11)", "the file is damaged"),
     "read abort": ("libhdf5 crashed while reading f4 of it (signal 6)",),
@@ -74,7 +74,7 @@ def plain_file(tmp_path_factory):
 
 @pytest.mark.parametrize("how", READS)
 def test_libraries_that_fail_while_verifying(badlibrary, plain_file, out, how):
-    """What was written stays, and is said not to be verified."""
+    """The written store stays, and is reported as not verified."""
     if "loop" in how and not paths.LONG:
         pytest.skip("takes 10 s of CPU time: CHUNKMILL_LONG=1")
     done = tool.nc2zarr("--verify", "full", plain_file, out, env=bad(badlibrary, how))

@@ -63,7 +63,7 @@ def test_missing_chunks_are_the_fill_value_and_are_counted(tmp_path, fmt, loader
     assert counts["missing_chunks"] == met * len(GONE)
     assert counts["missing_nbytes"] == len(GONE) * NBYTES, "the elements that samples were given of it"
     assert counts["failed_chunks"] == counts["failed_batches"] == 0
-    # What nobody read is not in the rates.
+    # Rates count only what was read.
     wall = session.training["wall_seconds"]
     there = math.prod(SHAPE) * 4 - len(GONE) * NBYTES
     assert session.rates["logical"] == pytest.approx(there / wall)

@@ -140,7 +140,7 @@ def test_what_cannot_fit_is_refused(large, args):
 
 
 def test_the_memory_of_a_worker(large):
-    """What is too little is said before anything is read."""
+    """Too little memory is reported before anything is read."""
     args = [*RUN, *SMALL, "--mode", "processes", "--workers", 2, "--worker-memory"]
     document = rb.check(rb.readbench(*args, "64MiB", "--json", "--no-out", large).out)
     assert document["sessions"][0]["settings"]["worker-memory"] == str(64 * MIB)

@@ -112,7 +112,7 @@ def gone(pids):
 @pytest.mark.long(ci=1)
 @pytest.mark.parametrize("loader", ["map", "planned"])
 def test_workers_that_are_killed_are_begun_anew(store, tmp_path, loader):
-    """What they were at is delivered all the same, in its place, and the deaths are counted."""
+    """Their tasks are delivered all the same, in order, and the deaths are counted."""
     args = ["--mode", "processes", "--loader", loader, "--workers", 2, "--prefetch", 1]
     if loader == "planned":  # a window of everything would be filled before the first is killed
         args += ["--shuffle-window", 8]
@@ -226,7 +226,7 @@ def test_interrupted(store, tmp_path, args):
 
 
 def shared_files(pids, *known):
-    """What they hold open or mapped where files are temporary, KNOWN folders left out."""
+    """Temporary files that PIDS hold open or mapped, outside of KNOWN folders."""
     found = set()
     for pid in pids:
         try:

@@ -42,7 +42,7 @@ def truth(source):
 
 
 def state(folder):
-    """What is there, by name, size and time: enough to see a change."""
+    """Existing files by name, size and time: enough to see a change."""
     return sorted((str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in folder.rglob("*") if p.is_file())
 
 

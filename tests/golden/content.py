@@ -1,4 +1,4 @@
-"""What a store holds, whatever version of a compressor wrote it: each chunk's bytes with the compression undone."""
+"""The content of a store, whatever version of a compressor wrote it: each chunk's bytes, decompressed."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ import numcodecs
 import numpy as np
 
 COMPRESSORS = ("gzip", "zstd", "blosc", "zlib", "bz2", "lz4")
-# What stands between compressors, and changes with nothing but the data.
+# Codecs between compressors, whose output depends only on the data.
 PLAIN = ("shuffle", "crc32", "adler32", "fletcher32", "crc32c")
 
 

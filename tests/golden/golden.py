@@ -32,7 +32,7 @@ KINDS = ("single", "archives", "growth", "buckets", "batches", "messages")
 
 
 def bench_of(kind, folder):
-    """What runs the rows of KIND: `names`; facts(NAME), what its options are made of; run(NAME, facts, blessed rows)."""
+    """Runs the rows of KIND: `names`; facts(NAME), what its options are made of; run(NAME, facts, blessed rows)."""
     (folder / kind).mkdir()
     return importlib.import_module(f"golden.{kind}").Bench(folder / kind)
 

@@ -23,7 +23,7 @@ MOST = 1000  # points of a class, which are all of them
 
 
 def forget(root):
-    """What parts leave of how they were planned, which names places and processes of this machine, goes."""
+    """Removes the plan of parts, which names places and processes of this machine."""
     for name in ("plan", "complete"):
         (root / "s.zarr.chunkmill" / name).unlink(missing_ok=True)
     return root

@@ -1,4 +1,4 @@
-"""What goldens are made of: files of the corpus, files and stores written here.
+"""Inputs of goldens: files of the corpus, files and stores written here.
 
 Nothing here asks another library for bytes, so inputs are the same everywhere but for
 the corpus, whose HDF5 files carry the time at which they were made.

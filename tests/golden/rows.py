@@ -19,7 +19,7 @@ DROPPED = {
     "gap", "reason", "access", "readers", "stored_nbytes", "nbytes", "kind", "order", "planned", "decodes_per_chunk",
 }  # fmt: skip
 SENTENCES = {"warnings", "notes", "error"}
-# What a report says of time: its last line, and what statistics took.
+# Times in a report: its last line, and the time of statistics.
 TIMES = re.compile(r"^ +[0-9.]+ (?:[num]?s|min|h), .*\n| \([0-9.]+ [num]?s, [0-9.]+ % of the work\)", re.M)
 
 
@@ -76,25 +76,25 @@ def plan_hash(run):
 
 
 def said(run, folder):
-    """What a RUN in FOLDER said, without times and places of this machine."""
+    """Output of a RUN in FOLDER, without times and places of this machine."""
     return TIMES.sub("", (run.out + run.err).replace(str(folder), "."))
 
 
 def libraries(name="nc2zarr"):
-    """Those that decide the bytes of an output: what fetches and what parses XML does not."""
+    """Libraries that decide the bytes of an output: all but those that fetch and parse XML."""
     every = tool.run(name, "--version").out.splitlines()[1].split(", ")
     return ", ".join(one for one in every if one.split()[0] not in ("libcurl", "expat"))
 
 
 class Bench:
-    """What makes the rows of one kind, of inputs in FOLDER: `names`, and run(name, facts, blessed) -> {label: Row}."""
+    """Makes the rows of one kind, from inputs in FOLDER: `names`, and run(name, facts, blessed) -> {label: Row}."""
 
     def __init__(self, folder):
         self.folder = folder
         self.names = []
 
     def facts(self, name):
-        """What the options of NAME are made of, kept with its rows."""
+        """The facts that NAME's options are made of, kept with its rows."""
         return {}
 
     def close(self):
@@ -191,7 +191,7 @@ def differences(where, want, row, same_libraries):
 
 
 def check(bench, table, name, same_libraries):
-    """What differs of NAME: sentences."""
+    """The differences of NAME, as sentences."""
     want = table.of(name)
     got = bench.run(name, table.facts.get(name, {}), want)
     found = [f"{name}, {label}: blessed, and no longer run" for label in want if label not in got]

@@ -55,7 +55,7 @@ class Bench(rows.Bench):
         self.names = self.files + self.stores
 
     def facts(self, name):
-        """What an input's options are made of, from the program's own plan."""
+        """The facts that an input's options are made of, from the program's own plan."""
         program = "rechunk" if name in self.stores else "nc2zarr"
         more = [] if name in self.stores else ["--skip-unsupported"]
         r = tool.run(program, "--dry-run", "--json", *more, f"in/{name}", "x", cwd=self.folder)

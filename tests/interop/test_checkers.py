@@ -35,7 +35,7 @@ def source(tmp_path_factory):
 
 
 def build(path, store, version):
-    """What a right conversion would write, by zarr-python."""
+    """The correct result of a conversion, by zarr-python."""
     with netCDF4.Dataset(path) as nc:
         nc.set_auto_maskandscale(False)
         root = zarr.open_group(str(store), mode="w", zarr_format=version)
@@ -146,7 +146,7 @@ def test_v2_zero_fill_is_found(source, tmp_path):
 
 
 def test_readers_are_asked(source, tmp_path, monkeypatch):
-    """What only one of them reads differently, or cannot open, is told."""
+    """A store that only one of them reads differently, or cannot open, is reported."""
     store = tmp_path / "broken.zarr"
     shutil.copytree(source / "v3", store)
     real = readers.through_xarray

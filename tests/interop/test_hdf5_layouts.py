@@ -16,7 +16,7 @@ SHAPE = (11, 13)
 # ---- addresses ------------------------------------------------------------------------------------------
 
 USER_BLOCKS = [0, 512, 1024, 2048]
-# What decides the kind of chunk index in the newest file format.
+# Properties that decide the kind of chunk index in the newest file format.
 CHUNKED = {
     "single": dict(chunks=SHAPE, maxshape=SHAPE),
     "single_filtered": dict(chunks=SHAPE, maxshape=SHAPE, compression="gzip"),
@@ -111,7 +111,7 @@ FILTERS = {
     "zstd": (32015, (3,)),
 }
 TYPES = ["u1", "<i2", "<f4", "<f8", ">i4"]
-# What has no size of its own changes no order that matters: the rest in threes as well.
+# Filters tried in threes as well: the order of the others makes no difference.
 IN_THREES = ["shuffle", "deflate", "fletcher32", "zstd", "bz2"]
 
 
@@ -165,7 +165,7 @@ def pipelines(tmp_path_factory):
 @pytest.mark.long(ci=1)
 @pytest.mark.parametrize("zarr_format", ["2", "3"])
 def test_keep_every_order_of_filters(pipelines, out, zarr_format):
-    """What `keep` passes through can be read by numcodecs; what cannot is recoded, and said to be."""
+    """Chunks that `keep` passes through can be read by numcodecs; others are recoded, and reported."""
     path, made = pipelines
     assert len(made) > 500
     done = tool.nc2zarr("--codec", "keep", "--zarr-format", zarr_format, "--json", path, out).json()
@@ -193,7 +193,7 @@ def relengthen(path, old, new):
 @pytest.mark.parametrize("chunks", [(7,), None], ids=["chunked", "contiguous"])
 @pytest.mark.parametrize("new", [2**39 + 77, 78])
 def test_longer_than_it_may_be(tmp_path, out, new, chunks):
-    """What a flipped bit adds to a length was never stored: it is no fill value."""
+    """A length extended by a flipped bit has no data: they are not taken for fill values."""
     path = tmp_path / "long.h5"
     with h5py.File(path, "w", libver="earliest") as f:
         f.create_dataset("a", data=np.arange(77.0), chunks=chunks)

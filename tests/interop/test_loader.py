@@ -472,7 +472,7 @@ def test_tensors_say_what_they_are(store):
 
 
 def in_child(body):
-    """What BODY says in a forked child."""
+    """The answer of BODY in a forked child."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -1077,7 +1077,7 @@ def test_references_to_what_lies_behind_a_url(tmp_path, monkeypatch, kind):
         server.close()
 
 
-# What a consumer of DLPack sees of a device, where the driver is a fake whose memory is the host's.
+# A device as a consumer of DLPack sees it, where the driver is a fake whose memory is the host's.
 ON_A_DEVICE = """
 import ctypes, sys
 sys.path.insert(0, sys.argv[1])

@@ -50,7 +50,7 @@ ORACLE = shared_oracle()
 
 
 def oracle_differences(path, store, decoded):
-    """What the independent oracle prints, where it is there."""
+    """Output of the independent oracle, if it is installed."""
     import netCDF4
     import zarr
 
@@ -94,7 +94,7 @@ def check(path, store, options, entry):
         done = tool.nc2zarr("--skip-unsupported", *options, path, store)
         assert entry["word"] in done.out + done.err, f"what was left out is not named:\n{done}"
     if done.status == 1 and "full" in options and "through netCDF-C" in done.err:
-        # What libnetcdf has no filter for cannot be verified through it.  The store is there.
+        # Without its filter, data cannot be verified through libnetcdf.  The store is there.
         done.fails(1, path.name, "filter")
     else:
         done.ok()

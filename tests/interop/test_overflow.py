@@ -1,4 +1,4 @@
-"""What --dtype does with numbers that the type does not hold: an error with its place, or the end of the range."""
+"""Numbers that the type of --dtype does not hold: an error with its place, or the end of the range."""
 
 import numpy as np
 import pytest

@@ -122,7 +122,7 @@ def test_a_loader_reads_what_the_native_engine_delivers(stores, tmp_path, script
     assert session.counts["samples"] == native.counts["samples"]
     assert session.counts["logical_nbytes"] == sum(answered.values())
     assert session.engine.startswith("exec:") and session.counts["failed_batches"] == 0
-    # What a loader decodes is its own affair: nothing is made up.
+    # A loader's decoding is unknown: nothing is made up.
     assert session.counts["decoded"] == 0 or session.counts["decoded"] is None
 
 

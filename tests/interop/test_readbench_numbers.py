@@ -226,7 +226,7 @@ def chromium(tmp_path_factory):
     b.close()
 
 
-# What a reader sees: tiles, and the rows of tables, by their names.
+# The page as read: tiles, and the rows of tables, by their names.
 TILES = "Object.fromEntries([...document.querySelectorAll('.tile')].map(t => [t.querySelector('dt').innerText, t.querySelector('dd').firstChild.textContent]))"
 ROWS = """Object.fromEntries([...document.querySelectorAll('main tr')].filter(r => r.cells.length > 1)
   .map(r => [r.closest('section').querySelector('h2').innerText + ': ' + r.cells[0].textContent,

@@ -63,7 +63,7 @@ MAKERS = {
 }
 
 
-# What is measured besides meets each kind of file once; the others differ in their codecs and types.
+# Other measurements use each kind of file once; the others differ in their codecs and types.
 MEASURED = ("v3.zarr", "sharded.zarr", "v2.zarr", "record.nc", "deflate.nc", "contiguous.nc", "zstd.h5")
 UNCHUNKED = ("classic.nc", "record.nc", "cdf5.nc", "contiguous.nc")
 
@@ -539,7 +539,7 @@ def test_packed_values(packed, measure, name, unpack, fill, to):
 @pytest.mark.parametrize("to", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1"])
 def test_casts(tmp_path, measure, dtype, to):
-    """What is too large, denormal, a tie or not a number among the values."""
+    """Values with numbers that are too large, denormal, a tie or NaN."""
     rng = np.random.default_rng(5)
     if dtype[0] == "f":
         values = (rng.standard_normal(SHAPE) * 10.0 ** rng.integers(-30, 30, SHAPE)).astype(dtype)

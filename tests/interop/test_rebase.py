@@ -112,7 +112,7 @@ def test_random_files_keep_their_instants():
 
 DAILY = np.arange(31.0) + 0.5
 CASES = {
-    # What CMIP6 archives do: each file counts from its own first day.
+    # As in CMIP6 archives: each file counts from its own first day.
     "drifting days": ([DAILY, DAILY], ["days since 2000-01-01", "days since 2000-02-01"], "float64", "days since 2000-01-01"),
     "hours that a double of days holds": (
         [DAILY, np.arange(0.0, 240, 3)],

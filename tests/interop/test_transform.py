@@ -1,4 +1,4 @@
-"""What nc2zarr and rechunk change of a Zarr store: parts, types, packing, rounding, names, fill values, chunks.
+"""Changes that nc2zarr and rechunk make to a Zarr store: parts, types, packing, rounding, names, fill values, chunks.
 
 zarr-python writes the source and reads the target; numpy says what it should hold.
 """
@@ -86,7 +86,7 @@ def same(array, want):
 
 
 def missing(array):
-    """What xarray takes for missing in ARRAY; None: nothing."""
+    """The value that xarray takes for missing in ARRAY; None: none."""
     if array.metadata.zarr_format == 2:
         return array.fill_value
     value = array.attrs.get("_FillValue")

@@ -133,7 +133,7 @@ def test_who_sees_another_type_is_told_once(dtype, zarr_format, tmp_path):
         assert told(done) == expected and expected, name
         done = tool.run(name, *form, "--unpack", "all", *files, store).ok()
         assert told(done) == seen_otherwise(files, store) == set(), name
-    # What is known of a store is the same as what is made of it.
+    # The description of a store agrees with its conversion.
     tool.nc2zarr("-q", *form, paths[0], store).ok()
     assert told(tool.run("rechunk", "--chunks", "1x7", store, tmp_path / "again.zarr").ok()) == set()
 

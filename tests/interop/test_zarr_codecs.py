@@ -255,7 +255,7 @@ V2 = ["|u1", "<i4", ">i4", "<f4", ">f8", "|b1", "|S3", "<U3", "<M8[s]", "<c8", "
 
 @pytest.mark.parametrize("dtype", V2)
 def test_fill_values_of_version_2(tmp_path, dtype):
-    """What zarr-python makes of it is what missing chunks become; one that nobody understands blocks no other array."""
+    """Missing chunks become the value that zarr-python reads; an unknown one blocks no other array."""
     root = tmp_path / "s"
     zarr.create_group(str(root), zarr_format=2).create_array("other", shape=(4,), chunks=(2,), dtype="i2")[...] = 7
     vlen = dtype.startswith("vlen")

@@ -1,4 +1,4 @@
-"""What consolidated metadata and the nodes' own documents say differently: --check finds it, opening warns of it."""
+"""Contradictions between consolidated metadata and the nodes' own documents: --check finds it, opening warns of it."""
 
 import json
 import shutil

@@ -165,7 +165,7 @@ NAMES = list(verbs(paths.ROOT))
 
 
 class Bench:
-    """What a verb begins with, and what comes of it without faults."""
+    """The initial state of a verb, and its result without faults."""
 
     def __init__(self, verb, top):
         self.verb, self.top = verb, top

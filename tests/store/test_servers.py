@@ -213,7 +213,7 @@ RECODED = {
 
 
 def assert_equal_below(bucket, name, source, folder):
-    """What lies in the bucket, read by zarr-python."""
+    """The content of the bucket, read by zarr-python."""
     for key, data in documents(bucket, name).items():
         (folder / key[1:]).parent.mkdir(parents=True, exist_ok=True)
         (folder / key[1:]).write_bytes(data)

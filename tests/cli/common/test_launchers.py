@@ -332,7 +332,7 @@ def test_a_rank_that_never_comes_ends_the_others(one, tmp_path):
     p = start_rank(1, 2, one, tmp_path / "o", "--rank-wait", "1s")
     err = p.communicate(timeout=300)[1]
     assert p.returncode == 1 and "rank 0 did not come to epoch 1 within 1 s" in err, err
-    # Who comes then learns of it at once, and does not begin what others gave up.
+    # A rank that comes later learns of it at once, and does not start work that others gave up.
     p = start_rank(0, 2, one, tmp_path / "o")
     err = p.communicate(timeout=300)[1]
     assert p.returncode == 1 and "rank 1 failed: rank 0 did not come" in err, err

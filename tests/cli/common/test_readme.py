@@ -50,7 +50,7 @@ def run(document, folder):
 def test_there_are_commands():
     assert {c.split()[0] for c in commands("README.md")} == set(PROGRAMS)
     found = {f"docs/{p.name}" for p in (paths.ROOT / "docs").glob("*.md") if list(commands(f"docs/{p.name}"))}
-    # What needs several machines is run by tests/cli/common/test_launchers.py.
+    # Commands for several machines are run by tests/cli/common/test_launchers.py.
     assert found == set(DOCUMENTS[1:]) | {"docs/scale.md"}
 
 
@@ -67,7 +67,7 @@ def test_the_page_of_the_demo(demo):
     for i, s in enumerate(sessions):
         assert float(row["samples/s"][i].replace(",", "")) == pytest.approx(s["rates"]["samples"], rel=0.01)
         assert float(row["bytes decoded over bytes used"][i]) == pytest.approx(s["amplification"]["bytes"], rel=0.01)
-    # What does not depend on the machine's load: the store for the sample decodes the least in vain.
+    # Independent of the machine's load: the store for the sample decodes the least in vain.
     assert sessions[2]["amplification"]["bytes"] < min(s["amplification"]["bytes"] for s in sessions[:2])
     heading = html.unescape(re.search("<h1.*?>(.*?)</h1>", page).group(1))
     assert any(store in heading for store in stores) and heading in printed

@@ -1,4 +1,4 @@
-"""What is refused is refused before anything is written, erased or changed in meaning."""
+"""Refusals come before anything is written, erased or changed in meaning."""
 import json
 
 import netCDF4

@@ -1,4 +1,4 @@
-"""What the options of nc2zarr do to a store, held against numpy, xarray and netCDF4."""
+"""Effects of nc2zarr's options on a store, compared with numpy, xarray and netCDF4."""
 
 import json
 import os

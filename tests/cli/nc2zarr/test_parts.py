@@ -380,7 +380,7 @@ def test_a_store_that_was_removed_is_begun_again(field, tmp_path):
     assert not (beside / "plan").exists()
 
 
-# What somebody may do to a store between two parts, the folder beside it untouched.
+# Changes that others may make to a store between two parts, with the folder beside it untouched.
 ACCIDENTS = {
     "emptied": lambda out: [shutil.rmtree(p) if p.is_dir() else p.unlink() for p in out.iterdir()],
     "removed and made": lambda out: (shutil.rmtree(out), out.mkdir()),

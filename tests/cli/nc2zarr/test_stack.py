@@ -92,7 +92,7 @@ def raw(path):
 
 
 def stacked(source, labels, axis=1):
-    """What numpy makes of the variables."""
+    """The stack of the variables, by numpy."""
     ds = raw(source)
     out = []
     for label in labels:
@@ -307,7 +307,7 @@ def test_certificate_and_check(source, tmp_path):
 
 
 def test_many_files(source, tmp_path):
-    """What files have been joined to is stacked like any other variable."""
+    """Joined variables are stacked like any other."""
     ds = raw(source)[["tas", "pr", "z"]]
     for name in ds.variables:
         ds[name].encoding = {}

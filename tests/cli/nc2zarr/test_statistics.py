@@ -150,7 +150,7 @@ def test_a_range(source, values, tmp_path):
 
 
 def test_converted_types(source, values, tmp_path):
-    """What is counted is what is stored: unpacked, and in the new type."""
+    """Statistics count stored values: unpacked, and in the new type."""
     out = tmp_path / "x.zarr"
     tool.nc2zarr("--statistics", "--unpack", "q", "--dtype", "z:float32", "--variable", "q,z", source, out).ok()
     group = zarr.open_group(str(tmp_path / "x.zarr.statistics.zarr"), mode="r")

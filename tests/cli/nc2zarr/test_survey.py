@@ -135,7 +135,7 @@ DECISIONS = {
 def test_each_trap_is_found_and_nothing_is_written(archive, tmp_path, trap, place):
     keywords, (kind, variable), option = DECISIONS[trap]
     day(archive / f"day{place:02d}.nc", place, **keywords)
-    # What differs from the first file begins at the second where the first is the odd one.
+    # If the first file is the odd one, the difference begins at the second.
     begins = 1 if place == 0 and not trap.startswith("missing") else place
     document = survey(archive, status=4)
     assert findings(document, "decision") == [(kind, variable, f"day{begins:02d}.nc")]

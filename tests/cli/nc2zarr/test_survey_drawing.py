@@ -1,4 +1,4 @@
-"""What --survey draws: which steps of the joined dimension which variables have, in how many files."""
+"""The drawing of --survey: which steps of the joined dimension which variables have, in how many files."""
 
 import fcntl
 import json

@@ -14,7 +14,7 @@ DIM = "d\u202eab"
 
 
 def bare(said):
-    """What of a report a terminal would obey."""
+    """Characters of a report that control a terminal."""
     return [c for c in said if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")]
 
 

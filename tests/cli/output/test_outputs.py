@@ -34,7 +34,7 @@ def place_options():
 
 OPTIONS = place_options()
 FILES = [(t, o) for t, o, kind in OPTIONS if kind == "file"]
-# What is only written.  A cache is read too: nothing of somebody else is ever replaced by one, and pipes are none.
+# Documents that are only written.  A cache is read too: nothing of somebody else is ever replaced by one, and pipes are none.
 DOCUMENTS = [o for o in FILES if o[1] != "--survey-cache"]
 FOLDERS = [(t, o) for t, o, kind in OPTIONS if kind == "folder"]
 
@@ -75,7 +75,7 @@ class World:
         return tool.run(name, *more, option, value, *runs[name], timeout=300, **kw)
 
     def state(self):
-        """What is there, byte for byte, links as links; what the command makes aside."""
+        """Existing files, byte for byte, links as links, except for those that the command makes."""
         found = {}
         for folder, folders, files in os.walk(self.tmp):
             folders[:] = [f for f in folders if os.path.join(folder, f) != str(self.made)]
@@ -175,7 +175,7 @@ def test_a_file_of_someone_else(world, name, option):
 
 @pytest.mark.parametrize("name, option", DOCUMENTS)
 def test_a_file_of_someone_else_behind_a_link(world, name, option):
-    """What --overwrite allows is the file that is named, not what a link leads to; a document of ours is replaced there."""
+    """--overwrite permits replacing the named file, not the target of a link, unless that is a document of ours."""
     there, link, links = world.tmp / f"thesis{ending(option)}", world.tmp / f"link{ending(option)}", world.tmp / f"links{ending(option)}"
     there.write_text('{"traceEvents": [], "schema": "mine", "text": "years of work"}')
     link.symlink_to(there)

@@ -25,7 +25,7 @@ def run(*args, **kw):
 
 
 def bare(*args, **kw):
-    """What readbench says of its options, without what it measures and draws."""
+    """readbench's messages about options, without measuring and drawing."""
     return tool.run(BARE, *args, **kw)
 
 
@@ -162,14 +162,14 @@ def test_files_go_below_results(work):
 
 
 def pasted(work, *args):
-    """What the report of a run says to try, each line run as a shell runs it, as the first one."""
+    """Suggestions of a report, each line run by a shell, like the first run."""
     # Tuning is many runs: of those it says what the others are told, without the raw rates.
     (bare if "--tune" in args else run)(*QUICK, *args, cwd=work).ok()
     document = json.loads(next(p for p in work.glob("**/summary.json")).read_text())
     said = {f["command"] for s in document["sessions"] for f in [*s["findings"], s["diagnosis"]] if f.get("command")}
     said |= {document["tuned_command"]} - {None}
     for command in sorted(said):
-        # What it measures then is the first run's affair.
+        # Its measurements are tested with the first run.
         path = f"{paths.BUILD / 'tests' / 'bare'}:{paths.BUILD / 'bin'}:{os.environ['PATH']}"
         done = subprocess.run(command, shell=True, cwd=work, capture_output=True, text=True, env={**os.environ, "PATH": path})
         assert done.returncode == 0, (command, done.stderr)
@@ -193,7 +193,7 @@ def test_hints_run_when_they_are_pasted(work, args):
 
 @pytest.mark.long(ci=1)
 def test_the_turn_of_a_store_that_comes_later(work):
-    """What is drawn of CPUs and memory before the first epoch of a second store ends with its set-up."""
+    """The drawing of CPUs and memory before the first epoch of a second store shows only its set-up."""
     run("--sample", "time=2,lat=8,lon=8", "--batch", 4, "--batches", 20, "--step-time", "20ms", "--sample-interval", 5,
         "--out", "made", "a.zarr", "b.zarr", cwd=work).ok()
     folder = work / "made" / "b.zarr"

@@ -1,4 +1,4 @@
-"""What readbench makes of a report: summary, documents, tables, plots and pages, from runs that never were."""
+"""Output of readbench's reports: summary, documents, tables, plots and pages, from made-up runs."""
 
 import csv
 import json

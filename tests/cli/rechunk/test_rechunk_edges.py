@@ -27,7 +27,7 @@ def test_only_what_lies_inside_the_array_is_held(tmp_path, out):
     assert a["plan"]["kind"] == "sweep" and a["planned"]["chunk_decodes"] == 26
     assert a["plan"]["memory_nbytes"] < 4 * 26 * 200 * 400 * 4
     assert np.array_equal(zarr.open_array(out, mode="r")[...], data)
-    # What pads the last chunk is the fill value.
+    # The last chunk is padded with the fill value.
     last = np.frombuffer((out / "c" / "0" / "1" / "1").read_bytes(), "<f4").reshape(26, 200, 400)
     assert np.array_equal(last[:, :1, :1], data[:, 200:, 400:])
     assert (last[:, 1:] == 0.5).all() and (last[:, :, 1:] == 0.5).all()
@@ -159,7 +159,7 @@ ROUNDING = {
 @pytest.mark.parametrize("layout", [["--chunks", "6x6"], ["--chunks", "24x16", "--shards", "24x16"]])
 @pytest.mark.parametrize("name", ROUNDING)
 def test_codecs_that_round_lose_nothing(tmp_path, out, name, layout):
-    """What was rounded comes back; a fill value that was never rounded is refused where it would be."""
+    """Rounded values come back; a fill value that rounding would change is refused."""
     a = zarr.create_array(
         tmp_path / "in.zarr", shape=(24, 16), chunks=(4, 4), dtype="f4", filters=[ROUNDING[name]], fill_value=0.1
     )

@@ -108,7 +108,7 @@ def test_where_no_request_is_sent_is_asked_once(web, where, words):
 
 
 def test_netrc_stays_at_its_port(web, tmp_path):
-    """What was typed gets the password, also by another path; another port or name of the same machine does not."""
+    """The address typed gets the password, also for another path; another port or name of the same machine does not."""
     other, seen = objects.Server(bucket=None, signed=False), []
     other.objects = web.objects
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password PASSWORD\n")

@@ -261,7 +261,7 @@ def test_a_network_that_fails_is_no_bad_file(bucket, archive, out, scratch, tmp_
 
 
 def test_survey_cache(bucket, archive, out, tmp_path):
-    """What the ETag says is known is not fetched."""
+    """Objects with a cached ETag are not fetched."""
     env, cache = bucket.environment(), ("--survey-cache", tmp_path / "cache")
     texts = []
     for expected in ({"LIST": 1, "GET": 13}, {"LIST": 1}):

@@ -198,7 +198,7 @@ def test_requests_are_few(web, bucket):
     assert {m for m, _ in of_shards} == {"GET"}
     assert sum(r.startswith("bytes=-") for _, r in of_shards) == 2  # one suffix for each index
     assert len(of_shards) == 2 + 48
-    # What is stored of an array is listed, not asked for chunk by chunk.
+    # The stored chunks of an array are listed, not asked for one by one.
     bucket.asked.clear()
     plan = tool.run("rechunk", "--dry-run", "--json", "--chunks", "g/tas:time=12,y=4,x=4", "s3://bucket/data/v3.zarr", "x.zarr",
                     env=bucket.environment()).json()  # fmt: skip

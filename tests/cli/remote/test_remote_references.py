@@ -224,7 +224,7 @@ def test_references_of_a_file_behind_a_network(servers, made, tmp_path):
 
 
 def opens(place, env, *options):
-    """What is said; "" where all is read."""
+    """The message; "" if everything can be read."""
     r = tool.run("rechunk", "--digest", *options, place, env=env)
     assert r.status in (0, 1) and len(r.err.splitlines()) == r.status, r
     return r.err
