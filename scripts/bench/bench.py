@@ -139,7 +139,7 @@ class Bench:
         say(report.one_line(row))
 
     def stages(self, job):
-        """What kind of work takes how long, in the roofline and in nc2zarr."""
+        """Time of each kind of work, in the roofline and in nc2zarr."""
         least = measure.run([*contenders.roofline(job), "-s"])
         measure.remove(job.output)
         ours = measure.run([*contenders.nc2zarr(job, "--verify", "none"), "--json"])

@@ -1,4 +1,4 @@
-"""Who converts: each contender's command line, and what is different about it."""
+"""Contenders that convert: each one's command line, and how it differs."""
 import os
 import shutil
 from dataclasses import dataclass

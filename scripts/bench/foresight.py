@@ -138,7 +138,7 @@ def correlation(a, b):
 
 
 class Targets:
-    """What is to be reached, and what was."""
+    """Targets, and results."""
 
     def __init__(self):
         self.rows = []

@@ -1,4 +1,4 @@
-"""What is converted: one entry for each kind of input, in full and quick size.
+"""Inputs to convert: one entry for each kind of input, in full and quick size.
 
 All hold fields that vary like weather: travelling waves over a latitude
 gradient with a little noise, rounded as archived analyses are.

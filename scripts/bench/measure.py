@@ -138,7 +138,7 @@ def first_line(argv):
 
 
 def value_of(path, name, separator):
-    """What stands behind NAME in a file of `name: value` lines."""
+    """The value of NAME in a file of `name: value` lines."""
     with open(path) as f:
         for line in f:
             if line.startswith(name):

@@ -80,7 +80,7 @@ class Readbenches:
         return server(peer.who, self.bench, plan, self.bench.threads, f"{self.bench.work}/{name}")
 
     def qualify(self, reading, store, plan, samples, row):
-        """Who takes part: those who read the same samples."""
+        """Contenders that read the same samples."""
         good = {}
         for peer in reading.peers:
             if (self.bench.quick and not peer.quick) or (self.bench.who is not None and peer.who not in self.bench.who):

@@ -1,4 +1,4 @@
-"""Who reads samples: readbench itself, and programs that stay and read the same samples when told."""
+"""Contenders that read samples: readbench itself, and programs that keep running and read the same samples on request."""
 
 import csv
 import json
@@ -57,7 +57,7 @@ class Ours:
         return session
 
     def samples(self):
-        """What a pass delivers."""
+        """The samples that a pass delivers."""
         measure.remove(self.folder)
         self.counts = self.run(self.epochs, "--log-samples", "--out", self.folder)["counts"]
         self.first_cpu = self.run(1, "--no-out")["resources"]["cpu_seconds"]

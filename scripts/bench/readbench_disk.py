@@ -1,4 +1,4 @@
-"""What the disk gives: readbench's own probe beside programs that only read, all cold."""
+"""Rates of the disk: readbench's own probe beside programs that only read, all cold."""
 
 import json
 import os

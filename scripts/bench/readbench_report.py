@@ -1,4 +1,4 @@
-"""What readbench.py measured, as targets and sections of the report."""
+"""Results of readbench.py, as targets and sections of the report."""
 
 import measure
 import report
@@ -9,7 +9,7 @@ def rows_of(result):
 
 
 def ratio(entry, what="seconds"):
-    """What this contender took over what readbench took beside it."""
+    """This contender's time divided by readbench's in the same round."""
     ours = {"seconds": "partner", "cpu": "partner_cpu"}[what]
     return measure.ratios(entry[what], entry[ours]) if entry.get(what) else None
 

@@ -1,4 +1,4 @@
-"""What readbench reads beside whom: one entry for each kind of work, in full and quick size."""
+"""Inputs of readbench and its contenders: one entry for each kind of work, in full and quick size."""
 
 import math
 from dataclasses import dataclass

@@ -127,7 +127,7 @@ class Rechunks:
         return f"wrong target: {verdict[target]}" if verdict[target] else None
 
     def qualify(self, row, work):
-        """Who rechunks, and rechunks right."""
+        """Contenders that rechunk correctly."""
         good, peers = [], work.contenders(self.bench.quick)
         names = [RECHUNK, DEFAULT, *([DURABLE] if "tensorstore-sync" in peers else []), ROOFLINE, *peers]
         for who in names:
@@ -173,7 +173,7 @@ class Rechunks:
         return self.bench.rounds if CONTENDERS[who].judged else min(self.bench.rounds, few)
 
     def dry_run(self, work):
-        """What rechunk itself says of bytes and bound."""
+        """Bytes and bound, as rechunk reports them."""
         argv = self.argv(RECHUNK, work, f"{self.bench.work}/plan.zarr")
         argv[1] = "--json"
         run = measure.run([*argv[:-2], "--dry-run", *argv[-2:]])
@@ -184,7 +184,7 @@ class Rechunks:
         return {"plan": array["plan"], "planned": array["planned"], "memory": document["memory"]}
 
     def stages(self, work):
-        """What kind of work takes how long, in the roofline and in rechunk; one run each."""
+        """Time of each kind of work, in the roofline and in rechunk; one run each."""
         found = {}
         for who, option in ((ROOFLINE, "-s"), (RECHUNK, "--json")):
             target = self.target(who, work)

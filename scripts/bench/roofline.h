@@ -1,4 +1,4 @@
-/* What roofline.c works on and roofline_plan.c reads. */
+/* The work of roofline.c, which roofline_plan.c reads. */
 #ifndef BENCH_ROOFLINE_H
 #define BENCH_ROOFLINE_H
 

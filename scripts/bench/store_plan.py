@@ -1,4 +1,4 @@
-"""What roofline.c is given for a work of stores.py: which files there are, how long, and where they go."""
+"""The input of roofline.c for a work of stores.py: the files, their lengths, and where they go."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""What is rechunked: one entry for each kind of work, in full and quick size."""
+"""Stores to rechunk: one entry for each kind of work, in full and quick size."""
 
 import math
 from dataclasses import dataclass
