@@ -125,7 +125,7 @@ typedef struct cm_job {
     size_t shards_nbytes;           /* of those in assembly, beside it */
     size_t early_nbytes;            /* of chunks that wait for others of their shards */
     size_t request_nbytes;          /* of a worker that asks a server */
-    cm_store_sending sending;       /* how the target sends shards */
+    cm_store_limits sending;        /* how the target sends shards */
     size_t piece_nbytes;            /* of what it sends; some are in `held` */
     bool last_pieces;               /* there are no smaller ones */
     size_t sent_nbytes;             /* of the shards in assembly, what the target keeps */

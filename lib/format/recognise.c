@@ -14,7 +14,7 @@ int cm_dataset_open(const char *path, const char *node, const cm_dataset_options
     const cm_dataset_options *o = options == NULL ? &defaults : options;
     if (o->store != NULL)
         return cm_zarr_dataset_open(path, node, o, out, err);
-    int rc = cm_store_look(path, &(cm_store_options){.net = o->net}, &there, err);
+    int rc = cm_store_probe(path, &(cm_store_options){.net = o->net}, &there, err);
     if (rc != CM_OK)
         return rc;
     if (there == CM_PLACE_FOLDER)

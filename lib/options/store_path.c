@@ -49,7 +49,7 @@ int cm_store_path_find(const char *text, cm_net *net, cm_store_path *out, cm_err
     if (rc == CM_OK)
         rc = cm_store_path_fetch(out, net, NULL, err);
     if (rc == CM_OK)
-        rc = cm_store_look(out->path, &(cm_store_options){.net = net}, &there, err);
+        rc = cm_store_probe(out->path, &(cm_store_options){.net = net}, &there, err);
     if (rc != CM_OK)
         return rc;
     if (there == CM_PLACE_NOTHING)
@@ -65,8 +65,8 @@ int cm_store_path_fetch(cm_store_path *p, cm_net *net, const char *folder, cm_er
     char path[CM_COPY_PATH_SIZE];
     bool taken;
     cm_copy *copy;
-    cm_told told;
-    int rc = cm_copy_look(net, p->path, &told, err);
+    cm_object_stat told;
+    int rc = cm_copy_stat_url(net, p->path, &told, err);
     if (rc == CM_OK && (p->paged = cm_paged_create(NULL, err)) == NULL)
         rc = CM_ENOMEM;
     if (rc == CM_OK)

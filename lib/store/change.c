@@ -1,7 +1,7 @@
 /* Asynchronous puts and deletes, for kinds of stores that support them. */
 #include "store/impl.h"
 
-bool cm_store_can_send(const cm_store *store)
+bool cm_store_is_async(const cm_store *store)
 {
     return store->ops->change_begin != NULL;
 }

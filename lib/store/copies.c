@@ -33,7 +33,7 @@ typedef enum copy_state {
 struct cm_copy {
     cm_copies *copies;
     const char *url;
-    cm_told told;
+    cm_object_stat told;
     uint64_t number; /* names its file */
     copy_state state;
     unsigned users;
@@ -134,13 +134,13 @@ static int open_place(cm_net *net, const char *url, cm_store **store, char **key
     return rc;
 }
 
-int cm_copy_look(cm_net *net, const char *url, cm_told *out, cm_error *err)
+int cm_copy_stat_url(cm_net *net, const char *url, cm_object_stat *out, cm_error *err)
 {
     cm_store *store;
     char *key;
     int rc = open_place(net, url, &store, &key, err);
     if (rc == CM_OK)
-        rc = cm_store_tell(store, key, out, err);
+        rc = cm_store_stat(store, key, out, err);
     if (rc == CM_ENOTFOUND)
         cm_fail(err, CM_ENOTFOUND, "%s: no such object", url);
     else if (rc != CM_OK && store != NULL)
@@ -204,10 +204,10 @@ static int deny(cm_error *err)
 /* Compares size and time, if the object has no ETag. */
 static int check_untagged(const cm_copy *k, cm_store *store, const char *key, cm_error *err)
 {
-    cm_told now;
+    cm_object_stat now;
     if (k->told.tag[0] != '\0')
         return CM_OK;
-    int rc = cm_store_tell(store, key, &now, err);
+    int rc = cm_store_stat(store, key, &now, err);
     bool same = now.nbytes == k->told.nbytes && now.modified_s == k->told.modified_s;
     return rc != CM_OK || same ? rc : changed(k, err);
 }
@@ -218,7 +218,7 @@ static int fetch_from(const cm_copy *k, cm_store *store, const char *key, int fd
     cm_buf buf = {0};
     int rc = check_untagged(k, store, key, err);
     if (rc == CM_OK)
-        rc = cm_object_open_told(store, key, &k->told, &reader, err);
+        rc = cm_object_open_stat(store, key, &k->told, &reader, err);
     if (rc != CM_OK)
         return rc;
     if (cm_object_nbytes(reader) != k->told.nbytes)
@@ -443,7 +443,8 @@ void cm_copies_stop(cm_copies *c, bool stop)
     pthread_mutex_unlock(&c->lock);
 }
 
-int cm_copies_add(cm_copies *c, const char *url, const cm_told *told, cm_copy **out, cm_error *err)
+int cm_copies_add(cm_copies *c, const char *url, const cm_object_stat *told, cm_copy **out,
+                  cm_error *err)
 {
     cm_copy *k = *out = cm_paged_calloc(c->paged, 1, sizeof(*k), err);
     if (k == NULL)
@@ -455,7 +456,7 @@ int cm_copies_add(cm_copies *c, const char *url, const cm_told *told, cm_copy **
     return CM_OK;
 }
 
-const cm_told *cm_copy_told(const cm_copy *k)
+const cm_object_stat *cm_copy_stat(const cm_copy *k)
 {
     return &k->told;
 }

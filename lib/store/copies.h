@@ -3,7 +3,7 @@
  *
  * An object is fetched when it is first taken, and the copy is kept until its room is needed, so
  * that taking the object again need not fetch it again.  The copy must be the object described by
- * cm_told: an object that changed since is an error.
+ * cm_object_stat: an object that changed since is an error.
  *
  * Copies lie in a folder of their own, which is removed with the last of them; if this process is
  * killed, by a child process, and if both are killed, by the next process that makes such a folder.
@@ -39,9 +39,10 @@ int cm_copies_prepare(cm_copies *c, cm_error *err);
 void cm_copies_stop(cm_copies *c, bool stop);
 
 /* URL must outlive C.  Fetches nothing.  One thread at a time. */
-int cm_copies_add(cm_copies *c, const char *url, const cm_told *told, cm_copy **out, cm_error *err);
+int cm_copies_add(cm_copies *c, const char *url, const cm_object_stat *told, cm_copy **out,
+                  cm_error *err);
 /* Identifies the object: size, ETag, or else its time of change. */
-const cm_told *cm_copy_told(const cm_copy *copy);
+const cm_object_stat *cm_copy_stat(const cm_copy *copy);
 /* The ETag, or else the time of change as text. */
 void cm_copy_tag(const cm_copy *copy, char tag[136]);
 /* A number for the ETag, or the time of change; not 0. */
@@ -69,7 +70,7 @@ int cm_copy_take(cm_copy *copy, cm_copy_when when, bool *taken, char path[CM_COP
                  cm_error *err);
 void cm_copy_give(cm_copy *copy);
 /* Asks for the size, time and tag of the object URL, by one request; CM_ENOTFOUND when absent. */
-int cm_copy_look(cm_net *net, const char *url, cm_told *out, cm_error *err);
+int cm_copy_stat_url(cm_net *net, const char *url, cm_object_stat *out, cm_error *err);
 /* The path of a copy that is taken; works in child processes too. */
 int cm_copy_path(const cm_copy *copy, char path[CM_COPY_PATH_SIZE], cm_error *err);
 /* Whether taking it needs no request now. */

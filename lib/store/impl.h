@@ -30,15 +30,15 @@ typedef struct cm_store_ops {
     /* NULL: read one by one.  Appends to BUF; keys and ranges were checked. */
     int (*read_many)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
     /*
-     * Asynchronous reads; NULL, all three: not supported.  read_unwant: requests not sent yet end
+     * Asynchronous reads; NULL, all three: not supported.  read_cancel: requests not sent yet end
      * with CM_ECANCELED.  read_end frees READING.
      */
     int (*read_begin)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
                       cm_store_reading **out, cm_error *err);
-    void (*read_unwant)(cm_store_reading *reading);
+    void (*read_cancel)(cm_store_reading *reading);
     int (*read_end)(cm_store_reading *reading, cm_error *err);
     /* NULL: only the size is known. */
-    int (*tell)(cm_store *store, const char *key, cm_told *out, cm_error *err);
+    int (*stat)(cm_store *store, const char *key, cm_object_stat *out, cm_error *err);
     /* NULL: identified by size alone. */
     int (*identity)(cm_store *store, const char *key, cm_identity *out, cm_error *err);
     int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
@@ -62,11 +62,11 @@ typedef struct cm_store_ops {
     int (*list)(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err);
     /* NULL: the folders must be walked. */
-    int (*list_below)(cm_store *store, const char *prefix, cm_store_see *see, void *context,
-                      cm_error *err);
+    int (*list_below)(cm_store *store, const char *prefix, cm_store_visit_object *see,
+                      void *context, cm_error *err);
     /* NULL, both: no listing need be cached. */
-    int (*know)(cm_store *store, cm_error *err);
-    void (*forget)(cm_store *store);
+    int (*cache_listing)(cm_store *store, cm_error *err);
+    void (*drop_listing)(cm_store *store);
     int (*sync)(cm_store *store, cm_error *err);
     /* NULL: there are no links. */
     int (*is_link)(cm_store *store, const char *key, bool *out, cm_error *err);
@@ -77,7 +77,7 @@ typedef struct cm_store_ops {
 
     int (*reader_open)(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
     /* NULL: reader_open.  TOLD has a tag. */
-    int (*reader_open_told)(cm_store *store, const char *key, const cm_told *told,
+    int (*reader_open_stat)(cm_store *store, const char *key, const cm_object_stat *told,
                             cm_object_reader **out, cm_error *err);
     /* NULL: reader_open, then read.  Replaces the content of BUF. */
     int (*reader_open_part)(cm_store *store, const char *key, bool at_end, size_t nbytes,
@@ -93,7 +93,7 @@ typedef struct cm_store_ops {
      */
     int (*writer_create_as)(cm_store *store, const char *key, const cm_object_form *form,
                             cm_object_writer **out, cm_error *err);
-    void (*send)(cm_store *store, const cm_store_sending *sending);
+    void (*limit)(cm_store *store, const cm_store_limits *limits);
     size_t (*writer_nbytes)(const cm_store *store, const cm_object_form *form);
     size_t (*piece_nbytes)(const cm_store *store);
     int (*writer_write)(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,

@@ -61,7 +61,7 @@ typedef struct cm_store_reading cm_store_reading;
 bool cm_store_can_begin(const cm_store *store);
 int cm_store_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
                         cm_store_reading **out, cm_error *err);
-void cm_store_read_unwant(cm_store_reading *reading);
+void cm_store_read_cancel(cm_store_reading *reading);
 int cm_store_read_end(cm_store_reading *reading, cm_error *err);
 
 /*

@@ -133,7 +133,7 @@ static int see_one(void *context, const char *name, bool is_prefix, cm_error *er
     return CM_ECANCELED;
 }
 
-static int see_object(void *context, const char *below, const cm_told *told, cm_error *err)
+static int see_object(void *context, const char *below, const cm_object_stat *told, cm_error *err)
 {
     (void)told;
     return see_one(context, below, false, err);
@@ -189,7 +189,7 @@ int cm_store_open(const char *url, const cm_store_options *options, cm_store **o
     return rc;
 }
 
-int cm_store_look(const char *url, const cm_store_options *options, cm_place *out, cm_error *err)
+int cm_store_probe(const char *url, const cm_store_options *options, cm_place *out, cm_error *err)
 {
     const cm_store_options *o = options == NULL ? &defaults : options;
     char *path;

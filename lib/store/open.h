@@ -34,7 +34,7 @@ typedef enum cm_place {
  * Determines what exists at URL; an error if that cannot be found out.  Behind a network an input's
  * name decides between file and store, without a request; an output is looked up.
  */
-int cm_store_look(const char *url, const cm_store_options *options, cm_place *out, cm_error *err);
+int cm_store_probe(const char *url, const cm_store_options *options, cm_place *out, cm_error *err);
 
 /* True if URL is behind a network: it is not a path, and nothing can be made beside it. */
 bool cm_store_url_is_remote(const char *url);

@@ -304,8 +304,8 @@ static bool knows_sizes(const cm_store *store)
     return true;
 }
 
-static int list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
-                      cm_error *err)
+static int list_below(cm_store *store, const char *prefix, cm_store_visit_object *see,
+                      void *context, cm_error *err)
 {
     const cm_reference_table *t = table_of(store);
     if (!knows_sizes(store))
@@ -321,7 +321,7 @@ static int list_below(cm_store *store, const char *prefix, cm_store_see *see, vo
             break;
         rc = size(store, key, &nbytes, err);
         if (rc == CM_OK)
-            rc = see(context, key + skip, &(cm_told){.nbytes = nbytes}, err);
+            rc = see(context, key + skip, &(cm_object_stat){.nbytes = nbytes}, err);
         if (rc != CM_OK)
             break;
     }

@@ -125,24 +125,24 @@ int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_
     return rc ? rc : store->ops->reader_open(store, key, out, err);
 }
 
-int cm_store_tell(cm_store *store, const char *key, cm_told *out, cm_error *err)
+int cm_store_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
 {
-    *out = (cm_told){0};
+    *out = (cm_object_stat){0};
     int rc = cm_key_check(key, err);
     if (rc)
         return rc;
-    return store->ops->tell ? store->ops->tell(store, key, out, err)
+    return store->ops->stat ? store->ops->stat(store, key, out, err)
                             : store->ops->size(store, key, &out->nbytes, err);
 }
 
-int cm_object_open_told(cm_store *store, const char *key, const cm_told *told,
+int cm_object_open_stat(cm_store *store, const char *key, const cm_object_stat *told,
                         cm_object_reader **out, cm_error *err)
 {
-    if (!store->ops->reader_open_told || told->tag[0] == '\0')
+    if (!store->ops->reader_open_stat || told->tag[0] == '\0')
         return cm_object_open(store, key, out, err);
     *out = NULL;
     int rc = cm_key_check(key, err);
-    return rc ? rc : store->ops->reader_open_told(store, key, told, out, err);
+    return rc ? rc : store->ops->reader_open_stat(store, key, told, out, err);
 }
 
 int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes, cm_buf *buf,
@@ -325,9 +325,9 @@ int cm_store_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *
     return rc;
 }
 
-void cm_store_read_unwant(cm_store_reading *reading)
+void cm_store_read_cancel(cm_store_reading *reading)
 {
-    reading->store->ops->read_unwant(reading);
+    reading->store->ops->read_cancel(reading);
 }
 
 int cm_store_read_end(cm_store_reading *reading, cm_error *err)
@@ -408,10 +408,10 @@ int cm_object_commit(cm_object_writer *writer, cm_error *err)
     return rc;
 }
 
-void cm_store_send(cm_store *store, const cm_store_sending *sending)
+void cm_store_limit(cm_store *store, const cm_store_limits *limits)
 {
-    if (store->ops->send != NULL)
-        store->ops->send(store, sending);
+    if (store->ops->limit != NULL)
+        store->ops->limit(store, limits);
 }
 
 size_t cm_store_writer_nbytes(const cm_store *store, const cm_object_form *form)
@@ -442,8 +442,8 @@ int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, vo
     return rc ? rc : store->ops->list(store, prefix, visit, context, err);
 }
 
-int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
-                        cm_error *err)
+int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_object *see,
+                        void *context, cm_error *err)
 {
     int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
     if (rc == CM_OK && !store->ops->list_below)
@@ -451,15 +451,15 @@ int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, 
     return rc ? rc : store->ops->list_below(store, prefix, see, context, err);
 }
 
-int cm_store_know(cm_store *store, cm_error *err)
+int cm_store_cache_listing(cm_store *store, cm_error *err)
 {
-    return store->ops->know != NULL ? store->ops->know(store, err) : CM_OK;
+    return store->ops->cache_listing != NULL ? store->ops->cache_listing(store, err) : CM_OK;
 }
 
-void cm_store_forget(cm_store *store)
+void cm_store_drop_listing(cm_store *store)
 {
-    if (store != NULL && store->ops->forget != NULL)
-        store->ops->forget(store);
+    if (store != NULL && store->ops->drop_listing != NULL)
+        store->ops->drop_listing(store);
 }
 
 int cm_store_sync(cm_store *store, cm_error *err)

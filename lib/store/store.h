@@ -66,7 +66,7 @@ int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbyt
  * cm_store_change_end, which waits.  No end after a failed begin.
  */
 typedef struct cm_store_change cm_store_change;
-bool cm_store_can_send(const cm_store *store);
+bool cm_store_is_async(const cm_store *store);
 int cm_store_put_begin(cm_store *store, const char *key, const void *data, size_t nbytes,
                        cm_store_change **out, cm_error *err);
 int cm_store_delete_begin(cm_store *store, const char *key, cm_store_change **out, cm_error *err);
@@ -93,14 +93,14 @@ int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, c
 int cm_store_delete(cm_store *store, const char *key, cm_error *err);
 
 /* Size, time and tag of an object, without its bytes. */
-typedef struct cm_told {
+typedef struct cm_object_stat {
     uint64_t nbytes;
     int64_t modified_s; /* since 1970; 0: unknown */
     char tag[136];      /* as in cm_object_tag; "": unknown */
-} cm_told;
+} cm_object_stat;
 
 /* CM_ENOTFOUND when absent. */
-int cm_store_tell(cm_store *store, const char *key, cm_told *out, cm_error *err);
+int cm_store_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err);
 
 /* An object open for reading ranges by many threads. */
 int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
@@ -108,7 +108,7 @@ int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_
  * Opens the object described by TOLD, without a request if the store allows: reading fails
  * (cm_object_changed) if it was replaced since.
  */
-int cm_object_open_told(cm_store *store, const char *key, const cm_told *told,
+int cm_object_open_stat(cm_store *store, const char *key, const cm_object_stat *told,
                         cm_object_reader **out, cm_error *err);
 /*
  * Opens an object with its first or (AT_END) last NBYTES, or all if it has fewer, replacing the
@@ -160,16 +160,16 @@ int cm_object_create_as(cm_store *store, const char *key, const cm_object_form *
 enum {
     CM_STORE_PIECES = 3 /* possible sizes of a piece; the first is the largest */
 };
-typedef struct cm_store_sending {
+typedef struct cm_store_limits {
     unsigned pieces; /* < CM_STORE_PIECES */
     size_t
         /* Besides the minimum of each writer, for pieces on their way; at least one piece. */
         ahead_nbytes;
     size_t most_nbytes; /* including those */
-} cm_store_sending;
+} cm_store_limits;
 
 /* Sets the limits; call it before writing. */
-void cm_store_send(cm_store *store, const cm_store_sending *sending);
+void cm_store_limit(cm_store *store, const cm_store_limits *limits);
 /* Memory of a writer of FORM, besides its names. */
 size_t cm_store_writer_nbytes(const cm_store *store, const cm_object_form *form);
 /* Memory of a piece on its way; 0: the store has no pieces. */
@@ -190,17 +190,18 @@ int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, vo
  * Lists every object below PREFIX with its size, time and tag, by its key relative to PREFIX, in
  * the order of keys.  CM_EUNSUPPORTED if the store has no such listing; then nothing was visited.
  */
-typedef int cm_store_see(void *context, const char *below, const cm_told *told, cm_error *err);
-int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
-                        cm_error *err);
+typedef int cm_store_visit_object(void *context, const char *below, const cm_object_stat *told,
+                                  cm_error *err);
+int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_object *see,
+                        void *context, cm_error *err);
 
 /*
- * Caches one listing of all names, for a store behind a network, until cm_store_forget, while only
+ * Caches one listing of all names, for a store behind a network, until cm_store_drop_listing, while only
  * the caller writes into STORE: then looking up many names needs no requests.  One thread.  Does
  * nothing for stores where looking up is cheap.
  */
-int cm_store_know(cm_store *store, cm_error *err);
-void cm_store_forget(cm_store *store); /* NULL accepted */
+int cm_store_cache_listing(cm_store *store, cm_error *err);
+void cm_store_drop_listing(cm_store *store); /* NULL accepted */
 
 /* Waits until everything written so far, names included, is on the disk. */
 int cm_store_sync(cm_store *store, cm_error *err);

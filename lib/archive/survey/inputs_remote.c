@@ -23,7 +23,7 @@ static int check_net(const cm_inputs *in, const char *text, cm_error *err)
 }
 
 /* ITEM, of which TOLD is known, can be fetched. */
-static int give_copy(cm_inputs *in, cm_input *item, const cm_told *told, cm_error *err)
+static int give_copy(cm_inputs *in, cm_input *item, const cm_object_stat *told, cm_error *err)
 {
     int rc = in->copies != NULL ? CM_OK
                                 : cm_copies_create(in->net, in->scratch, in->max_nbytes, in->paged,
@@ -95,7 +95,7 @@ static bool is_avoided(const cm_inputs *in, const char *path)
     return n > 0 && strncmp(path, in->avoid, n) == 0 && path[n] == '/';
 }
 
-static int add_object(search *s, const char *key, const cm_told *told, cm_error *err)
+static int add_object(search *s, const char *key, const cm_object_stat *told, cm_error *err)
 {
     cm_input *item;
     char *path = cm_asprintf(err, "%s%s", s->bucket, key);
@@ -111,7 +111,7 @@ static int add_object(search *s, const char *key, const cm_told *told, cm_error 
     return rc;
 }
 
-static int see(void *context, const char *below, const cm_told *told, cm_error *err)
+static int see(void *context, const char *below, const cm_object_stat *told, cm_error *err)
 {
     search *s = context;
     s->key.nbytes = 0;
@@ -279,7 +279,7 @@ typedef struct asking {
     size_t n;
     struct answer {
         size_t item;
-        cm_told told;
+        cm_object_stat told;
         cm_error err;
     } * answer;
     _Atomic size_t next;
@@ -291,7 +291,7 @@ static void ask(void *context, unsigned worker)
     (void)worker;
     for (size_t i; (i = atomic_fetch_add(&a->next, 1)) < a->n;) {
         struct answer *r = &a->answer[i];
-        (void)cm_copy_look(a->in->net, a->in->item[r->item].path, &r->told, &r->err);
+        (void)cm_copy_stat_url(a->in->net, a->in->item[r->item].path, &r->told, &r->err);
     }
 }
 

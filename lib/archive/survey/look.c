@@ -379,7 +379,7 @@ static void put_object(cm_wire_out *w, uint64_t number, const cm_copy *copy)
     cm_wire_put_u64(w, number);
     cm_wire_put_u64(w, 0);
     cm_wire_put_u64(w, cm_copy_mark(copy));
-    cm_wire_put_u64(w, cm_copy_told(copy)->nbytes);
+    cm_wire_put_u64(w, cm_copy_stat(copy)->nbytes);
     cm_wire_put_u64(w, 0);
     cm_wire_put_u64(w, 0);
 }

@@ -60,7 +60,7 @@ static void see_files(cm_survey *s, cm_spot *spot)
         struct stat st;
         cm_surveyed *f = touch_file(s, spot, i);
         if (f->copy != NULL) {
-            f->nbytes = cm_copy_told(f->copy)->nbytes;
+            f->nbytes = cm_copy_stat(f->copy)->nbytes;
             f->ino = cm_copy_mark(f->copy);
             s->nbytes += f->nbytes;
             spot[i].regular = true;
@@ -202,7 +202,7 @@ static int list_files(const cm_survey_options *o, cm_survey *s, cm_error *err)
     for (size_t i = 0; i < s->inputs.n; i++) {
         const cm_input *in = &s->inputs.item[i];
         bool listed = false;
-        const cm_told *told = in->copy != NULL ? cm_copy_told(in->copy) : NULL;
+        const cm_object_stat *told = in->copy != NULL ? cm_copy_stat(in->copy) : NULL;
         char tag[sizeof(told->tag)];
         if (told != NULL)
             cm_copy_tag(in->copy, tag);

@@ -396,10 +396,10 @@ int cm_journal_resume(const cm_beside *b, const char *name, const cm_json *finge
     if (rc == CM_OK)
         rc = refuse_other(c.head, fingerprint, err);
     if (rc == CM_OK)
-        rc = cm_store_know(store, err);
+        rc = cm_store_cache_listing(store, err);
     for (size_t i = 0; rc == CM_OK && i < made->n; i++)
         rc = cm_zarr_erase_temporaries(store, made->node[i].path, made->node[i].meta, err);
-    cm_store_forget(store);
+    cm_store_drop_listing(store);
     if (rc == CM_OK)
         rc = adopt(made, &c, store, nthreads, memory, &end, nchunks, err);
     /* A new file, not a shorter one: nothing is cut that may have another name. */

@@ -80,8 +80,8 @@ static bool sends_pieces(const cm_job *job)
 
 bool cm_send_try(cm_job *job, cm_store *store, unsigned i)
 {
-    job->sending = (cm_store_sending){i, SIZE_MAX, SIZE_MAX};
-    cm_store_send(store, &job->sending);
+    job->sending = (cm_store_limits){i, SIZE_MAX, SIZE_MAX};
+    cm_store_limit(store, &job->sending);
     for (size_t k = 0; k < job->nvars; k++)
         if (job->var[k].writer != NULL)
             cm_zarr_writer_measure(job->var[k].writer);
@@ -145,5 +145,5 @@ void cm_send_limit(cm_job *job, cm_store *store)
     }
     job->sending.ahead_nbytes += job->ahead_nbytes;
     job->sending.most_nbytes = shards + job->sending.ahead_nbytes;
-    cm_store_send(store, &job->sending);
+    cm_store_limit(store, &job->sending);
 }

@@ -188,7 +188,7 @@ static int file_json(const cm_multi_file *f, cm_json **out, cm_error *err)
     int rc = input_json(f->path, f->path, NULL, out, err);
     if (rc != CM_OK || f->copy == NULL)
         return rc;
-    const cm_told *told = cm_copy_told(f->copy);
+    const cm_object_stat *told = cm_copy_stat(f->copy);
     rc = cm_json_set(*out, "bytes", cm_json_u64(told->nbytes), err);
     if (rc == CM_OK && told->modified_s > 0)
         rc = cm_json_set(*out, "modified", cm_job_time_json((time_t)told->modified_s), err);

@@ -8,7 +8,7 @@ typedef struct reading {
     const cm_stop *stop;
 } reading;
 
-static int see(void *context, const char *below, const cm_told *told, cm_error *err)
+static int see(void *context, const char *below, const cm_object_stat *told, cm_error *err)
 {
     const reading *r = context;
     cm_listing *l = r->list;

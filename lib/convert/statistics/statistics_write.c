@@ -84,7 +84,7 @@ static int open_place(const char *path, cm_net *net, cm_store **out, there *what
     *out = NULL;
     *what = NOTHING;
     const cm_store_options options = {.output = true, .net = net};
-    int rc = cm_store_look(path, &options, &place, err);
+    int rc = cm_store_probe(path, &options, &place, err);
     if (rc != CM_OK || place == CM_PLACE_NOTHING)
         return rc;
     if (place == CM_PLACE_FOLDER)

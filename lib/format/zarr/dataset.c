@@ -224,7 +224,7 @@ static int locate(const char *path, const char *node, const cm_store_options *op
     if (*out == NULL)
         return CM_ENOMEM;
     if (*node != '\0')
-        rc = cm_store_look(*out, options, &there, err);
+        rc = cm_store_probe(*out, options, &there, err);
     if (rc == CM_OK && there == CM_PLACE_NOTHING)
         rc = cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", path, node);
     return rc;

@@ -149,7 +149,7 @@ void cm_zarr_unwant(cm_array *a, cm_fetch_many *many)
     const many_state *s = many->state;
     (void)a;
     if (s->reading)
-        cm_store_read_unwant(s->reading);
+        cm_store_read_cancel(s->reading);
 }
 
 /* ---- chunks in shards ---- */

@@ -40,7 +40,7 @@ void cm_zarr_writer_shift(cm_zarr_writer *w, const uint64_t origin[CM_MAX_RANK])
  * the old index need.  Call it before any chunk.
  */
 void cm_zarr_writer_replace(cm_zarr_writer *w);
-/* Computes the memory of a shard; after cm_store_send has set the store's limits. */
+/* Computes the memory of a shard; after cm_store_limit has set the store's limits. */
 void cm_zarr_writer_measure(cm_zarr_writer *w);
 /*
  * Where inner chunks wait (borrowed) that are put before those in front of them in their shard; by

@@ -80,14 +80,14 @@ static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *er
     return rc;
 }
 
-static int tell(cm_store *store, const char *key, cm_told *out, cm_error *err)
+static int stat_object(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
 {
     cm_http r;
     int rc = head(store, key, &r, err);
     if (rc != CM_OK)
         return rc;
-    *out = (cm_told){.nbytes = r.total_nbytes, .modified_s = r.modified};
-    _Static_assert(sizeof(out->tag) == sizeof(r.etag), "what is told holds an ETag");
+    *out = (cm_object_stat){.nbytes = r.total_nbytes, .modified_s = r.modified};
+    _Static_assert(sizeof(out->tag) == sizeof(r.etag), "cm_object_stat holds an ETag");
     /* Skip weak ETags, which never match, and any that repeat a secret, as documents show them. */
     if (strncmp(r.etag, "W/", 2) != 0 && !cm_secret_hide(r.etag, &r))
         memcpy(out->tag, r.etag, sizeof(out->tag));
@@ -134,7 +134,7 @@ static int reader_open(cm_store *store, const char *key, cm_object_reader **out,
     return rc == CM_OK ? new_reader(store, key, &r, out, err) : rc;
 }
 
-static int reader_open_told(cm_store *store, const char *key, const cm_told *told,
+static int reader_open_stat(cm_store *store, const char *key, const cm_object_stat *told,
                             cm_object_reader **out, cm_error *err)
 {
     cm_http r = {.total_nbytes = told->nbytes};
@@ -159,7 +159,7 @@ static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, siz
     cm_http r = {.method = CM_HTTP_GET, .range = {CM_HTTP_RANGE, offset, nbytes}, .dst = dst};
     memcpy(r.if_match, ((cm_remote_reader *)reader)->etag, sizeof(r.if_match));
     int rc = run_key(cm_remote_of(reader->store), reader->key, &r, err);
-    cm_remote_see_change(&r, reader);
+    cm_remote_note_change(&r, reader);
     return rc;
 }
 
@@ -202,13 +202,13 @@ static void free_store(cm_store *store)
 
 /* ---- cached listing ---- */
 
-static int know(cm_store *store, cm_error *err)
+static int cache_listing(cm_store *store, cm_error *err)
 {
     cm_remote *s = cm_remote_of(store);
     return s->known != NULL ? CM_OK : cm_s3_known_create(store, &s->known, err);
 }
 
-static void forget(cm_store *store)
+static void drop_listing(cm_store *store)
 {
     cm_remote *s = cm_remote_of(store);
     cm_s3_known_free(s->known);
@@ -236,9 +236,9 @@ static int kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *
 
 /* ---- memory of writers ---- */
 
-static void send_as(cm_store *store, const cm_store_sending *sending)
+static void limit(cm_store *store, const cm_store_limits *limits)
 {
-    cm_s3_memory_set(&cm_remote_of(store)->pool, sending);
+    cm_s3_memory_set(&cm_remote_of(store)->pool, limits);
 }
 
 static size_t writer_nbytes(const cm_store *store, const cm_object_form *form)
@@ -260,13 +260,13 @@ static const cm_store_ops web_ops = {
     .size = size,
     .read_many = cm_remote_read_many,
     .read_begin = cm_remote_read_begin,
-    .read_unwant = cm_remote_read_unwant,
+    .read_cancel = cm_remote_read_cancel,
     .read_end = cm_remote_read_end,
-    .tell = tell,
+    .stat = stat_object,
     .identity = identity,
     .list = list,
     .reader_open = reader_open,
-    .reader_open_told = reader_open_told,
+    .reader_open_stat = reader_open_stat,
     .reader_open_part = reader_open_part,
     .reader_read = reader_read,
     .reader_close = reader_close,
@@ -279,9 +279,9 @@ static const cm_store_ops s3_ops = {
     .size = size,
     .read_many = cm_remote_read_many,
     .read_begin = cm_remote_read_begin,
-    .read_unwant = cm_remote_read_unwant,
+    .read_cancel = cm_remote_read_cancel,
     .read_end = cm_remote_read_end,
-    .tell = tell,
+    .stat = stat_object,
     .identity = identity,
     .put = cm_s3_put,
     .change_begin = cm_s3_change_begin,
@@ -293,16 +293,16 @@ static const cm_store_ops s3_ops = {
     .list = cm_s3_list,
     .list_below = cm_s3_list_below,
     .kind = kind,
-    .know = know,
-    .forget = forget,
+    .cache_listing = cache_listing,
+    .drop_listing = drop_listing,
     .sync = sync_nothing,
     .reader_open = reader_open,
-    .reader_open_told = reader_open_told,
+    .reader_open_stat = reader_open_stat,
     .reader_open_part = reader_open_part,
     .reader_read = reader_read,
     .reader_close = reader_close,
     .request_nbytes = CM_HTTP_REQUEST_NBYTES,
-    .send = send_as,
+    .limit = limit,
     .writer_nbytes = writer_nbytes,
     .piece_nbytes = piece_nbytes,
     .sweep = cm_s3_sweep,

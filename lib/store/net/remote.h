@@ -73,24 +73,24 @@ typedef struct cm_remote_reader {
 } cm_remote_reader;
 
 /* Sets READER's flags from the failed answer to R. */
-void cm_remote_see_change(const cm_http *r, cm_object_reader *reader);
+void cm_remote_note_change(const cm_http *r, cm_object_reader *reader);
 int cm_remote_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
 int cm_remote_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
                          cm_store_reading **out, cm_error *err);
-void cm_remote_read_unwant(cm_store_reading *reading);
+void cm_remote_read_cancel(cm_store_reading *reading);
 int cm_remote_read_end(cm_store_reading *reading, cm_error *err);
 
 /* ---- s3_list.c ---- */
 int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                cm_error *err);
-int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
+int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_visit_object *see, void *context,
                      cm_error *err);
 /* Called for each unfinished upload below PREFIX: its key, and its id. */
-typedef int cm_s3_see_upload(void *context, const char *key, const char *id, cm_error *err);
-int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *see, void *context,
+typedef int cm_s3_visit_upload(void *context, const char *key, const char *id, cm_error *err);
+int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_visit_upload *see, void *context,
                        cm_error *err);
 /* Uploads of KEY, and of keys that begin with it; always asks the server. */
-int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_see_upload *see, void *context,
+int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_visit_upload *see, void *context,
                           cm_error *err);
 
 /* ---- s3_put.c, s3_sweep.c ---- */

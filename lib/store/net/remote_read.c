@@ -10,7 +10,7 @@ struct reading {
     atomic_bool unwanted;
 };
 
-void cm_remote_see_change(const cm_http *r, cm_object_reader *reader)
+void cm_remote_note_change(const cm_http *r, cm_object_reader *reader)
 {
     if (r->rc != CM_OK && r->status == 412)
         atomic_store(&reader->changed, true);
@@ -65,7 +65,7 @@ static int take_all(const cm_remote_batch *b, cm_store_read *read, size_t n, int
 {
     for (size_t i = 0, k = 0; rc != CM_OK && i < n && k < b->n; i++)
         if (is_asked_for(&read[i]) && read[i].reader != NULL)
-            cm_remote_see_change(&b->request[k++], read[i].reader);
+            cm_remote_note_change(&b->request[k++], read[i].reader);
         else
             k += is_asked_for(&read[i]);
     for (size_t i = 0, k = 0; rc == CM_OK && i < n; i++)
@@ -105,7 +105,7 @@ int cm_remote_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf 
     return CM_OK;
 }
 
-void cm_remote_read_unwant(cm_store_reading *reading)
+void cm_remote_read_cancel(cm_store_reading *reading)
 {
     atomic_store(&((struct reading *)reading)->unwanted, true);
 }

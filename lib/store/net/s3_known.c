@@ -61,7 +61,7 @@ static size_t find(const cm_s3_known *k, const char *key)
 /* ---- listing the bucket ---- */
 
 /* Sorts if a server does not list in the order of bytes. */
-static int see_key(void *context, const char *below, const cm_told *told, cm_error *err)
+static int see_key(void *context, const char *below, const cm_object_stat *told, cm_error *err)
 {
     cm_s3_known *k = context;
     (void)told;
@@ -179,10 +179,10 @@ int cm_s3_known_list(const cm_s3_known *k, const char *prefix, cm_store_visit *v
     return rc;
 }
 
-int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_see *see, void *context,
-                      cm_error *err)
+int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_visit_object *see,
+                      void *context, cm_error *err)
 {
-    const cm_told told = {0};
+    const cm_object_stat told = {0};
     char *folder = folder_of(prefix, err);
     if (folder == NULL)
         return CM_ENOMEM;
@@ -198,7 +198,7 @@ int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_see *se
     return rc;
 }
 
-int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_see_upload *see,
+int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_visit_upload *see,
                         void *context, cm_error *err)
 {
     const char *at = (const char *)k->uploads.data, *end = at + k->uploads.nbytes;

@@ -22,11 +22,11 @@ void cm_s3_known_remove(cm_s3_known *k, const char *key);
 int cm_s3_known_list(const cm_s3_known *k, const char *prefix, cm_store_visit *visit, void *context,
                      cm_error *err);
 /* Every key below PREFIX, relative to it; sizes and tags are not kept. */
-int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_see *see, void *context,
-                      cm_error *err);
+int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_visit_object *see,
+                      void *context, cm_error *err);
 
 /* Each unfinished upload below PREFIX. */
-int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_see_upload *see,
+int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_visit_upload *see,
                         void *context, cm_error *err);
 
 #endif

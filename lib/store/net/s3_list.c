@@ -17,16 +17,16 @@ enum {
 /* State of a listing. */
 typedef struct listing {
     cm_remote *store;
-    const cm_http *page; /* the page being read */
-    char *prefix;        /* in the bucket, encoded in the query */
-    size_t skip;         /* bytes of each key to skip for names relative to the prefix */
-    cm_name_list *names; /* names, folders included; or ... */
-    cm_store_see *see;   /* ... called for every object below */
+    const cm_http *page;        /* the page being read */
+    char *prefix;               /* in the bucket, encoded in the query */
+    size_t skip;                /* bytes of each key to skip for names relative to the prefix */
+    cm_name_list *names;        /* names, folders included; or ... */
+    cm_store_visit_object *see; /* ... called for every object below */
     void *context;
     char *token; /* of the next page; NULL: none */
     bool truncated;
     char *key; /* key of the current entry */
-    cm_told told;
+    cm_object_stat told;
     uint64_t nfound;
     uint64_t sum, nbytes; /* of the names on this page */
     cm_headway headway;
@@ -72,7 +72,7 @@ static int take_object(listing *l, cm_error *err)
     if (rc == CM_OK && name != NULL)
         rc = l->see != NULL ? l->see(l->context, name, &l->told, err)
                             : cm_name_list_add(l->names, name, strlen(name), false, err);
-    l->told = (cm_told){0};
+    l->told = (cm_object_stat){0};
     free(key);
     return rc;
 }
@@ -248,7 +248,7 @@ int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit_name, 
     return rc;
 }
 
-int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
+int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_visit_object *see, void *context,
                      cm_error *err)
 {
     listing l = {.store = cm_remote_of(store), .see = see, .context = context};
@@ -261,7 +261,7 @@ int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, voi
 
 typedef struct uploads {
     cm_remote *store;
-    cm_s3_see_upload *see;
+    cm_s3_visit_upload *see;
     void *context;
     char key[1200], id[1200]; /* of the current entry */
 } uploads;
@@ -313,7 +313,7 @@ static int read_uploads(uploads *u, const char *prefix, bool below, cm_error *er
     return rc == CM_EFORMAT ? CM_OK : rc;
 }
 
-int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *see, void *context,
+int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_visit_upload *see, void *context,
                        cm_error *err)
 {
     uploads u = {.store = cm_remote_of(store), .see = see, .context = context};
@@ -322,7 +322,7 @@ int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *se
     return read_uploads(&u, prefix, *prefix != '\0', err);
 }
 
-int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_see_upload *see, void *context,
+int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_visit_upload *see, void *context,
                           cm_error *err)
 {
     uploads u = {.store = cm_remote_of(store), .see = see, .context = context};

@@ -58,7 +58,7 @@ void cm_s3_memory_release(cm_s3_memory *p)
     pthread_cond_destroy(&p->changed);
 }
 
-void cm_s3_memory_set(cm_s3_memory *p, const cm_store_sending *sending)
+void cm_s3_memory_set(cm_s3_memory *p, const cm_store_limits *sending)
 {
     pthread_mutex_lock(&p->lock);
     drop_idle(p);

@@ -33,7 +33,7 @@ typedef struct cm_s3_memory {
 
 void cm_s3_memory_init(cm_s3_memory *p);
 void cm_s3_memory_release(cm_s3_memory *p);
-void cm_s3_memory_set(cm_s3_memory *p, const cm_store_sending *sending);
+void cm_s3_memory_set(cm_s3_memory *p, const cm_store_limits *sending);
 
 cm_s3_form cm_s3_form_of(const cm_s3_memory *p, const cm_object_form *form);
 cm_s3_form cm_s3_form_of_scratch(const cm_s3_memory *p, uint64_t most_nbytes);

@@ -63,7 +63,7 @@ static int doom(sweep *w, const char *below, cm_error *err)
     return rc == CM_OK ? cm_buf_append(&w->doomed, "", 1, err) : rc;
 }
 
-static int see(void *context, const char *rest, const cm_told *told, cm_error *err)
+static int see(void *context, const char *rest, const cm_object_stat *told, cm_error *err)
 {
     sweep *w = context;
     char below[1200];

@@ -141,7 +141,7 @@ static cm_store *open_later(void)
     later.ops = *store->ops;
     later.ops.read_many = read_many;
     later.ops.read_begin = begin_later;
-    later.ops.read_unwant = unwant;
+    later.ops.read_cancel = unwant;
     later.ops.read_end = end_later;
     store->ops = &later.ops;
     return store;

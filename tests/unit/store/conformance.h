@@ -220,7 +220,7 @@ static void test_list(void **state)
     assert_int_equal(cm_object_create(to, "b/unfinished", &w, NULL), CM_OK);
     for (int known = 0; known < 2; known++) {
         if (known)
-            assert_int_equal(cm_store_know(s, NULL), CM_OK);
+            assert_int_equal(cm_store_cache_listing(s, NULL), CM_OK);
         check_names(s, "", "a b/ b-c/ bb/ ");
         check_names(s, "b", "10 2 c/ c-d/ ");
         check_names(s, "b/c", "x/ ");
@@ -237,7 +237,7 @@ static void test_list(void **state)
     assert_int_equal(cm_store_delete(to, "b/10", NULL), CM_OK);
     check_names(s, "b", "2 c/ c-d/ ");
     check_names(s, "b/c", "a x/ ");
-    cm_store_forget(s);
+    cm_store_drop_listing(s);
 }
 
 static void test_read_ranges(void **state)

@@ -39,7 +39,7 @@ static void test_put_if(void **state)
 
 /* ---- listing and removing what lies below ---- */
 
-static int join_sizes(void *context, const char *below, const cm_told *told, cm_error *err)
+static int join_sizes(void *context, const char *below, const cm_object_stat *told, cm_error *err)
 {
     char *text = context;
     (void)err;

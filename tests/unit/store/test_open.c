@@ -57,7 +57,7 @@ static void test_look(void **state)
         cm_store *store = NULL;
         snprintf(url, sizeof(url), row[i].format, folder);
         print_message("%s\n", row[i].name);
-        assert_int_equal(cm_store_look(url, NULL, &there, &err), row[i].status);
+        assert_int_equal(cm_store_probe(url, NULL, &there, &err), row[i].status);
         assert_int_equal(there, row[i].there);
         int rc = cm_store_open(url, NULL, &store, &err);
         assert_int_equal(rc == CM_OK, there == CM_PLACE_FOLDER);

@@ -27,7 +27,7 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
     if (rc == CM_OK && *at.node != '\0')
         rc = cm_fail(err, CM_EINVAL, "%s: a store grows as a whole, not a node in it", o->store);
     if (rc == CM_OK)
-        rc = cm_store_look(at.path, &options, &there, err);
+        rc = cm_store_probe(at.path, &options, &there, err);
     if (rc == CM_OK && there == CM_PLACE_NOTHING)
         rc = cm_fail(err, CM_ENOTFOUND,
                      "%s: there is no store to add to; leave out `append` to make it", o->store);

@@ -109,7 +109,7 @@ static bool target_is_gone(const cm_output *out, const cm_parts_plan *plan, cm_e
     struct stat st;
     cm_place there;
     if (out->beside.remote)
-        return plan->complete && cm_store_look(out->root, &options, &there, err) == CM_OK &&
+        return plan->complete && cm_store_probe(out->root, &options, &there, err) == CM_OK &&
                there == CM_PLACE_NOTHING;
     return !(stat(out->beside.root, &st) == 0 && S_ISDIR(st.st_mode));
 }

@@ -346,14 +346,14 @@ int cm_into_find(const char *target, cm_net *net, cm_into *into, cm_error *err)
     if (rc != CM_OK || *into->node == '\0')
         return rc;
     if (cm_store_url_is_remote(into->folder)) {
-        rc = cm_store_look(into->folder, &options, &there, err);
+        rc = cm_store_probe(into->folder, &options, &there, err);
         into->nthere = rc == CM_OK && there != CM_PLACE_NOTHING ? strlen(into->folder) : 0;
     } else {
         into->nthere = length_there(into, err);
     }
     if (rc != CM_OK)
         return rc;
-    rc = cm_store_look(into->root, &options, &there, err);
+    rc = cm_store_probe(into->root, &options, &there, err);
     if (rc != CM_OK || there == CM_PLACE_NOTHING)
         return rc;
     rc = cm_output_check_above(into->root, into->node, net, err);

@@ -69,7 +69,7 @@ static int open_there(cm_output *out, cm_error *err)
     cm_entry_kind kind = CM_ENTRY_NONE;
     cm_store_free(out->store);
     out->store = NULL;
-    int rc = cm_store_look(out->root, &options, &there, err);
+    int rc = cm_store_probe(out->root, &options, &there, err);
     if (rc != CM_OK || there == CM_PLACE_NOTHING)
         return rc;
     if (there != CM_PLACE_FOLDER)
@@ -351,7 +351,7 @@ static int make_place(cm_output *out, cm_error *err)
     int rc = make_folder(out, err);
     if (rc != CM_OK || !cm_store_is_remote(out->store))
         return rc;
-    rc = cm_store_know(out->store, err);
+    rc = cm_store_cache_listing(out->store, err);
     return rc == CM_OK ? cm_journal_erase(&out->beside, out->journal, out->store, err) : rc;
 }
 
@@ -365,7 +365,7 @@ int cm_output_lock(cm_output *out, const cm_made *made, cm_error *err)
     if (rc == CM_OK)
         rc = check_unchanged(out, err);
     if (rc == CM_OK && out->store != NULL && !out->resumes)
-        rc = cm_store_know(out->store, err);
+        rc = cm_store_cache_listing(out->store, err);
     for (size_t i = 0; rc == CM_OK && out->store != NULL && made != NULL && i < made->n; i++)
         rc = cm_zarr_check_free(out->store, made->node[i].path, made->node[i].meta, err);
     return name_output(out, rc, err);
@@ -377,7 +377,7 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
     *left = (cm_zarr_left){0};
     if (out->resumes)
         return CM_OK;
-    int rc = out->store != NULL ? cm_store_know(out->store, err) : CM_OK;
+    int rc = out->store != NULL ? cm_store_cache_listing(out->store, err) : CM_OK;
     if (rc == CM_OK)
         rc = cm_journal_prepare(&out->beside, out->journal, made == NULL ? &nothing : made,
                                 out->store, err);
@@ -389,7 +389,7 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
         rc = cm_store_sweep(out->beside.in, "", judge_beside, NULL, err);
     if (rc == CM_OK)
         rc = out->store == NULL ? make_place(out, err) : empty_folder(out, left, err);
-    cm_store_forget(out->store);
+    cm_store_drop_listing(out->store);
     out->touched = rc == CM_OK;
     return name_output(out, rc, err);
 }
