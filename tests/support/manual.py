@@ -29,7 +29,8 @@ def page(program):
 
 def options_of_page(program):
     text = page(program)
-    assert text.startswith(f".TH {program.upper()} 1") and ".OPTIONS" not in text and ".EXAMPLES" not in text
+    assert text.startswith(f".TH {program.upper()} 1") and ".OPTIONS" not in text
+    assert text.index(".SH EXAMPLES") < text.index(".SH DESCRIPTION")
     plain = re.sub(r"\\f[BIR]", "", text).replace("\\-", "-")
     return set(re.findall(r"(?<![\w-])--?[a-z0-9][a-z0-9-]*", " ".join(re.findall(r"^\.TP\n(-.*)$", plain, re.M))))
 

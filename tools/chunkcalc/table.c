@@ -7,6 +7,7 @@
 static const cm_option OPTIONS[] = {
     {.section = "What is read",
      .name = "sample",
+     .brief = true,
      .value = "SHAPE",
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.sample),
@@ -14,11 +15,12 @@ static const cm_option OPTIONS[] = {
              "whole dimension, LENGTH:STEP takes elements STEP apart; other dimensions are "
              "read whole."},
     {.name = "read",
+     .brief = true,
      .value = "[WEIGHT@]SHAPE",
      .kind = CM_OPTION_LIST,
      .field = VALUE(o.read),
-     .help = "One of several ways to read, weighed against each other. Repeatable; the default "
-             "weight is 1, also for --sample."},
+     .help = "One of several ways to read. They are weighed against each other; repeatable, the "
+             "default weight is 1, also for --sample."},
     {.name = "align",
      .value = "random|chunk|N",
      .kind = CM_OPTION_TEXT,
@@ -28,14 +30,16 @@ static const cm_option OPTIONS[] = {
              "elements.",
      .preset = "random"},
     {.name = "batch",
+     .brief = true,
      .value = "N",
      .kind = CM_OPTION_U64,
      .field = VALUE(o.batch),
      .min = 1,
      .max = 1000000000,
-     .help = "Also print what a training step of N samples reads. Chunks that samples of a batch "
-             "share are counted once."},
+     .help = "Add what a training step of N samples reads. Chunks that samples of a batch share "
+             "are counted once."},
     {.name = "step-time",
+     .brief = true,
      .value = "T",
      .kind = CM_OPTION_TIME,
      .field = VALUE(o.step_time),
@@ -43,12 +47,14 @@ static const cm_option OPTIONS[] = {
 
     {.section = "The array",
      .name = "shape",
+     .brief = true,
      .value = "SHAPE",
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.shape),
      .help = "Shape of the array, for exact counts at its edges.",
      .unset = "that of STORE, or unbounded"},
     {.name = "dtype",
+     .brief = true,
      .value = "TYPE",
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.dtype),
@@ -62,6 +68,7 @@ static const cm_option OPTIONS[] = {
      .max = 1 << 30,
      .help = "Bytes per element."},
     {.name = "variable",
+     .brief = true,
      .value = "V",
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.variable),
@@ -70,6 +77,7 @@ static const cm_option OPTIONS[] = {
 
     {.section = "Layouts",
      .name = "chunks",
+     .brief = true,
      .value = "SHAPE",
      .kind = CM_OPTION_LIST,
      .field = VALUE(o.chunks),
@@ -84,11 +92,11 @@ static const cm_option OPTIONS[] = {
      .help = "Put the chunks into shards. auto: about 256 MiB.",
      .unset = "none; a recommendation of more than 10,000 chunks also names shards"},
     {.name = "recommend",
+     .brief = true,
      .kind = CM_OPTION_FLAG,
      .field = VALUE(o.recommend),
-     .help =
-         "Recommend the best chunk shape, with the command that makes it and the reason. -v adds "
-         "the tables behind it.",
+     .help = "Recommend the best chunk shape. With the command that makes it and the reason; -v "
+             "adds the tables behind it.",
      .unset = "done for a STORE with --sample or --read, unless --chunks, --stats, --format or "
               "--json is given"},
     {.name = "objective",
@@ -113,13 +121,39 @@ static const cm_option OPTIONS[] = {
      .help = "The largest chunk to recommend, decoded.",
      .unset = "64MiB, or the largest candidate"},
     {.name = "audit",
+     .brief = true,
      .kind = CM_OPTION_FLAG,
      .field = VALUE(o.audit),
-     .help =
-         "Check whether the chunks of STORE suit these reads, and what better ones would gain."},
+     .help = "Check whether STORE's chunks suit these reads. And what better ones would gain."},
+
+    {.section = "Output",
+     .name = "stats",
+     .kind = CM_OPTION_FLAG,
+     .field = VALUE(stats),
+     .help = "Add columns. Mean and percentiles, requests, amplification (bytes decoded over bytes "
+             "wanted), seconds by the cost model, and what the whole array takes."},
+    {.name = "format",
+     .kind = CM_OPTION_CHOICE,
+     .field = VALUE(format),
+     .words = "table|csv|json|markdown",
+     .help = "Output format.",
+     .preset = "table"},
+    {.name = "plot",
+     .brief = true,
+     .value = "FILE.svg",
+     .kind = CM_OPTION_TEXT,
+     .field = VALUE(plot),
+     .operand = CM_OPERAND_FILE,
+     .makes = CM_MAKES_PLOT,
+     .help = "Draw chunks and bytes against the chunk size. From the fewest to the most."},
+    {.name = "overwrite",
+     .kind = CM_OPTION_FLAG,
+     .field = VALUE(overwrite),
+     .help = "Let --plot replace a file that this program did not draw."},
 
     {.section = "The cost model",
      .name = "storage",
+     .brief = true,
      .kind = CM_OPTION_WORD,
      .field = VALUE(o.storage),
      .words = "local|nfs|s3",
@@ -158,30 +192,6 @@ static const cm_option OPTIONS[] = {
     CM_ROW_ABSENT_403(VALUE(net.absent_403)),
     CM_ROW_ALLOW(VALUE(net.allow)),
     CM_ROW_CHECKSUM(VALUE(net.checksum)),
-
-    {.section = "Output",
-     .name = "stats",
-     .kind = CM_OPTION_FLAG,
-     .field = VALUE(stats),
-     .help = "Add columns. Mean and percentiles, requests, amplification (bytes decoded over bytes "
-             "wanted), seconds by the cost model, and what the whole array takes."},
-    {.name = "format",
-     .kind = CM_OPTION_CHOICE,
-     .field = VALUE(format),
-     .words = "table|csv|json|markdown",
-     .help = "Output format.",
-     .preset = "table"},
-    {.name = "plot",
-     .value = "FILE.svg",
-     .kind = CM_OPTION_TEXT,
-     .field = VALUE(plot),
-     .operand = CM_OPERAND_FILE,
-     .makes = CM_MAKES_PLOT,
-     .help = "Draw chunks and bytes against the chunk size, from the fewest to the most."},
-    {.name = "overwrite",
-     .kind = CM_OPTION_FLAG,
-     .field = VALUE(overwrite),
-     .help = "Let --plot replace a file that this program did not draw."},
     {0},
 };
 
@@ -192,17 +202,19 @@ static const char *const USAGE[] = {
 };
 
 static const cm_example EXAMPLES[] = {
-    {"What reading 64 by 64 elements costs with square chunks:", "chunkcalc --sample 64x64"},
-    {"Chunks for training on ERA5, three hours of 48 by 48 points at a time:",
+    {"Chunks for a store that is there, and the command that makes them",
+     "chunkcalc --sample time=3,lat=48,lon=48 era5.zarr"},
+    {"What reading 64 by 64 elements costs with square chunks", "chunkcalc --sample 64x64"},
+    {"Chunks for training on ERA5, three hours of 48 by 48 points at a time",
      "chunkcalc --sample time=3,lat=48,lon=48 --shape time=87600,lat=721,lon=1440 --dtype float32 "
      "--recommend"},
-    {"Maps and series of the same array, on an object store, as fair to both as can be:",
+    {"Maps and series of the same array, on an object store, as fair to both as can be",
      "chunkcalc --read 10@time=1 --read lat=1,lon=1 --shape time=87600,lat=721,lon=1440 "
      "--dtype float32 --storage s3 --recommend --objective regret"},
-    {"What a training step of 32 samples needs:",
+    {"What a training step of 32 samples needs",
      "chunkcalc --sample 3x48x48 --shape 87600x721x1440 --dtype float32 --chunks 24x64x64 "
      "--batch 32 --step-time 100ms"},
-    {"The same table, with everything, for a spreadsheet:",
+    {"The same table, with everything, for a spreadsheet",
      "chunkcalc --sample 64x64 --shape 721x1440 --dtype int16 --stats --format csv"},
     {0},
 };

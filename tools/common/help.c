@@ -1,4 +1,4 @@
-/* --help and the man page, from the option table. */
+/* -h, --help and the man page, from the option table. */
 #include "options.h"
 
 #include <ctype.h>
@@ -12,12 +12,12 @@ enum {
     TEXT_COLUMN = 30 /* where the help texts of --help begin */
 };
 
-/* "-j, --threads N" or "    --variable, --variables A,B". */
-static void label(const cm_option *o, char *buf, size_t size)
+/* "-j, --threads N" or "    --variable, --variables A,B"; BRIEF: without the second name. */
+static void label(const cm_option *o, bool brief, char *buf, size_t size)
 {
     int n = o->letter ? snprintf(buf, size, "-%c, --%s", o->letter, o->name)
                       : snprintf(buf, size, "    --%s", o->name);
-    if (o->alias && n > 0 && (size_t)n < size)
+    if (o->alias && !brief && n > 0 && (size_t)n < size)
         n += snprintf(buf + n, size - (size_t)n, ", --%s", o->alias);
     if (cm_option_argument(o) && n > 0 && (size_t)n < size)
         snprintf(buf + n, size - (size_t)n, " %s", cm_option_argument(o));
@@ -58,18 +58,52 @@ static char *help_of(const cm_option *o)
     return text;
 }
 
-static void print_option(const cm_option *o, FILE *to)
+/* Where the help texts begin. */
+static void print_label(const cm_option *o, bool brief, FILE *to)
 {
     char left[128];
-    label(o, left, sizeof(left));
+    label(o, brief, left, sizeof(left));
     int n = fprintf(to, "  %s", left);
     if (n + 2 > TEXT_COLUMN)
         fprintf(to, "\n%*s", TEXT_COLUMN, "");
     else
         fprintf(to, "%*s", TEXT_COLUMN - n, "");
+}
+
+static void print_option(const cm_option *o, FILE *to)
+{
+    print_label(o, false, to);
     char *text = help_of(o);
     print_wrapped(text ? text : o->help, TEXT_COLUMN, to);
     free(text);
+}
+
+static void print_examples(const cm_tool *tool, FILE *to)
+{
+    if (tool->example)
+        fprintf(to, "\nExamples:\n");
+    for (const cm_example *e = tool->example; e && e->command; e++)
+        fprintf(to, "  %s:\n      %s\n", e->what, e->command);
+}
+
+static void print_first_sentence(const cm_option *o, FILE *to)
+{
+    char *text = strndup(o->help, cm_option_first_sentence(o->help) + 1);
+    print_label(o, true, to);
+    print_wrapped(text ? text : o->help, TEXT_COLUMN, to);
+    free(text);
+}
+
+void cm_tool_print_brief(const cm_tool *tool, FILE *to)
+{
+    fprintf(to, "%s: %s\nUsage: %s %s\n", tool->name, tool->summary, tool->name, tool->usage[0]);
+    print_examples(tool, to);
+    fprintf(to, "\nThe most used options:\n");
+    const cm_option *o;
+    for (size_t i = 0; (o = cm_tool_option(tool, i, NULL)); i++)
+        if (o->brief)
+            print_first_sentence(o, to);
+    fprintf(to, "\n%s --help prints all options.\n", tool->name);
 }
 
 void cm_tool_print_help(const cm_tool *tool, FILE *to)
@@ -86,10 +120,7 @@ void cm_tool_print_help(const cm_tool *tool, FILE *to)
         if (!o->hidden)
             print_option(o, to);
     }
-    if (tool->example)
-        fprintf(to, "\nExamples:\n");
-    for (const cm_example *e = tool->example; e && e->command; e++)
-        fprintf(to, "  %s:\n      %s\n", e->what, e->command);
+    print_examples(tool, to);
     fprintf(to,
             "\nExit status: 0 done; 1 failed; 2 wrong command line, or a feature that does not\n"
             "exist yet; 3 done, but verification found a difference;%s 128+n ended by signal n.\n",
@@ -178,17 +209,15 @@ void cm_tool_print_man(const cm_tool *tool, FILE *prose, FILE *to)
         putc('\n', to);
     }
     fputs(".fi\n", to);
+    print_man_examples(tool, to);
 
     char *line = NULL;
     size_t capacity = 0;
-    bool options = false, examples = false;
+    bool options = false;
     while (prose && getline(&line, &capacity, prose) > 0) {
         if (strcmp(line, ".OPTIONS\n") == 0) {
             print_man_options(tool, to);
             options = true;
-        } else if (strcmp(line, ".EXAMPLES\n") == 0) {
-            print_man_examples(tool, to);
-            examples = true;
         } else {
             fputs(line, to);
         }
@@ -196,6 +225,4 @@ void cm_tool_print_man(const cm_tool *tool, FILE *prose, FILE *to)
     free(line);
     if (!options)
         print_man_options(tool, to);
-    if (!examples)
-        print_man_examples(tool, to);
 }

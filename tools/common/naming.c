@@ -13,15 +13,18 @@ static const char *setting(const cm_option *o)
     return dot ? dot + 1 : name;
 }
 
+/* Of several rows with such a field the one that is named like it: --unpack, not --packing. */
 static const cm_option *option_of(const cm_tool *tool, const char *name, size_t nbytes)
 {
-    const cm_option *o;
+    const cm_option *o, *found = NULL;
     for (size_t i = 0; (o = cm_tool_option(tool, i, NULL)); i++) {
         const char *field = setting(o);
-        if (field && strlen(field) == nbytes && memcmp(field, name, nbytes) == 0)
-            return o;
+        if (!field || strlen(field) != nbytes || memcmp(field, name, nbytes) != 0)
+            continue;
+        if (!found || strcmp(o->name, field) == 0)
+            found = o;
     }
-    return NULL;
+    return found;
 }
 
 /* A setting stands as a word of its own; what a file's name has between backquotes rarely does. */

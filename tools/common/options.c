@@ -22,6 +22,7 @@ static const cm_option COMMON_OPTIONS[] = {
     {.section = "Common to all programs",
      .letter = 'j',
      .name = "threads",
+     .brief = true,
      .value = "N",
      .kind = CM_OPTION_UINT,
      .field = COMMON(nthreads),
@@ -31,12 +32,13 @@ static const cm_option COMMON_OPTIONS[] = {
      .help = "Work on N threads.",
      .unset = "the CPUs that this process may use"},
     {.name = "memory",
+     .brief = true,
      .value = "SIZE",
      .kind = CM_OPTION_SIZE,
      .field = COMMON(memory),
      .min = 1,
      .swept = true,
-     .help = "Stay below SIZE of memory, for example 512MiB or 4GiB.",
+     .help = "Stay below SIZE of memory (512MiB, 4GiB).",
      .unset = "enough to decode everything once, at most half of the available memory"},
     {.name = "progress",
      .kind = CM_OPTION_CHOICE,
@@ -47,6 +49,7 @@ static const cm_option COMMON_OPTIONS[] = {
      .preset = "auto"},
     {.letter = 'v',
      .name = "verbose",
+     .brief = true,
      .kind = CM_OPTION_SET,
      .field = COMMON(verbosity),
      .number = 1,
@@ -58,6 +61,7 @@ static const cm_option COMMON_OPTIONS[] = {
      .number = -1,
      .help = "Print errors only."},
     {.name = "json",
+     .brief = true,
      .kind = CM_OPTION_FLAG,
      .field = COMMON(json),
      .help = "Print the result as one JSON document. Its fields are described in the schema that "
@@ -66,7 +70,7 @@ static const cm_option COMMON_OPTIONS[] = {
      .name = "help",
      .kind = CM_OPTION_ACTION,
      .number = ACTION_HELP,
-     .help = "Print this help."},
+     .help = "Print all options; -h prints examples and the most used ones."},
     {.name = "version",
      .kind = CM_OPTION_ACTION,
      .number = ACTION_VERSION,
@@ -232,6 +236,7 @@ typedef struct parser {
     cm_texts *paths;
     const cm_option *action; /* the first --help or the like, which ends parsing */
     const char *action_value;
+    bool brief;     /* the action was given by its letter: -h */
     bool no_memory; /* the system's fault, not the command line's */
 } parser;
 
@@ -461,6 +466,7 @@ static bool short_options(parser *p, const char *arg, int *i)
             cm_tool_usage_error(p->tool, "unknown option -%c", *c);
             return false;
         }
+        p->brief |= o->kind == CM_OPTION_ACTION;
         if (cm_option_argument(o)) {
             const char *value = c[1] ? c + 1 : *i + 1 < p->argc ? p->argv[++*i] : NULL;
             if (!value)
@@ -479,7 +485,10 @@ static int act(const parser *p)
     char libraries[512];
     switch (p->action->number) {
     case ACTION_HELP:
-        cm_tool_print_help(tool, stdout);
+        if (p->brief)
+            cm_tool_print_brief(tool, stdout);
+        else
+            cm_tool_print_help(tool, stdout);
         break;
     case ACTION_VERSION:
         printf("%s (Chunkmill) %s\n%s\n", tool->name, cm_version(),

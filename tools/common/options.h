@@ -1,5 +1,5 @@
 /*
- * The command line: one table per tool drives parsing, --help, the OPTIONS of
+ * The command line: one table per tool drives parsing, -h, --help, the OPTIONS of
  * the man page and the completion of three shells.
  *
  * A tool describes itself in a constant cm_tool.  Each option is one row: its name, its
@@ -107,6 +107,7 @@ typedef struct cm_option {
     int number;         /* what SET stores; what the first word of a CHOICE stands for */
     uint64_t min, max;  /* of UINT, U64 and SIZE; max 0: no upper limit */
     bool hidden;        /* parsed, but shown nowhere */
+    bool brief;         /* among the most used: -h shows it */
     bool swept;         /* a sweep may give it several values; for programs that have one */
     const char *help;   /* sentences; the first one alone is what completion shows */
     const char *preset; /* the default, as one would type it; not for LIST */
@@ -220,11 +221,12 @@ bool cm_option_word(const char *words, size_t i, const char **word, size_t *nbyt
 size_t cm_option_first_sentence(const char *help);
 
 void cm_tool_print_help(const cm_tool *tool, FILE *to);
+/* What -h prints, one screen: examples, and the first sentence of the rows that are brief. */
+void cm_tool_print_brief(const cm_tool *tool, FILE *to);
 
 /*
- * The man page: NAME and SYNOPSIS, then PROSE (roff text, read to its end) in
- * which the lines ".OPTIONS" and ".EXAMPLES" stand for those sections; they come
- * last where it has no such line.
+ * The man page: NAME, SYNOPSIS and EXAMPLES, then PROSE (roff text, read to its end) in
+ * which the line ".OPTIONS" stands for that section; it comes last where there is no such line.
  */
 void cm_tool_print_man(const cm_tool *tool, FILE *prose, FILE *to);
 

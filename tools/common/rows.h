@@ -18,8 +18,8 @@
 
 #define CM_ROW_CHUNKS(at, ...)                                                                     \
     {                                                                                              \
-        .name = "chunks", .value = "[VAR:]SHAPE", .kind = CM_OPTION_LIST, .field = at,             \
-        .words = "auto|source",                                                                    \
+        .brief = true, .name = "chunks", .value = "[VAR:]SHAPE", .kind = CM_OPTION_LIST,           \
+        .field = at, .words = "auto|source",                                                       \
         .help = "Chunk shape, auto, auto:SIZE or source. A shape goes by name "                    \
                 "(time=24,lat=64,lon=full) or in order (24x64x64); other dimensions are chosen. "  \
                 "source keeps the chunks of the source. Repeatable, the later wins; VAR may be a " \
@@ -29,9 +29,9 @@
 
 #define CM_ROW_SHARDS(at, ...)                                                                     \
     {                                                                                              \
-        .name = "shards", .value = "[VAR:]SHAPE", .kind = CM_OPTION_LIST, .field = at,             \
-        .words = "auto|none", .help = "Shard shape, auto, auto:SIZE or none. Version 3 only.",     \
-        __VA_ARGS__                                                                                \
+        .brief = true, .name = "shards", .value = "[VAR:]SHAPE", .kind = CM_OPTION_LIST,           \
+        .field = at, .words = "auto|none",                                                         \
+        .help = "Shard shape, auto, auto:SIZE or none. Version 3 only.", __VA_ARGS__               \
     }
 
 /* ---- what the target holds of the source ---- */
@@ -39,8 +39,8 @@
 /* Section and help are the program's. */
 #define CM_ROW_VARIABLE(at, ...)                                                                   \
     {                                                                                              \
-        .name = "variable", .alias = "variables", .value = "A,B", .kind = CM_OPTION_LIST,          \
-        .field = at, __VA_ARGS__                                                                   \
+        .brief = true, .name = "variable", .alias = "variables", .value = "A,B",                   \
+        .kind = CM_OPTION_LIST, .field = at, __VA_ARGS__                                           \
     }
 
 #define CM_ROW_EXCLUDE(at)                                                                         \
@@ -57,7 +57,8 @@
 
 #define CM_ROW_SUBSET(at)                                                                          \
     {                                                                                              \
-        .name = "subset", .value = "DIM=START:STOP[:STEP]", .kind = CM_OPTION_LIST, .field = at,   \
+        .brief = true, .name = "subset", .value = "DIM=START:STOP[:STEP]", .kind = CM_OPTION_LIST, \
+        .field = at,                                                                               \
         .help = "Take a part of a dimension. By index (time=0:12) or by the value of its "         \
                 "coordinate (time=2000-01-01..2009-12-31, dates by its own calendar; packed "      \
                 "coordinates are unpacked first)."                                                 \
@@ -98,8 +99,8 @@
 
 #define CM_ROW_SAMPLE(at)                                                                          \
     {                                                                                              \
-        .name = "sample", .value = "SHAPE", .kind = CM_OPTION_TEXT, .field = at,                   \
-        .help = "What training will read at once, for automatic chunks."                           \
+        .brief = true, .name = "sample", .value = "SHAPE", .kind = CM_OPTION_TEXT, .field = at,    \
+        .help = "What training reads at once. Automatic chunks are chosen for it."                 \
     }
 
 /* With the section of all that changes data. */
@@ -203,21 +204,21 @@
 /* With its section. */
 #define CM_ROW_DRY_RUN(at, text)                                                                   \
     {                                                                                              \
-        .section = "Output", .name = "dry-run", .kind = CM_OPTION_FLAG, .field = at,               \
-        .help = "Print the plan and write nothing. " text                                          \
+        .section = "Output", .brief = true, .name = "dry-run", .kind = CM_OPTION_FLAG,             \
+        .field = at, .help = "Print the plan and write nothing. " text                             \
     }
 
 #define CM_ROW_RESUME(at)                                                                          \
     {                                                                                              \
-        .name = "resume", .kind = CM_OPTION_FLAG, .field = at,                                     \
+        .brief = true, .name = "resume", .kind = CM_OPTION_FLAG, .field = at,                      \
         .help = "Finish an interrupted run. Run the same command with this option; complete "      \
                 "chunks are kept."                                                                 \
     }
 
 #define CM_ROW_OVERWRITE(at)                                                                       \
     {                                                                                              \
-        .name = "overwrite", .kind = CM_OPTION_FLAG, .field = at,                                  \
-        .help = "Replace an existing store, and output files of other options. Files in the "      \
+        .brief = true, .name = "overwrite", .kind = CM_OPTION_FLAG, .field = at,                   \
+        .help = "Replace an existing store. Output files of other options, too; files in the "     \
                 "folder that do not belong to the store stay."                                     \
     }
 
@@ -230,7 +231,8 @@
 
 #define CM_ROW_APPEND(at, text)                                                                    \
     {                                                                                              \
-        .name = "append", .value = "DIM", .kind = CM_OPTION_TEXT, .field = at, .help = text        \
+        .brief = true, .name = "append", .value = "DIM", .kind = CM_OPTION_TEXT, .field = at,      \
+        .help = text                                                                               \
     }
 
 #define CM_ROW_APPEND_REST(at, text)                                                               \
@@ -289,8 +291,8 @@
 /* With its section; TEXT says with what the result is compared. */
 #define CM_ROW_VERIFY(at, text)                                                                    \
     {                                                                                              \
-        .section = "Verification", .name = "verify", .kind = CM_OPTION_CHOICE, .field = at,        \
-        .words = "none|sample|full", .preset = "sample", .help = text                              \
+        .section = "Verification", .brief = true, .name = "verify", .kind = CM_OPTION_CHOICE,      \
+        .field = at, .words = "none|sample|full", .preset = "sample", .help = text                 \
     }
 
 #endif

@@ -5,25 +5,6 @@
 #define VALUE(member) CM_FIELD(nc2zarr_values, member)
 
 static const cm_option OPTIONS[] = {
-    CM_ROW_ZARR_FORMAT(VALUE(o.zarr_format), .section = "Layout of the store", .preset = "3"),
-    CM_ROW_CHUNKS(VALUE(o.chunks), .unset = "auto, about 4 MiB decoded per chunk"),
-    CM_ROW_SAMPLE(VALUE(o.sample)),
-    CM_ROW_SHARDS(VALUE(o.shards), .unset = "none up to 10,000 objects per store, above that auto "
-                                            "(256 MiB), and the summary says so"),
-    {.name = "codec",
-     .value = "[VAR:]SPEC",
-     .kind = CM_OPTION_LIST,
-     .field = VALUE(o.codec),
-     .words = "none|zstd|gzip|blosc|keep",
-     .help = "Compression. SPEC is none, zstd[:LEVEL], gzip[:LEVEL], "
-             "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]], or keep[:gzip], which copies "
-             "the compressed chunks of the file unchanged. Default for numbers: "
-             "blosc:zstd:2:shuffle."},
-    {.name = "no-consolidate",
-     .kind = CM_OPTION_FLAG,
-     .field = VALUE(o.no_consolidate),
-     .help = "Write no consolidated metadata."},
-
     CM_ROW_VARIABLE(VALUE(o.variable), .section = "What is converted",
                     .help =
                         "Convert these variables only. What they need comes along: coordinates, "
@@ -41,35 +22,13 @@ static const cm_option OPTIONS[] = {
              "and provisional data of ERA5; files may lack the dimension."},
     CM_ROW_SKIP_UNSUPPORTED(VALUE(o.skip_unsupported)),
 
-    CM_ROW_DTYPE(VALUE(o.dtype),
-                 " Files whose types no type holds both (int64, float32) are joined in "
-                 "it; a number that it does not hold exactly stops the run."),
-    CM_ROW_OVERFLOW(VALUE(o.overflow)),
-    CM_ROW_UNPACK(VALUE(o.unpack)),
-    CM_ROW_KEEPBITS(VALUE(o.keepbits)),
-    CM_ROW_FILL_VALUE(VALUE(o.fill_value)),
-    CM_ROW_STATISTICS(VALUE(o.statistics)),
-    CM_ROW_STATISTICS_RANGE(VALUE(o.statistics_range)),
-    {.name = "char",
-     .kind = CM_OPTION_CHOICE,
-     .field = VALUE(o.char_mode),
-     .words = "keep|join|uint8",
-     .help = "How characters are stored. keep: one by one, as xarray expects them. join: the last "
-             "dimension makes strings. uint8: numbers, for readers that support neither.",
-     .preset = "keep"},
-
-    CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
-    CM_ROW_CONCURRENCY(VALUE(net.concurrency)),
-    CM_ROW_TIMEOUT(VALUE(net.timeout)),
-    CM_ROW_ABSENT_403(VALUE(net.absent_403)),
-    CM_ROW_ALLOW(VALUE(net.allow)),
-    CM_ROW_CHECKSUM(VALUE(net.checksum)),
     {.section = "Many files as one dataset",
      .name = "survey",
+     .brief = true,
      .kind = CM_OPTION_FLAG,
      .field = VALUE(survey),
-     .help = "Show the contents of all inputs, how they join and where they disagree, and write "
-             "nothing. The exit status is 4 when something needs a decision."},
+     .help = "Show what all inputs hold and write nothing. Also how they join and where they "
+             "disagree; the exit status is 4 when something needs a decision."},
     {.name = "survey-cache",
      .value = "FILE",
      .kind = CM_OPTION_TEXT,
@@ -124,6 +83,82 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_LIST,
      .field = VALUE(a.file_attr),
      .help = "Make a global attribute a coordinate along the joined dimension."},
+
+    CM_ROW_ZARR_FORMAT(VALUE(o.zarr_format), .section = "Layout of the store", .preset = "3"),
+    CM_ROW_CHUNKS(VALUE(o.chunks), .unset = "auto, about 4 MiB decoded per chunk"),
+    CM_ROW_SAMPLE(VALUE(o.sample)),
+    CM_ROW_SHARDS(VALUE(o.shards), .unset = "none up to 10,000 objects per store, above that auto "
+                                            "(256 MiB), and the summary says so"),
+    {.name = "codec",
+     .brief = true,
+     .value = "[VAR:]SPEC",
+     .kind = CM_OPTION_LIST,
+     .field = VALUE(o.codec),
+     .words = "none|zstd|gzip|blosc|keep",
+     .help = "Compression. SPEC is none, zstd[:LEVEL], gzip[:LEVEL], "
+             "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]], or keep[:gzip], which copies "
+             "the compressed chunks of the file unchanged. Default for numbers: "
+             "blosc:zstd:2:shuffle."},
+    {.name = "no-consolidate",
+     .kind = CM_OPTION_FLAG,
+     .field = VALUE(o.no_consolidate),
+     .help = "Write no consolidated metadata."},
+
+    CM_ROW_DRY_RUN(VALUE(o.dry_run),
+                   "For every variable: chunks, shards, codec, objects, bytes before and after, "
+                   "memory, and how often each source chunk is decoded."),
+    CM_ROW_OVERWRITE(VALUE(o.overwrite)),
+    CM_ROW_RESUME(VALUE(o.resume)),
+    CM_ROW_BREAK_LOCK(VALUE(o.break_lock)),
+    CM_ROW_APPEND(VALUE(append), "Add files along DIM to the existing store OUTPUT. Files that it "
+                                 "has already, by the ledger beside it, are not read."),
+    CM_ROW_APPEND_REST(VALUE(append_rest), "; the files that hold them are read again then"),
+    CM_ROW_RECHECK(VALUE(recheck),
+                   "also read the files that the store has already, and compare them with it."),
+    {.name = "consolidate",
+     .kind = CM_OPTION_FLAG,
+     .field = VALUE(consolidate),
+     .help =
+         "Renew the consolidated metadata of STORE, whoever wrote it, from the documents of its "
+         "arrays and groups, word by word. Nothing else is changed."},
+    {.name = "replace",
+     .value = "DIM=RANGE",
+     .kind = CM_OPTION_TEXT,
+     .field = VALUE(replace),
+     .help =
+         "Rewrite a part of the existing store OUTPUT: FROM..TO or START:STOP along DIM, as with "
+         "--subset. The files must hold all steps of it and no others. Changes are counted first."},
+    CM_ROW_SCRATCH(VALUE(o.scratch)),
+    {.name = "scratch-size",
+     .value = "SIZE",
+     .kind = CM_OPTION_SIZE,
+     .field = VALUE(a.fetched_nbytes),
+     .min = 1,
+     .help = "Keep at most SIZE bytes of fetched inputs in the scratch folder at once. Several "
+             "inputs behind a network are fetched ahead of their use, and again where they did "
+             "not fit.",
+     .unset = "half of what is free there"},
+    CM_ROW_DURABLE(VALUE(o.durable)),
+    CM_ROW_TRACE(VALUE(o.trace)),
+
+    CM_ROW_VERIFY(VALUE(o.verify), "Compare the store with what libnetcdf reads."),
+    {.name = "check",
+     .brief = true,
+     .kind = CM_OPTION_FLAG,
+     .field = VALUE(o.check),
+     .help = "Compare INPUT with an existing OUTPUT in full. Nothing is written. Pass the options "
+             "of the conversion that select, rename or change variables. Of a store that has "
+             "grown, --subset names the part that INPUT is compared with."},
+    {.name = "certificate",
+     .value = "FILE",
+     .kind = CM_OPTION_TEXT,
+     .field = VALUE(o.certificate),
+     .operand = CM_OPERAND_FILE,
+     .makes = CM_MAKES_CERTIFICATE,
+     .help =
+         "With --verify full or --check, write a record of the verification: digests, elements, "
+         "versions, the command, and whether the original could be reproduced."},
+
     {.section = "Where files disagree",
      .name = "time-units",
      .value = "UNITS",
@@ -195,64 +230,25 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(a.strict),
      .help = "Refuse files whose chunks or codecs differ."},
 
-    CM_ROW_DRY_RUN(VALUE(o.dry_run),
-                   "For every variable: chunks, shards, codec, objects, bytes before and after, "
-                   "memory, and how often each source chunk is decoded."),
-    CM_ROW_OVERWRITE(VALUE(o.overwrite)),
-    CM_ROW_RESUME(VALUE(o.resume)),
-    CM_ROW_BREAK_LOCK(VALUE(o.break_lock)),
-    CM_ROW_APPEND(VALUE(append),
-                  "Add the files to the existing store OUTPUT along DIM. Files that it "
-                  "has already, by the ledger beside it, are not read."),
-    CM_ROW_APPEND_REST(VALUE(append_rest), "; the files that hold them are read again then"),
-    CM_ROW_RECHECK(VALUE(recheck),
-                   "also read the files that the store has already, and compare them with it."),
-    {.name = "consolidate",
-     .kind = CM_OPTION_FLAG,
-     .field = VALUE(consolidate),
-     .help =
-         "Renew the consolidated metadata of STORE, whoever wrote it, from the documents of its "
-         "arrays and groups, word by word. Nothing else is changed."},
-    {.name = "replace",
-     .value = "DIM=RANGE",
-     .kind = CM_OPTION_TEXT,
-     .field = VALUE(replace),
-     .help =
-         "Rewrite a part of the existing store OUTPUT: FROM..TO or START:STOP along DIM, as with "
-         "--subset. The files must hold all steps of it and no others. Changes are counted first."},
-    CM_ROW_SCRATCH(VALUE(o.scratch)),
-    {.name = "scratch-size",
-     .value = "SIZE",
-     .kind = CM_OPTION_SIZE,
-     .field = VALUE(a.fetched_nbytes),
-     .min = 1,
-     .help = "Keep at most SIZE bytes of fetched inputs in the scratch folder at once. Several "
-             "inputs behind a network are fetched ahead of their use, and again where they did "
-             "not fit.",
-     .unset = "half of what is free there"},
-    CM_ROW_DURABLE(VALUE(o.durable)),
-    CM_ROW_TRACE(VALUE(o.trace)),
+    CM_ROW_DTYPE(VALUE(o.dtype),
+                 " Files whose types no type holds both (int64, float32) are joined in "
+                 "it; a number that it does not hold exactly stops the run."),
+    CM_ROW_OVERFLOW(VALUE(o.overflow)),
+    CM_ROW_UNPACK(VALUE(o.unpack)),
+    CM_ROW_KEEPBITS(VALUE(o.keepbits)),
+    CM_ROW_FILL_VALUE(VALUE(o.fill_value)),
+    CM_ROW_STATISTICS(VALUE(o.statistics)),
+    CM_ROW_STATISTICS_RANGE(VALUE(o.statistics_range)),
+    {.name = "char",
+     .kind = CM_OPTION_CHOICE,
+     .field = VALUE(o.char_mode),
+     .words = "keep|join|uint8",
+     .help = "How characters are stored. keep: one by one, as xarray expects them. join: the last "
+             "dimension makes strings. uint8: numbers, for readers that support neither.",
+     .preset = "keep"},
 
     CM_ROWS_PART(part),
 
-    CM_ROW_VERIFY(VALUE(o.verify), "Compare the result with the file as libnetcdf reads it."),
-    {.name = "check",
-     .kind = CM_OPTION_FLAG,
-     .field = VALUE(o.check),
-     .help =
-         "Compare INPUT with an existing OUTPUT in full, and write nothing. Pass the options of "
-         "the conversion that select, rename or change variables. Of a store that has grown, "
-         "--subset "
-         "names the part that INPUT is compared with."},
-    {.name = "certificate",
-     .value = "FILE",
-     .kind = CM_OPTION_TEXT,
-     .field = VALUE(o.certificate),
-     .operand = CM_OPERAND_FILE,
-     .makes = CM_MAKES_CERTIFICATE,
-     .help =
-         "With --verify full or --check, write a record of the verification: digests, elements, "
-         "versions, the command, and whether the original could be reproduced."},
     {.section = "References instead of a copy",
      .name = "virtual",
      .value = "json",
@@ -268,6 +264,13 @@ static const cm_option OPTIONS[] = {
      .help = "With --virtual, the URL of the folder that all files lie in, where the references "
              "will be read.",
      .unset = "the paths of this machine"},
+
+    CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
+    CM_ROW_CONCURRENCY(VALUE(net.concurrency)),
+    CM_ROW_TIMEOUT(VALUE(net.timeout)),
+    CM_ROW_ABSENT_403(VALUE(net.absent_403)),
+    CM_ROW_ALLOW(VALUE(net.allow)),
+    CM_ROW_CHECKSUM(VALUE(net.checksum)),
     {0},
 };
 

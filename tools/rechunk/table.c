@@ -11,6 +11,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_SAMPLE(VALUE(o.sample)),
     CM_ROW_SHARDS(VALUE(o.shards), .unset = "the source's where the chunks stay, otherwise none"),
     {.name = "codec",
+     .brief = true,
      .value = "[VAR:]SPEC",
      .kind = CM_OPTION_LIST,
      .field = VALUE(o.codec),
@@ -21,7 +22,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_ZARR_FORMAT(VALUE(o.zarr_format), .unset = "the source's"),
 
     CM_ROW_VARIABLE(VALUE(o.variable), .section = "What is rechunked",
-                    .help = "Take these arrays and the groups that hold them only.",
+                    .help = "Take these arrays only. The groups that hold them come along.",
                     .unset = "everything"),
     CM_ROW_EXCLUDE(VALUE(o.exclude)),
     CM_ROW_RENAME(VALUE(o.rename)),
@@ -29,10 +30,32 @@ static const cm_option OPTIONS[] = {
     CM_ROW_STACK(VALUE(o.stack)),
     CM_ROW_SKIP_UNSUPPORTED(VALUE(o.skip_unsupported)),
     {.name = "digest",
+     .brief = true,
      .kind = CM_OPTION_FLAG,
      .field = VALUE(digest),
-     .help = "Print the digest of every array of each STORE and write nothing. A STORE is Zarr or "
-             "NetCDF; equal values have equal digests in any layout."},
+     .help = "Print the digest of every array of each STORE. Nothing is written. A STORE is Zarr "
+             "or NetCDF; equal values have equal digests in any layout."},
+
+    CM_ROW_DRY_RUN(VALUE(o.dry_run),
+                   "For every array the exact reads, decodes and writes, the peak memory, the "
+                   "least traffic possible in this memory, and the gap."),
+    CM_ROW_OVERWRITE(VALUE(o.overwrite)),
+    CM_ROW_RESUME(VALUE(o.resume)),
+    CM_ROW_BREAK_LOCK(VALUE(o.break_lock)),
+    CM_ROW_APPEND(VALUE(append),
+                  "Add to TARGET what SOURCE has grown by along DIM. TARGET is a store that was "
+                  "made of SOURCE; its chunks, shards and codecs stay."),
+    CM_ROW_APPEND_REST(VALUE(append_rest), ""),
+    CM_ROW_RECHECK(VALUE(recheck), "compare all elements that TARGET has already with SOURCE. "
+                                   "Without it, coordinates and small arrays are, and of others "
+                                   "the last step."),
+    CM_ROW_SCRATCH(VALUE(o.scratch)),
+    CM_ROW_DURABLE(VALUE(o.durable)),
+    CM_ROW_TRACE(VALUE(o.trace)),
+
+    CM_ROW_VERIFY(VALUE(o.verify),
+                  "Compare the target with the source. full compares every element and "
+                  "prints the digests."),
 
     CM_ROW_DTYPE(VALUE(o.dtype), ""),
     CM_ROW_OVERFLOW(VALUE(o.overflow)),
@@ -42,35 +65,14 @@ static const cm_option OPTIONS[] = {
     CM_ROW_STATISTICS(VALUE(o.statistics)),
     CM_ROW_STATISTICS_RANGE(VALUE(o.statistics_range)),
 
+    CM_ROWS_PART(part),
+
     CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
     CM_ROW_CONCURRENCY(VALUE(net.concurrency)),
     CM_ROW_TIMEOUT(VALUE(net.timeout)),
     CM_ROW_ABSENT_403(VALUE(net.absent_403)),
     CM_ROW_ALLOW(VALUE(net.allow)),
     CM_ROW_CHECKSUM(VALUE(net.checksum)),
-
-    CM_ROW_DRY_RUN(VALUE(o.dry_run),
-                   "For every array the exact reads, decodes and writes, the peak memory, the "
-                   "least traffic possible in this memory, and the gap."),
-    CM_ROW_OVERWRITE(VALUE(o.overwrite)),
-    CM_ROW_RESUME(VALUE(o.resume)),
-    CM_ROW_BREAK_LOCK(VALUE(o.break_lock)),
-    CM_ROW_APPEND(VALUE(append),
-                  "Add to TARGET, a store that was made of SOURCE, what SOURCE has grown by along "
-                  "DIM. Chunks, shards and codecs are those of TARGET."),
-    CM_ROW_APPEND_REST(VALUE(append_rest), ""),
-    CM_ROW_RECHECK(VALUE(recheck), "compare all elements that TARGET has already with SOURCE. "
-                                   "Without it, coordinates and small arrays are, and of others "
-                                   "the last step."),
-    CM_ROW_SCRATCH(VALUE(o.scratch)),
-    CM_ROW_DURABLE(VALUE(o.durable)),
-    CM_ROW_TRACE(VALUE(o.trace)),
-
-    CM_ROWS_PART(part),
-
-    CM_ROW_VERIFY(VALUE(o.verify),
-                  "Compare the target with the source. full compares every element and "
-                  "prints the digests."),
     {0},
 };
 

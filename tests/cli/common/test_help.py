@@ -25,6 +25,29 @@ def test_man_page_holds_every_option(program):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
+def test_h_is_one_screen(program):
+    """Examples, then the most used options, each as --help begins to explain it, then where the others are."""
+    done = tool.run(program, "-h").ok()
+    lines = done.out.splitlines()
+    assert done.err == "" and len(lines) <= 40
+    assert tool.run(program, "-vh").out == done.out
+    examples, options = lines.index("Examples:"), lines.index("The most used options:")
+    assert examples < options and lines[-1] == f"{program} --help prints all options."
+    whole = " ".join(tool.run(program, "--help").ok().out.split())
+    shown = set(re.findall(r"^  (?:-\w, |    )--([a-z-]+)", done.out, re.M))
+    assert 10 <= len(shown) < len(manual.options_of_help(program)) / 2
+    for option, text in re.findall(r"--([a-z-]+)(?: \S+)?\s{2,}([^\n]*(?:\n {30}\S[^\n]*)*)", done.out[done.out.index("used"):]):
+        assert f"{' '.join(text.split())}" in whole, option
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_sections_stand_by_use(program):
+    sections = re.findall(r"^(\w.*):$", tool.run(program, "--help").ok().out, re.M)
+    assert sections[0] == "Usage" and sections[-2:] == ["Common to all programs", "Examples"]
+    assert sections[-3].startswith("Buckets"), sections
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_help_fits_a_terminal(program):
     assert manual.width_of_help(program) <= 88
 

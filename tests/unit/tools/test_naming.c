@@ -17,6 +17,7 @@ static void test_a_field_becomes_its_option(void **state)
         {&NC2ZARR, "`fill_value` a:1: not a value", "--fill-value a:1: not a value"},
         {&NC2ZARR, "`certificate` needs `verify` full, or `check`",
          "--certificate needs --verify full, or --check"},
+        {&NC2ZARR, "`unpack` x", "--unpack x"}, /* --packing fills a field of that name, too */
         {&RECHUNK, "`resume`", "--resume"},
         {&READBENCH, "`window` needs `loader` planned", "--shuffle-window needs --loader planned"},
         {&READBENCH, "`nthreads` 4: too few", "--threads 4: too few"},
