@@ -2,8 +2,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
+#include "base/path.h"
 #include "options/store_path.h"
+#include "run.h"
 #include "say.h"
 
 enum {
@@ -67,8 +71,44 @@ static int say(const cm_tool *tool, int rc, bool replaceable, const cm_error *er
     return cm_tool_exit_status(rc);
 }
 
+/* The bytes of the ending by which NAME, of NBYTES, is a file of another format; 0: it has none. */
+static size_t foreign_ending(const char *name, size_t nbytes)
+{
+    static const char *const ENDINGS[] = {".tar",   ".tgz", ".zip", ".grib",
+                                          ".grib2", ".grb", ".grb2"};
+    for (size_t i = 0; i < sizeof(ENDINGS) / sizeof(ENDINGS[0]); i++) {
+        const size_t n = strlen(ENDINGS[i]);
+        if (nbytes > n && strncasecmp(name + nbytes - n, ENDINGS[i], n) == 0)
+            return n;
+    }
+    return cm_path_netcdf_ending(name, nbytes);
+}
+
+/* A store called out.nc would pass for a file, and the user who types it expects one. */
+static int check_name(const cm_tool *tool, const cm_outputs *o)
+{
+    const char *name = cm_path_last(o->made);
+    const size_t nbytes = strlen(name), ending = foreign_ending(name, nbytes);
+    struct stat st;
+    const bool there = stat(o->made, &st) == 0;
+    if (ending == 0 || (there && S_ISDIR(st.st_mode)))
+        return CM_TOOL_RUN;
+    const int stem = (int)(nbytes - ending);
+    const bool has_ending = stem > 5 && strncmp(name + stem - 5, ".zarr", 5) == 0;
+    return cm_run_refuse(tool, "%s: %s writes %s, not a %s file; name the output %.*s%s%s", o->made,
+                         tool->name,
+                         o->references ? "references, a JSON document" : "a Zarr store, a folder",
+                         name + stem, stem, name,
+                         o->references ? ".json"
+                         : has_ending  ? ""
+                                       : ".zarr",
+                         there ? ", after all inputs" : "");
+}
+
 int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *outputs)
 {
+    if (outputs->made != NULL && check_name(tool, outputs) != CM_TOOL_RUN)
+        return CM_EXIT_USAGE;
     places p;
     cm_error err = {0};
     cm_outfile file[MAX_OUTPUTS] = {0};

@@ -12,14 +12,16 @@
 typedef struct cm_outputs {
     const cm_texts *read; /* what the command reads, as it was typed */
     const char *made;     /* the store that it makes, as it was typed; or NULL */
+    bool references;      /* MADE is a document of references instead */
     bool overwrite;       /* --overwrite was given */
 } cm_outputs;
 
 /*
- * Whether every place that TOOL's options in VALUES name may be written: none is what the
- * command reads or makes, none is named twice, and a file that is there is a document of
- * this project of the same kind, unless --overwrite was given.  Returns CM_TOOL_RUN, or
- * the exit status after a sentence.
+ * Whether MADE may be called so: a name that ends as files of another format do (.nc, .tar) is
+ * refused, unless such a folder is there.  And whether every place that TOOL's options in VALUES
+ * name may be written: none is what the command reads or makes, none is named twice, and a file
+ * that is there is a document of this project of the same kind, unless --overwrite was given.
+ * Returns CM_TOOL_RUN, or the exit status after a sentence.
  */
 int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *outputs);
 

@@ -209,8 +209,10 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
         return CM_EXIT_FAILED;
     }
     const cm_texts both = {inputs->text, inputs->n + (v->o.check ? 1 : 0)};
-    const cm_outputs outputs = {
-        .read = &both, .made = v->o.check ? NULL : output, .overwrite = v->o.overwrite};
+    const cm_outputs outputs = {.read = &both,
+                                .made = v->o.check ? NULL : output,
+                                .references = v->o.refer != NULL,
+                                .overwrite = v->o.overwrite};
     status = v->a.store_per ? nc2zarr_check_stores(v, output, &outputs)
                             : cm_outputs_check(&NC2ZARR, v, &outputs);
     if (status == CM_TOOL_RUN && !v->o.check && !v->survey)

@@ -125,6 +125,7 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
         options.monitor = monitor;
         const cm_outputs outputs = {.read = &(cm_texts){paths->text, options.check ? paths->n : 1},
                                     .made = options.check ? NULL : output,
+                                    .references = options.refer != NULL,
                                     .overwrite = options.overwrite};
         status = cm_outputs_check(&NC2ZARR, v, &outputs);
         if (status == CM_TOOL_RUN && !v->o.check)

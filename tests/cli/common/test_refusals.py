@@ -160,3 +160,31 @@ def test_odd_bounds_and_steps(fields, out, spec, want):
 @pytest.mark.parametrize("spec", ["-9223372036854775809:", ":18446744073709551616", "::-1", "::0", "nan..5", "..inf", "5", "1:2:3:4"])
 def test_bounds_that_mean_nothing(fields, out, spec):
     tool.nc2zarr("--subset", f"x={spec}", fields, out).fails(2, f"--subset x={spec}")
+
+
+# ---- names of outputs -------------------------------------------------------------------------------
+
+ENDINGS = ("nc", "nc4", "cdf", "h5", "hdf5", "hdf", "tar", "zip", "grib", "NC")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_name_of_another_format_is_refused(fields, tmp_path, ending):
+    store, out = tmp_path / "in.zarr", tmp_path / f"new.{ending}"
+    tool.nc2zarr("-q", fields, store).ok()
+    for program, args in (("nc2zarr", (fields,)), ("rechunk", (store,)), ("nc2zarr", (fields, fields)),
+                          ("nc2zarr", ("--dry-run", fields))):
+        result = tool.run(program, *args, out).fails(2)
+        assert result.err == (f"{program}: {out}: {program} writes a Zarr store, a folder, not a .{ending} file; "
+                              "name the output new.zarr\n")
+    assert not out.exists()
+
+
+def test_names_of_outputs_that_are_good(fields, tmp_path):
+    """A forgotten output, references, an ending twice; a folder that is there and an output that is read are not new."""
+    tool.nc2zarr(fields, fields).fails(2, "name the output fields.zarr, after all inputs")
+    tool.nc2zarr("--virtual", "json", fields, tmp_path / "r.nc").fails(2, "references, a JSON document, not a .nc file; "
+                                                                          "name the output r.json")
+    tool.nc2zarr(fields, tmp_path / "a.zarr.zip").fails(2, "name the output a.zarr")
+    (tmp_path / "old.nc").mkdir()
+    tool.nc2zarr("-q", "--overwrite", fields, tmp_path / "old.nc").ok()
+    tool.nc2zarr("-q", "--check", fields, tmp_path / "old.nc").ok()

@@ -189,7 +189,7 @@ def test_a_regular_file_is_never_replaced(grid, tmp_path, options):
     target.write_text("precious")
     tool.nc2zarr(*options, grid, target).fails(1, "out.zarr")
     assert target.read_text() == "precious"
-    tool.nc2zarr(*options, grid, grid).fails(1, "grid.nc")
+    tool.nc2zarr(*options, grid, grid).fails(2, "grid.nc")
     assert nc_equals_zarr.netCDF4.Dataset(str(grid)).data_model == "NETCDF4"
 
 
