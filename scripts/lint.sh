@@ -73,7 +73,7 @@ allowed_inside() {
     convert/plan) inside convert source select layout statistics plan ;;
     convert/move) inside convert source select layout statistics plan move ;;
     convert/verify) inside convert source select layout plan move verify ;;
-    convert/sink/*) inside convert beside source select stack layout statistics plan move verify sink sink/store sink/part sink/growth sink/references ;;
+    convert/sink/*) inside convert beside source select stack layout statistics plan move verify sink sink/store sink/part sink/growth sink/references sink/nothing ;;
     *) reply="" ;;
     esac
 }

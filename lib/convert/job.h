@@ -14,6 +14,7 @@
 #include "convert/beside/journal.h"
 #include "convert/sink/store/output.h"
 #include "convert/source/presence.h"
+#include "convert/terms.h"
 #include "engine/engine.h"
 #include "format/dataset.h"
 #include "format/zarr/open.h"
@@ -78,6 +79,7 @@ typedef struct cm_job_var {
     cm_plan_counts planned;
 
     /* part_cut.c, where the job is one part of several: */
+    bool is_cut;      /* some of it is another part's */
     cm_part_run run;  /* objects of the writer's outer grid */
     cm_sweep *window; /* of the boxes that these are; where chunks stay there is none */
     unsigned nwindows;
@@ -100,8 +102,11 @@ typedef struct cm_job_var {
 
 typedef struct cm_job {
     const cm_transform_options *options;
+    cm_terms terms; /* of its sink */
     cm_transform_report *report;
     cm_dataset *source;
+    cm_dataset *opened; /* SOURCE, where it is to be closed; NULL: it is another's */
+    bool compared;      /* the source's files with each other */
     const char *path;   /* of the source */
     const char *group;  /* of a file, what is converted: "" or "a/b"; a store is opened there */
     const char *chosen; /* the variable that the source's name ends in, or NULL */
@@ -136,7 +141,6 @@ typedef struct cm_job {
     char *scratch;                  /* folder */
     cm_early *early;                /* where those wait */
     struct cm_parts *parts;         /* parts.h; NULL: this process does all of it */
-    struct cm_into *into;           /* into.h */
     struct cm_merges *merges;       /* merge_along.h; NULL: no dimension is taken out */
     struct cm_stacks *stacks;       /* stack.h; NULL: nothing is stacked */
     struct cm_append_source *grown; /* append_source.h; NULL: SOURCE is what was opened */
@@ -243,8 +247,6 @@ int cm_job_compare_meta(cm_job *job, const cm_zarr_tree *tree, cm_error *err);
 int cm_job_verify(cm_job *job, cm_store *store, cm_error *err);
 /* verify_digest.c: the same where source and target are Zarr and the elements stay. */
 int cm_job_verify_digests(cm_job *job, cm_store *store, cm_error *err);
-/* check.c: against a store that is already there, whose format the job's becomes. */
-int cm_job_check(cm_job *job, cm_error *err);
 /* certificate.c: about the source at PATH, into FILE, claimed as CM_KIND_CERTIFICATE. */
 int cm_job_certify(const cm_job *job, const char *path, cm_outfile *file, cm_error *err);
 

@@ -8,7 +8,6 @@
 #include "convert/layout/codec_text.h"
 #include "convert/layout/keep.h"
 #include "convert/plan/part_cut.h"
-#include "convert/sink/part/parts.h"
 
 /* The readers that do not open V: docs/readers.md. */
 static const char *readers_of(const cm_job_var *v, int zarr_format)
@@ -203,10 +202,8 @@ int cm_job_report(cm_job *job, bool written, cm_error *err)
         int rc = describe(job, &job->var[i], written, &r->variable[i], err);
         if (rc != CM_OK)
             return rc;
-        if (job->parts != NULL && written)
-            r->decoded_nbytes += cm_parts_nbytes(&job->var[i]);
-        else
-            r->decoded_nbytes += r->variable[i].decoded_nbytes;
+        r->decoded_nbytes +=
+            job->var[i].is_cut ? cm_parts_nbytes(&job->var[i]) : r->variable[i].decoded_nbytes;
     }
     return CM_OK;
 }

@@ -215,7 +215,7 @@ static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_
     size_t n = 0;
     int rc = CM_OK;
     /* Parts choose alike without talking: each by the preset. */
-    const bool measures = !job->options->part.on && a != NULL && !v->as_strings && !v->join;
+    const bool measures = !job->terms.alike && a != NULL && !v->as_strings && !v->join;
     if (measures && !v->same_codec)
         rc = cm_codec_choice_specs(&v->codec, &a->dtype, &made, &n, err);
     const char *target = job->options->target;

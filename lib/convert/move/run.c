@@ -29,22 +29,6 @@ static int move(run *r, const cm_transfer *transfer, size_t n, cm_error *err)
     return rc;
 }
 
-/* The share of V that is this part's. */
-static void add_part(const cm_job_var *v, cm_transfer *list, size_t *n)
-{
-    if (v->run.first == v->run.end)
-        return;
-    for (unsigned i = 0; i < v->nwindows; i++) {
-        list[*n] = v->transfer;
-        list[(*n)++].sweep = v->window[i];
-    }
-    if (v->nwindows > 0)
-        return;
-    list[*n] = v->transfer;
-    list[*n].first_object = v->run.first;
-    list[(*n)++].end_object = v->run.end;
-}
-
 static int move_direct(run *r, cm_error *err)
 {
     size_t n = 0, most = 1;
@@ -57,10 +41,7 @@ static int move_direct(run *r, cm_error *err)
         const cm_job_var *v = &r->job->var[i];
         if (!cm_job_has_transfer(v) || (v->routed && v->route.spills) || v->phase != r->phase)
             continue;
-        if (r->job->parts != NULL)
-            add_part(v, list, &n);
-        else
-            list[n++] = v->transfer;
+        n += cm_parts_transfers(v, list + n);
     }
     int rc = n > 0 ? move(r, list, n, err) : CM_OK;
     free(list);
@@ -121,13 +102,8 @@ static uint64_t total_nbytes(const cm_job *job)
     uint64_t total = 0;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        uint64_t nbytes = v->source->dtype.nbytes;
-        for (unsigned j = 0; j < v->rank; j++)
-            nbytes *= v->shape[j];
-        if (cm_job_has_transfer(v) && job->parts != NULL)
-            total += cm_parts_nbytes(v);
-        else if (cm_job_has_transfer(v))
-            total += nbytes + v->planned.scratch_nbytes;
+        if (cm_job_has_transfer(v))
+            total += cm_parts_nbytes(v) + v->planned.scratch_nbytes;
     }
     return total;
 }
@@ -137,7 +113,7 @@ static int move_others(run *r, cm_store *store, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < r->job->nvars; i++) {
         cm_job_var *v = &r->job->var[i];
-        if ((r->job->parts != NULL && v->run.first == v->run.end) || v->phase != r->phase)
+        if (!cm_parts_has(v) || v->phase != r->phase)
             continue;
         if (v->as_objects)
             rc = cm_zarr_objects_copy(cm_dataset_store(r->job->source), v->source->name, store,
@@ -167,8 +143,7 @@ int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
                         .ahead = job->ahead,
                         .monitor = o->monitor}};
     cm_monitor_phase(o->monitor, CM_PHASE_WORKING, total_nbytes(job));
-    /* An append did so before it took the variables apart. */
-    int rc = o->append == NULL ? cm_job_compare_inputs(job, err) : CM_OK;
+    int rc = cm_job_compare_inputs(job, err);
     if (rc == CM_OK && o->trace != NULL)
         rc = cm_trace_open(&job->trace, &r.engine.trace, err);
     for (unsigned last = last_phase(job); rc == CM_OK && r.phase <= last; r.phase++) {

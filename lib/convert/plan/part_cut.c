@@ -66,7 +66,7 @@ static int cut(cm_job *job, const cm_json *weights, uint64_t nparts, uint64_t pa
     cm_part_run *run = cm_calloc(job->nvars + 1, sizeof(run[0]), err);
     int rc = run == NULL ? CM_ENOMEM : cm_parts_runs(job, weights, nparts, part, 1, run, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        job->var[i].run = run[i];
+        job->var[i].run = run[i], job->var[i].is_cut = true;
     free(run);
     return rc;
 }
@@ -164,12 +164,33 @@ int cm_parts_narrow(cm_job *job, const cm_json *weights, uint64_t nparts, uint64
     return rc;
 }
 
+bool cm_parts_has(const cm_job_var *v)
+{
+    return !v->is_cut || v->run.first < v->run.end;
+}
+
+unsigned cm_parts_transfers(const cm_job_var *v, cm_transfer *list)
+{
+    if (!cm_parts_has(v))
+        return 0;
+    for (unsigned i = 0; i < v->nwindows; i++) {
+        list[i] = v->transfer;
+        list[i].sweep = v->window[i];
+    }
+    if (v->nwindows > 0)
+        return v->nwindows;
+    list[0] = v->transfer;
+    list[0].first_object = v->run.first; /* of all of it: 0 and 0 */
+    list[0].end_object = v->run.end;
+    return 1;
+}
+
 unsigned cm_parts_areas(const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES])
 {
-    if (v->writer == NULL) { /* its objects are copied, all or none */
+    if (!v->is_cut || v->writer == NULL) { /* objects are copied all or none */
         area[0] = (cm_box){.rank = v->rank};
         memcpy(area[0].shape, v->shape, sizeof(area[0].shape));
-        return v->run.first < v->run.end;
+        return cm_parts_has(v);
     }
     const cm_grid *outer = cm_zarr_writer_outer_grid(v->writer);
     unsigned n = cm_part_boxes(outer->count, outer->rank, v->run, area);

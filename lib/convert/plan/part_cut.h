@@ -16,9 +16,14 @@ int cm_parts_runs(const cm_job *job, const cm_json *weights, uint64_t nparts, ui
  */
 int cm_parts_narrow(cm_job *job, const cm_json *weights, uint64_t nparts, uint64_t part,
                     cm_error *err);
-/* The share of V that the part makes, in elements; returns the number of boxes. */
+/*
+ * The share of V that the job makes: all of it where nobody cut it.  Whether there is one; its
+ * transfers, at most V's windows or 1; its boxes of elements, whose number is returned; and its
+ * bytes, as the source has them.
+ */
+bool cm_parts_has(const cm_job_var *v);
+unsigned cm_parts_transfers(const cm_job_var *v, cm_transfer *list);
 unsigned cm_parts_areas(const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES]);
-/* Bytes of V's elements, as the source has them, that the part makes. */
 uint64_t cm_parts_nbytes(const cm_job_var *v);
 
 #endif

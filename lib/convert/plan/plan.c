@@ -192,8 +192,8 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
                             .sliceable = is_sliceable(v),
                             .piece_nbytes = o->piece_nbytes,
                             .few_slots = job->options->defaults == CM_DEFAULTS_CHOOSE,
-                            .may_spill = o->may_spill && source->chunked && !job->options->part.on,
-                            .may_clip = o->may_clip && may_clip(v) && !job->options->part.on,
+                            .may_spill = o->may_spill && source->chunked && !job->terms.alike,
+                            .may_clip = o->may_clip && may_clip(v) && !job->terms.alike,
                             .slot_nbytes = cm_transfer_slot_nbytes(&v->transfer),
                             .clip_spare = cm_buffers_nbytes(1) - 1,
                             .scratch_nbytes = scratch_available(job),
@@ -460,8 +460,8 @@ static int plan_with_probe(cm_job *job, size_t free, unsigned most, cm_error *er
     cm_job_var *v = largest(job);
     int rc = plan_best(job, free, most, err);
     /* The speed of this machine says nothing about the others that have parts. */
-    if (rc != CM_OK || v == NULL || job->options->part.on ||
-        (is_least(job, most) && !job->options->dry_run))
+    if (rc != CM_OK || v == NULL || job->terms.alike ||
+        (is_least(job, most) && !job->terms.foreseen))
         return rc;
     rc = cm_job_probe(job, v, job->scratch, err);
     return rc == CM_OK && job->probed.read > 0 ? plan_best(job, free, most, err) : rc;
@@ -572,7 +572,7 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
         rc = cm_early_create(&job->early, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = cm_job_prepare(job, &job->var[i], store, err);
-    if (rc == CM_OK && job->options->append == NULL)
+    if (rc == CM_OK && !job->terms.grows)
         rc = cm_job_rehearse_metadata(job, err);
     if (rc != CM_OK)
         return rc;

@@ -103,10 +103,10 @@ size_t cm_job_least_to_verify(const cm_job *job)
 {
     const cm_transform_options *o = job->options;
     cm_verify_memory memory = {0};
-    if (o->verify == CM_VERIFY_NONE || o->check)
+    if (o->verify == CM_VERIFY_NONE || job->terms.against != NULL)
         return 0;
     if (cm_job_compares_digests(job))
-        return o->verify == CM_VERIFY_FULL && !o->dry_run ? least_for_digests(job) : 0;
+        return o->verify == CM_VERIFY_FULL && !job->terms.foreseen ? least_for_digests(job) : 0;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_zarr_writer *w = job->var[i].writer;
         if (w != NULL)

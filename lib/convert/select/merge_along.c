@@ -127,8 +127,7 @@ static int lay_over(cm_job *job, merged *m, cm_error *err)
     if (rc == CM_OK)
         rc = find_variable(job, m, &v, &n, err);
     /* The files of this night may all be final. */
-    if (rc == CM_OK && v == NULL &&
-        (job->options->append != NULL || cm_job_dim_elsewhere(job, m->dim)))
+    if (rc == CM_OK && v == NULL && (job->terms.grows || cm_job_dim_elsewhere(job, m->dim)))
         return CM_OK;
     if (rc == CM_OK && v == NULL)
         rc = cm_fail(err, CM_EINVAL, "`merge_along` %s: no %s has a dimension %s", m->text,

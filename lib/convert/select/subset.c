@@ -457,7 +457,7 @@ static int check_subset(cm_job *job, cm_error *err)
 int cm_job_subset(cm_job *job, cm_error *err)
 {
     const cm_texts *texts = &job->options->subset;
-    if (job->options->check && texts->n > 0)
+    if (job->terms.against != NULL && texts->n > 0)
         return check_subset(job, err);
     for (size_t i = 0; i < texts->n; i++) {
         int rc = apply_text(job, texts->text[i], err);

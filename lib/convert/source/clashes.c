@@ -131,8 +131,9 @@ static int tell_decided(inquiry *q, cm_error *err)
 int cm_job_compare_inputs(cm_job *job, cm_error *err)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
-    if (spec == NULL || spec->nchecks == 0)
+    if (spec == NULL || spec->nchecks == 0 || job->compared)
         return CM_OK;
+    job->compared = true;
     inquiry q = {.job = job, .spec = spec, .worst = spec->nchecks};
     unsigned n = cm_job_threads(job);
     if ((q.decided = cm_calloc(spec->nvars + 1, sizeof(*q.decided), err)) == NULL)

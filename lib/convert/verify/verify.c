@@ -121,20 +121,10 @@ static bool comparable(const subject *s, const cm_zarr_node *node)
     return same;
 }
 
-/* The boxes of V that are compared: all, or those of a part. */
-static unsigned areas_of(const cm_job *job, const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES])
-{
-    if (job->parts != NULL)
-        return cm_parts_areas(v, area);
-    area[0] = (cm_box){.rank = v->rank};
-    memcpy(area[0].shape, v->shape, sizeof(area[0].shape));
-    return 1;
-}
-
 static int add_subjects(verification *ver, cm_job_var *v, const cm_zarr_tree *tree, cm_error *err)
 {
     cm_box area[CM_PART_MAX_BOXES];
-    unsigned n = areas_of(ver->job, v, area);
+    unsigned n = cm_parts_areas(v, area);
     subject *s = &ver->subject[ver->nsubjects];
     const cm_zarr_node *node = cm_zarr_find(tree, v->name);
     *s = (subject){.var = v};
@@ -162,7 +152,7 @@ static int make_subjects(verification *ver, const cm_zarr_tree *tree, cm_error *
     size_t most = 1;
     int rc = CM_OK;
     for (size_t i = 0; i < job->nvars; i++)
-        most += 1 + areas_of(job, &job->var[i], area);
+        most += 1 + cm_parts_areas(&job->var[i], area);
     if ((ver->subject = cm_calloc(most, sizeof(subject), err)) == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
@@ -423,7 +413,7 @@ static int open_tree(verification *ver, cm_store *store, cm_store **documents, c
     cm_zarr_conflicts conflicts = {0};
     cm_store *from = store;
     int rc = CM_OK;
-    if (job->parts != NULL && (rc = describe_to_be(job, documents, err)) == CM_OK)
+    if (job->terms.in_part && (rc = describe_to_be(job, documents, err)) == CM_OK)
         from = *documents;
     if (rc == CM_OK)
         rc = ver->full ? cm_zarr_open_whole(from, tree, &conflicts, err)
@@ -442,10 +432,10 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
     verification ver = {.job = job};
     cm_zarr_tree tree = {0};
     cm_store *documents = NULL;
-    ver.full = job->options->verify == CM_VERIFY_FULL || job->options->check;
+    ver.full = job->options->verify == CM_VERIFY_FULL;
     pthread_mutex_init(&ver.lock, NULL);
     int rc = open_tree(&ver, store, &documents, &tree, err);
-    if (rc == CM_OK && ver.full && job->options->append == NULL)
+    if (rc == CM_OK && ver.full && !job->terms.grows)
         rc = cm_job_compare_meta(job, &tree, err);
     if (rc == CM_OK)
         rc = compare_data(&ver, &tree, err);
@@ -474,7 +464,7 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
  */
 int cm_job_verify(cm_job *job, cm_store *store, cm_error *err)
 {
-    return cm_job_compares_digests(job) && !job->options->check && job->parts == NULL
+    return cm_job_compares_digests(job) && job->terms.against == NULL && !job->terms.in_part
                ? cm_job_verify_digests(job, store, err)
                : compare_boxes(job, store, err);
 }

@@ -56,7 +56,7 @@ static int make_var(cm_witnesses *w, size_t i, cm_error *err)
     if (v->has == NULL)
         return CM_ENOMEM;
     /* One that this run does not write is in a store that grows by its own name. */
-    if (v->job != NULL || (w->job->options->append != NULL && !source->is_taken))
+    if (v->job != NULL || (w->job->terms.grows && !source->is_taken))
         v->node = cm_zarr_find(w->tree, v->job != NULL ? v->job->name : v->of->name);
     v->is_known = is_comparable(v);
     v->leeway.tolerance = v->of->is_coordinate ? w->spec->tolerance : v->of->tolerance;
@@ -277,14 +277,22 @@ static int compare_field_area(cm_witnesses *w, cm_witness_var *v, const cm_witne
     return rc;
 }
 
+/* All that the store has of V, or this part's share: of a variable that it does not make, none. */
+static unsigned areas_of(const cm_witnesses *w, const cm_witness_var *v,
+                         cm_box area[CM_PART_MAX_BOXES])
+{
+    if (w->job->terms.in_part)
+        return v->job != NULL ? cm_parts_areas(v->job, area) : 0;
+    area[0] = (cm_box){.rank = v->of->rank};
+    memcpy(area[0].shape, v->node->meta.shape, sizeof(area[0].shape));
+    return 1;
+}
+
 static int compare_field(cm_witnesses *w, cm_witness_var *v, const cm_witness_view *view,
                          cm_compare_buffers *b, cm_error *err)
 {
-    cm_box area[CM_PART_MAX_BOXES] = {{.rank = v->of->rank}};
-    unsigned n = 1;
-    memcpy(area[0].shape, v->node->meta.shape, sizeof(area[0].shape));
-    if (w->job->parts != NULL)
-        n = v->job != NULL ? cm_parts_areas(v->job, area) : 0;
+    cm_box area[CM_PART_MAX_BOXES];
+    const unsigned n = areas_of(w, v, area);
     /* The fields of a store that grows are what they are compared with. */
     if (w->spec->file[view->file].open != NULL || (v->of->first_static && v->nfiles > 1))
         return CM_OK;
@@ -356,7 +364,7 @@ static bool lies_in(const cm_witnesses *w, const cm_witness_var *v, uint32_t fil
 static bool is_asked(const cm_witnesses *w, uint32_t file)
 {
     cm_box area[CM_PART_MAX_BOXES];
-    if (w->job->parts == NULL)
+    if (!w->job->terms.in_part)
         return true;
     for (size_t i = 0; i < w->spec->nvars; i++) {
         const cm_witness_var *v = &w->var[i];
@@ -373,13 +381,13 @@ static int look_at_file(cm_witnesses *w, uint32_t file, cm_compare_buffers *b, c
     cm_dataset *ds;
     size_t next = 0;
     char buf[512];
-    int rc = w->job->parts != NULL ? cm_witness_place(w, file, NULL, err) : CM_OK;
+    int rc = w->job->terms.in_part ? cm_witness_place(w, file, NULL, err) : CM_OK;
     if (rc != CM_OK || !is_asked(w, file))
         return rc;
     rc = cm_multi_file_open(w->job->source, file, &ds, err);
     if (rc != CM_OK)
         return rc;
-    if (w->job->parts == NULL)
+    if (!w->job->terms.in_part)
         rc = cm_witness_place(w, file, ds, err);
     for (size_t i = 0; rc == CM_OK && i < ds->nvars; i++) {
         const char *name = cm_witness_name(w, ds->var[i].name, buf, sizeof(buf));

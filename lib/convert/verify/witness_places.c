@@ -267,7 +267,7 @@ static int make_dim(cm_witnesses *w, cm_witness_dim *d, cm_error *err)
     }
     d->var = n == 1 ? coordinate->of : NULL;
     int rc = find_claims(w, d, err);
-    bool looked_at = rc == CM_OK && d->var != NULL && w->job->parts == NULL &&
+    bool looked_at = rc == CM_OK && d->var != NULL && !w->job->terms.in_part &&
                      coordinate->is_known && coordinate->store.is_number &&
                      coordinate->node->meta.shape[0] == d->length;
     return looked_at ? read_coordinate(w, d, coordinate, err) : rc;

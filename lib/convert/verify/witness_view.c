@@ -59,7 +59,7 @@ int cm_witness_decoding_in(const cm_witnesses *w, const cm_witness_var *var, cm_
         if (bounds_name(w->tree->node[i].meta.attrs, name))
             of.parent = w->tree->node[i].meta.attrs;
     /* A part that adds to a store describes what it writes alone. */
-    for (size_t i = 0; w->job->parts != NULL && of.parent == NULL && i < w->spec->nvars; i++)
+    for (size_t i = 0; w->job->terms.in_part && of.parent == NULL && i < w->spec->nvars; i++)
         if (meta->rank > 0 && bounds_name(w->spec->var[i].attrs, var->of->name))
             of.parent = w->spec->var[i].attrs;
     int rc = cm_decoding_read(&of, out, err);

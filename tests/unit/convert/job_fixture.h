@@ -9,7 +9,7 @@
 #include "convert/plan/part_cut.h"
 #include "convert/select/merge_along.h"
 #include "convert/sink/part/parts.h"
-#include "convert/sink/write.h"
+#include "convert/sink/store/store.h"
 #include "convert/stack/stack.h"
 #include "convert/statistics/statistics.h"
 #include "format/zarr/early.h"

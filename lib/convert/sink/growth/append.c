@@ -11,15 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "convert/beside/parts_files.h"
 #include "convert/sink/growth/append_parts.h"
 #include "convert/sink/growth/append_repair.h"
-#include "convert/sink/write.h"
+#include "convert/sink/sink.h"
+#include "convert/sink/store/store.h"
 #include "convert/source/clashes.h"
 #include "convert/source/inputs.h"
 #include "convert/statistics/statistics.h"
 #include "format/multi/multi.h"
+#include "store/open.h"
 
 /* ---- what is planned ---- */
 
@@ -167,7 +168,7 @@ static int forget_statistics(cm_job *job, const cm_append_state *s, cm_error *er
     return rc;
 }
 
-int cm_append_write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
+int cm_append_begin_chunks(cm_job *job, cm_append_state *s, cm_error *err)
 {
     cm_commit trial = {0};
     /* Documents that cannot be changed are found before anything is. */
@@ -183,27 +184,31 @@ int cm_append_write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
         rc = forget_statistics(job, s, err);
     if (rc == CM_OK)
         rc = cm_repair_write_note(s, err);
-    if (rc != CM_OK)
-        return rc;
-    rc = cm_job_run(job, s->append->store, err);
-    if (rc == CM_OK)
-        return cm_append_remove_reach(s, err);
+    s->begun = rc == CM_OK;
+    return rc;
+}
+
+void cm_append_withdraw_chunks(cm_job *job, cm_append_state *s)
+{
     /* Another run may write there by now: its files are not ours to remove. */
-    if (cm_lock_check(s->append->lock, &s->append->beside, NULL) == CM_EEXIST)
-        return rc;
+    if (!s->begun || cm_lock_check(s->append->lock, &s->append->beside, NULL) == CM_EEXIST)
+        return;
     remove_beyond(job);
     (void)cm_repair_remove_left(s, NULL);
     if (cm_append_remove_reach(s, NULL) == CM_OK)
         cm_append_unmark(s->append);
-    return rc;
 }
 
 int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err)
 {
     cm_commit c = {0};
     cm_json *ledger = NULL;
-    cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
-    int rc = cm_job_inputs_ledger(job, s->append->dimension, s->length, &ledger, err);
+    s->begun = false; /* chunks stay from here on */
+    int rc = cm_append_remove_reach(s, err);
+    if (rc == CM_OK)
+        cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
+    if (rc == CM_OK)
+        rc = cm_job_inputs_ledger(job, s->append->dimension, s->length, &ledger, err);
     if (rc == CM_OK)
         rc = cm_lock_check(s->append->lock, &s->append->beside, err);
     if (rc == CM_OK)
@@ -225,42 +230,135 @@ int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err)
     return rc;
 }
 
-static int write_all(cm_job *job, cm_append_state *s, cm_error *err)
+/* ---- as a sink ---- */
+
+int cm_append_find(cm_sink *s, cm_job *job, cm_error *err)
 {
-    uint64_t start = cm_now_ns();
-    cm_store_counts before = cm_store_count(s->append->store);
+    (void)job;
+    /* It is among its own sources; another one that is added lies apart from it. */
+    int rc = cm_sink_find_into(s, err);
+    s->among_sources = s->options->dataset != NULL || cm_store_url_is_remote(s->options->target);
+    if (s->into.zarr_format != 0)
+        s->options->zarr_format = s->into.zarr_format;
+    return rc;
+}
+
+/* A joined dataset has the store among its files already. */
+int cm_append_join(cm_job *job, cm_error *err)
+{
+    return job->options->dataset == NULL ? cm_append_source_join(job, err) : CM_OK;
+}
+
+static int begin_windows(cm_job *job, cm_append_state *s, cm_error *err)
+{
+    int rc = cm_append_make_windows(job, s, err);
+    if (rc != CM_OK)
+        cm_error_place(err, s->append->root);
+    return rc;
+}
+
+int cm_append_prepare(cm_sink *s, cm_job *job, cm_error *err)
+{
+    cm_append_state *a = s->own = cm_calloc(1, sizeof(*a), err);
+    if (a == NULL)
+        return CM_ENOMEM;
+    a->append = job->options->append;
+    int rc = open_target(a, job, err);
+    if (rc == CM_OK)
+        rc = cm_job_compare_inputs(job, err);
+    if (rc == CM_OK)
+        rc = begin_windows(job, a, err);
+    return rc == CM_OK && a->append->replace != NULL ? cm_replace_compare(job, a, err) : rc;
+}
+
+static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
+{
+    int rc = cm_append_prepare(s, job, err);
+    cm_append_state *a = s->own;
+    (void)moves;
+    if (rc != CM_OK)
+        return rc;
+    s->store = a->append->store;
+    a->before = cm_store_count(s->store);
+    a->writes = true;
     /* The plan of parts is of the store as it was. */
-    int rc = job->nvars > 0 ? cm_parts_forget(&s->append->beside, err) : CM_OK;
-    if (rc == CM_OK)
-        rc = cm_append_write_chunks(job, s, err);
-    if (rc == CM_OK)
-        rc = cm_append_commit(job, s, err);
+    rc = job->nvars > 0 ? cm_parts_forget(&a->append->beside, err) : CM_OK;
+    return rc == CM_OK ? cm_append_begin_chunks(job, a, err) : rc;
+}
+
+static void count_written(cm_job *job, const cm_append_state *s)
+{
     cm_store_counts after = cm_store_count(s->append->store);
-    job->report->nobjects = after.nput - before.nput;
-    job->report->stored_nbytes = after.put_nbytes - before.put_nbytes;
-    job->report->seconds += (double)(cm_now_ns() - start) * 1e-9;
-    if (rc == CM_OK)
-        rc = report(job, s, true, err);
-    return rc;
+    job->report->nobjects = after.nput - s->before.nput;
+    job->report->stored_nbytes = after.put_nbytes - s->before.put_nbytes;
 }
 
-int cm_append_verify(cm_job *job, cm_append_state *s, cm_error *err)
+static int commit(cm_sink *s, cm_job *job, cm_error *err)
 {
-    uint64_t start = cm_now_ns();
-    int rc = cm_job_verify(job, s->append->store, err);
-    job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
-    job->report->unverified = rc != CM_OK && rc != CM_EDIFFER;
-    if (job->report->unverified && rc != CM_ECANCELED)
-        cm_error_prefix(err, "%s: written, but not verified", s->append->root);
-    return rc;
+    cm_append_state *a = s->own;
+    int rc = cm_append_commit(job, a, err);
+    count_written(job, a);
+    return rc == CM_OK ? report(job, a, true, err) : rc;
 }
 
-static int dry_run(cm_job *job, cm_append_state *s, cm_error *err)
+static void withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err)
 {
-    cm_store *nowhere = NULL;
-    int rc = cm_store_open_memory(&nowhere, err);
-    if (rc == CM_OK)
-        rc = cm_job_plan(job, nowhere, err);
+    cm_append_state *a = s->own;
+    (void)rc;
+    if (a == NULL || !a->writes)
+        return;
+    cm_append_withdraw_chunks(job, a);
+    count_written(job, a);
+    cm_error_place(err, a->append->root);
+}
+
+static int verify(cm_sink *s, cm_job *job, cm_error *err)
+{
+    return job->nvars > 0
+               ? cm_sink_verify(job, s->store, ((cm_append_state *)s->own)->append->root, err)
+               : CM_OK;
+}
+
+/* One line of the report for each variable, not for each window. */
+static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
+{
+    cm_append_state *a = s->own;
+    cm_error why = {0};
+    int folded = a != NULL && job->report->nvariables > 0 ? fold(job, a, &why) : CM_OK;
+    cm_append_end(s);
+    return rc == CM_OK && folded != CM_OK ? cm_fail(err, folded, "%s", why.text) : rc;
+}
+
+void cm_append_end(cm_sink *s)
+{
+    if (s->own != NULL)
+        cm_append_state_release(s->own);
+    free(s->own);
+    s->own = NULL;
+}
+
+const char *cm_append_end_output(cm_sink *s)
+{
+    cm_append *a = s->options->append;
+    cm_output_end(&s->out);
+    cm_append_give_back(a);
+    return a->beside.stays;
+}
+
+const cm_sink_ops cm_sink_growth = {.find = cm_append_find,
+                                    .join = cm_append_join,
+                                    .begin = begin,
+                                    .commit = commit,
+                                    .withdraw = withdraw,
+                                    .verify = verify,
+                                    .leave = leave,
+                                    .give_back = cm_append_end_output};
+
+/* ---- a dry run of it ---- */
+
+static int plan_nowhere(cm_job *job, const cm_append_state *s, cm_store *nowhere, cm_error *err)
+{
+    int rc = cm_job_plan(job, nowhere, err);
     if (rc == CM_OK)
         rc = report(job, s, false, err);
     if (rc == CM_OK)
@@ -268,39 +366,33 @@ static int dry_run(cm_job *job, cm_append_state *s, cm_error *err)
     for (size_t i = 0; i < job->report->nvariables; i++)
         job->report->nobjects += job->report->variable[i].nobjects;
     cm_job_release_writers(job);
+    return rc;
+}
+
+static int foresee(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
+{
+    cm_store *nowhere = NULL;
+    cm_append_state *a = s->own = cm_calloc(1, sizeof(*a), err);
+    *moves = false;
+    if (a == NULL)
+        return CM_ENOMEM;
+    a->append = job->options->append;
+    int rc = open_target(a, job, err);
+    /* Of files the survey has compared all but the data. */
+    if (rc == CM_OK && job->grown != NULL)
+        rc = cm_job_compare_inputs(job, err);
+    if (rc == CM_OK)
+        rc = begin_windows(job, a, err);
+    if (rc == CM_OK)
+        rc = cm_store_open_memory(&nowhere, err);
+    if (rc == CM_OK)
+        rc = plan_nowhere(job, a, nowhere, err);
     cm_store_free(nowhere);
     return rc;
 }
 
-int cm_job_append(cm_job *job, cm_error *err)
-{
-    cm_append_state s = {.append = job->options->append};
-    const bool in_parts = job->options->part.on && !job->options->dry_run;
-    int rc = open_target(&s, job, err);
-    /* Of files the survey has compared all but the data. */
-    if (rc == CM_OK && (!job->options->dry_run || job->grown != NULL))
-        rc = cm_job_compare_inputs(job, err);
-    if (rc == CM_OK && (rc = cm_append_make_windows(job, &s, err)) != CM_OK)
-        cm_error_place(err, s.append->root);
-    if (rc == CM_OK && s.append->replace != NULL && !job->options->dry_run)
-        rc = cm_replace_compare(job, &s, err);
-    if (rc == CM_OK && job->options->dry_run)
-        rc = dry_run(job, &s, err);
-    else if (rc == CM_OK && in_parts)
-        rc = cm_append_in_parts(job, &s, err);
-    else if (rc == CM_OK && (rc = write_all(job, &s, err)) != CM_OK)
-        cm_error_place(err, s.append->root);
-    bool verifies = rc == CM_OK && !in_parts && !job->options->dry_run && job->nvars > 0 &&
-                    job->options->verify != CM_VERIFY_NONE;
-    if (verifies)
-        rc = cm_append_verify(job, &s, err);
-    if (job->report->nvariables > 0 && !in_parts) {
-        cm_error why = {0};
-        int folded = fold(job, &s, &why);
-        if (rc == CM_OK && folded != CM_OK)
-            rc = cm_fail(err, folded, "%s", why.text);
-    }
-    cm_job_release_writers(job);
-    cm_append_state_release(&s);
-    return rc;
-}
+const cm_sink_ops cm_sink_growth_foreseen = {.find = cm_append_find,
+                                             .join = cm_append_join,
+                                             .begin = foresee,
+                                             .leave = leave,
+                                             .give_back = cm_append_end_output};

@@ -14,6 +14,7 @@
 #include "convert/beside/lock.h"
 #include "convert/job.h"
 #include "convert/sink/growth/append_commit.h"
+#include "convert/sink/sink.h"
 
 /* The order in which windows are written. */
 enum {
@@ -85,6 +86,9 @@ typedef struct cm_append_state {
     uint64_t nheld;       /* elements of the source beyond LENGTH, held back */
     uint64_t first, end;  /* elements that are replaced */
     bool compared;        /* with what the files have there */
+    bool writes, begun;   /* the store is changed from here on; chunks that may be taken back */
+    cm_store_counts before;
+    struct cm_append_work *parts; /* append_parts.c; NULL: one process adds */
 } cm_append_state;
 
 /* append_window.c: takes job->var apart into windows; CM_EINVAL where the store is another. */
@@ -110,7 +114,19 @@ int cm_replace_check_given(cm_job *job, const cm_append_state *s, const cm_varia
 /* replace_compare.c: counts what changes. */
 int cm_replace_compare(cm_job *job, cm_append_state *s, cm_error *err);
 
-/* append.c: the whole of it, for a job that is prepared up to its view. */
-int cm_job_append(cm_job *job, cm_error *err);
+/* ---- append.c: steps of the sinks that add to a store ---- */
+
+int cm_append_find(cm_sink *s, cm_job *job, cm_error *err);
+int cm_append_join(cm_job *job, cm_error *err);
+/* The store, the windows of job->var, and what a replacement changes; the sink's own state. */
+int cm_append_prepare(cm_sink *s, cm_job *job, cm_error *err);
+/* Up to where the windows that JOB has can be moved; and, after a failure, what goes. */
+int cm_append_begin_chunks(cm_job *job, cm_append_state *s, cm_error *err);
+void cm_append_withdraw_chunks(cm_job *job, cm_append_state *s);
+/* Chunks are there: the documents. */
+int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err);
+void cm_append_tell(cm_job *job, const cm_append_state *s);
+void cm_append_end(cm_sink *s);
+const char *cm_append_end_output(cm_sink *s);
 
 #endif

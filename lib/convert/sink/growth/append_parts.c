@@ -6,7 +6,8 @@
 
 #include "convert/sink/part/parts.h"
 #include "convert/sink/part/parts_status.h"
-#include "convert/sink/write.h"
+#include "convert/sink/sink.h"
+#include "convert/sink/store/store.h"
 
 /* ---- which windows are whose ---- */
 
@@ -15,9 +16,12 @@ typedef struct windows {
     size_t n;
 } windows;
 
-typedef struct work {
+typedef struct cm_append_work {
     cm_append_state *s;
     windows beyond, rest; /* of all parts, and of the one that finishes */
+    cm_parts_hooks hooks;
+    cm_job_var *all; /* the job's own list, and its length */
+    size_t nall;
 } work;
 
 static void take(cm_job *job, const windows *w)
@@ -119,7 +123,9 @@ static int write_rest(cm_job *job, cm_append_state *s, cm_error *err)
     if (rc == CM_OK)
         rc = cm_append_sweep(s->append, err);
     if (rc == CM_OK)
-        rc = cm_append_write_chunks(job, s, err);
+        rc = cm_append_begin_chunks(job, s, err);
+    if (rc == CM_OK && (rc = cm_job_run(job, s->append->store, err)) != CM_OK)
+        cm_append_withdraw_chunks(job, s);
     if (rc == CM_OK)
         rc = cm_append_commit(job, s, err);
     cm_store_counts after = cm_store_count(s->append->store);
@@ -142,7 +148,7 @@ static int verify_rest(cm_job *job, cm_append_state *s, cm_error *err)
     r->nvariables = 0;
     int rc = cm_job_report(job, true, err);
     if (rc == CM_OK)
-        rc = cm_append_verify(job, s, err);
+        rc = cm_sink_verify(job, s->append->store, s->append->root, err);
     for (size_t i = 0; i < r->nvariables; i++)
         cm_transform_variable_release(&r->variable[i]);
     free(r->variable);
@@ -161,6 +167,7 @@ static int finish(void *context, cm_job *job, cm_lock *lock, cm_error *err)
     struct cm_parts *parts = job->parts;
     const unsigned nstages = job->report->nstages;
     job->parts = NULL;
+    job->terms.in_part = false;
     job->report->nstages = 0;
     a->lock = lock;
     take(job, &w->rest);
@@ -172,6 +179,7 @@ static int finish(void *context, cm_job *job, cm_lock *lock, cm_error *err)
     take(job, &w->beyond);
     a->lock = NULL;
     job->parts = parts;
+    job->terms.in_part = true;
     if (nstages > 0)
         job->report->nstages = nstages;
     return rc;
@@ -180,15 +188,17 @@ static int finish(void *context, cm_job *job, cm_lock *lock, cm_error *err)
 /* ---- all ---- */
 
 /* All windows are the job's again, which releases them. */
-static void join(cm_job *job, cm_job_var *all, size_t n, work *w)
+static void join_windows(cm_job *job, work *w)
 {
-    if (w->beyond.var != NULL && w->rest.var != NULL && w->beyond.n + w->rest.n == n) {
-        memcpy(all, w->beyond.var, w->beyond.n * sizeof(*all));
-        memcpy(all + w->beyond.n, w->rest.var, w->rest.n * sizeof(*all));
+    const size_t n = w->beyond.n + w->rest.n;
+    if (w->beyond.var != NULL && w->rest.var != NULL && n == w->nall) {
+        memcpy(w->all, w->beyond.var, w->beyond.n * sizeof(*w->all));
+        memcpy(w->all + w->beyond.n, w->rest.var, w->rest.n * sizeof(*w->all));
     }
-    take(job, &(windows){all, n});
+    take(job, &(windows){w->all, w->nall});
     free(w->beyond.var);
     free(w->rest.var);
+    free(w);
 }
 
 static const cm_grown *grown_of(const cm_append_state *s, const char *path)
@@ -211,50 +221,92 @@ static void tell_shapes(cm_job *job, const cm_append_state *s)
     }
 }
 
-int cm_append_in_parts(cm_job *job, cm_append_state *s, cm_error *err)
+static int tell_dimension(cm_job *job, const cm_append_state *s, cm_error *err)
 {
+    char **out = &job->report->append.dimension;
+    cm_append_tell(job, s);
+    if (*out == NULL && (*out = cm_strdup(s->append->dimension, err)) == NULL)
+        return CM_ENOMEM;
+    return CM_OK;
+}
+
+static int begin_part(cm_sink *sink, work *w, cm_job *job, bool *moves, cm_error *err)
+{
+    const cm_append_state *s = w->s;
     const cm_output_request request = {.root = s->append->root,
                                        .node = "",
                                        .break_lock = job->options->break_lock,
                                        .net = job->options->net};
-    work w = {.s = s};
-    const cm_parts_hooks hooks = {.context = &w,
-                                  .check = check,
-                                  .is_in = is_in,
-                                  .describe = describe,
-                                  .again = again,
-                                  .finish = finish};
-    cm_job_var *all = job->var;
-    const size_t n = job->nvars;
-    cm_output out = {0};
-    if (n == 0) { /* nothing is to be added */
-        cm_append_tell(job, s);
-        job->report->written = true;
-        job->report->append.dimension = cm_strdup(s->append->dimension, err);
-        return job->report->append.dimension == NULL ? CM_ENOMEM : CM_OK;
-    }
-    int rc = split(job, &w, err);
+    w->hooks = (cm_parts_hooks){.context = w,
+                                .check = check,
+                                .is_in = is_in,
+                                .describe = describe,
+                                .again = again,
+                                .finish = finish};
+    int rc = split(job, w, err);
     if (rc == CM_OK) {
-        take(job, &w.beyond);
-        rc = cm_output_find(&request, &out, err);
+        take(job, &w->beyond);
+        rc = cm_output_find(&request, &sink->out, err);
     }
-    if (rc == CM_OK)
-        rc = cm_job_write_part(job, &out, &hooks, err);
-    if (rc == CM_OK || rc == CM_EDIFFER)
-        tell_shapes(job, s);
-    cm_append_tell(job, s);
-    if (job->report->append.dimension == NULL &&
-        (job->report->append.dimension = cm_strdup(s->append->dimension, NULL)) == NULL &&
-        rc == CM_OK)
-        rc = cm_fail(err, CM_ENOMEM, "no memory for a name");
-    cm_job_release_writers(job);
-    cm_output_end(&out);
-    if (rc == CM_OK && out.beside.stays != NULL)
-        rc = cm_job_warn(job, err, "%s", out.beside.stays);
-    cm_output_release(&out);
-    join(job, all, n, &w);
+    return rc == CM_OK ? cm_part_begin(job, &sink->out, &w->hooks, moves, err) : rc;
+}
+
+static int begin(cm_sink *sink, cm_job *job, bool *moves, cm_error *err)
+{
+    int rc = cm_append_prepare(sink, job, err);
+    cm_append_state *s = sink->own;
+    *moves = false;
+    if (rc != CM_OK || job->nvars == 0) /* nothing is to be added */
+        return rc;
+    work *w = s->parts = cm_calloc(1, sizeof(*w), err);
+    if (w == NULL)
+        return CM_ENOMEM;
+    *w = (work){.s = s, .all = job->var, .nall = job->nvars};
+    rc = begin_part(sink, w, job, moves, err);
+    sink->store = sink->out.store;
     return rc;
 }
+
+static int commit(cm_sink *sink, cm_job *job, cm_error *err)
+{
+    cm_append_state *s = sink->own;
+    if (s->parts != NULL)
+        return cm_part_commit(job, &sink->out, err);
+    job->report->written = true;
+    return CM_OK;
+}
+
+static void withdraw(cm_sink *sink, cm_job *job, int rc, cm_error *err)
+{
+    cm_part_withdraw(job, &sink->out, rc, err);
+}
+
+static int leave(cm_sink *sink, cm_job *job, int rc, cm_error *err)
+{
+    cm_append_state *s = sink->own;
+    cm_error why = {0};
+    int told = CM_OK;
+    if (s != NULL && s->parts != NULL && (rc == CM_OK || rc == CM_EDIFFER))
+        tell_shapes(job, s);
+    if (s != NULL && s->parts != NULL)
+        join_windows(job, s->parts);
+    if (s != NULL && (s->parts != NULL || rc == CM_OK))
+        told = tell_dimension(job, s, &why);
+    cm_output_end(&sink->out);
+    cm_append_end(sink);
+    if (rc == CM_OK && told != CM_OK)
+        return cm_fail(err, told, "%s", why.text);
+    const char *stays = sink->out.beside.stays;
+    return rc == CM_OK && stays != NULL ? cm_job_warn(job, err, "%s", stays) : rc;
+}
+
+const cm_sink_ops cm_sink_growth_part = {.find = cm_append_find,
+                                         .join = cm_append_join,
+                                         .begin = begin,
+                                         .commit = commit,
+                                         .withdraw = withdraw,
+                                         .leave = leave,
+                                         .give_back = cm_append_end_output};
 
 /* ---- a plan that is found ---- */
 

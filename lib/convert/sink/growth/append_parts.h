@@ -11,9 +11,6 @@
 
 #include "convert/sink/growth/append.h"
 
-/* Instead of the writing of one process; the job's windows are made. */
-int cm_append_in_parts(cm_job *job, cm_append_state *s, cm_error *err);
-
 /*
  * With the lock: the plan of parts that have added all they had to goes, whoever was killed
  * before saying so.  With GIVES_UP, any plan of parts that add, of which none runs, goes too, and
@@ -21,11 +18,6 @@ int cm_append_in_parts(cm_job *job, cm_append_state *s, cm_error *err);
  */
 int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *err);
 
-/* append.c: the steps of one process, for the windows that JOB has. */
-int cm_append_write_chunks(cm_job *job, cm_append_state *s, cm_error *err);
-int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err);
-int cm_append_verify(cm_job *job, cm_append_state *s, cm_error *err);
-void cm_append_tell(cm_job *job, const cm_append_state *s);
 /* append_open.c: removes temporaries of runs that were killed, if one left its mark. */
 int cm_append_sweep(cm_append *a, cm_error *err);
 

@@ -373,7 +373,7 @@ static int take_places(cm_append_source *a, cm_job *job, cm_error *err)
     int rc = cm_multi_dataset_open(&a->spec, &options, &joined, err);
     if (rc != CM_OK)
         return rc;
-    job->source = joined;
+    job->source = job->opened = joined;
     for (size_t i = 0; i < job->nvars; i++)
         job->var[i].source = &joined->var[i];
     return CM_OK;
@@ -388,6 +388,7 @@ int cm_append_source_join(cm_job *job, cm_error *err)
         return CM_ENOMEM;
     job->grown = a;
     a->own = job->source;
+    job->opened = NULL;
     int rc = cm_dataset_open(append->root, "", &options, &a->base, err);
     if (rc == CM_OK && a->base->kind != CM_DATASET_ZARR)
         rc = cm_fail(err, CM_EINVAL, "is no Zarr store");

@@ -25,7 +25,7 @@
 #include "convert/sink/part/parts_claim.h"
 #include "convert/sink/part/parts_counted.h"
 #include "convert/sink/part/parts_status.h"
-#include "convert/sink/write.h"
+#include "convert/sink/store/store.h"
 #include "convert/statistics/statistics.h"
 #include "store/open.h"
 
@@ -390,7 +390,7 @@ static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_jou
 static void keep_own(const cm_job *job, cm_made *made)
 {
     for (size_t i = 0; i < job->nvars; i++)
-        if (job->var[i].run.first == job->var[i].run.end)
+        if (!cm_parts_has(&job->var[i]))
             made->node[i].writer = NULL;
 }
 
@@ -463,42 +463,52 @@ static int verify(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
-static int move(cm_job *job, cm_output *out, cm_error *err)
+/* Up to the point where its objects can be moved. */
+static int begin_move(cm_job *job, cm_output *out, cm_error *err)
 {
-    cm_made made = {0};
-    cm_journal *journal = NULL;
-    cm_parts_teller *teller = NULL;
+    cm_parts *p = job->parts;
     int rc = CM_OK;
+    p->moves = true;
     if (out->store == NULL)
         rc = cm_output_join(out, err);
     if (rc == CM_OK && job->nthreads == 0)
         rc = make_plan(job, out, err);
     if (rc == CM_OK)
-        rc = cm_parts_narrow(job, cm_parts_weights(&job->parts->plan), job->parts->plan.nparts,
-                             job->parts->number, err);
+        rc = cm_parts_narrow(job, cm_parts_weights(&p->plan), p->plan.nparts, p->number, err);
     if (rc == CM_OK)
-        rc = cm_job_list_made(job, &made, err);
+        rc = cm_job_list_made(job, &p->made, err);
     if (rc == CM_OK) {
-        keep_own(job, &made);
-        cm_store_be_part(out->store, job->parts->number + 1);
-        rc = open_journal(job, out, &made, &journal, err);
+        keep_own(job, &p->made);
+        cm_store_be_part(out->store, p->number + 1);
+        rc = open_journal(job, out, &p->made, &p->log, err);
     }
-    if (rc == CM_OK)
-        rc = cm_parts_tell(job, &out->beside, &teller, err);
-    if (rc == CM_OK)
-        rc = cm_job_run(job, out->store, err);
-    cm_journal_close(journal);
-    if (rc == CM_OK) {
-        cm_job_sum_written(job);
-        rc = cm_job_report(job, true, err);
-    }
+    return rc == CM_OK ? cm_parts_tell(job, &out->beside, &p->teller, err) : rc;
+}
+
+static int finish_move(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_journal_close(job->parts->log);
+    job->parts->log = NULL;
+    cm_job_sum_written(job);
+    int rc = cm_job_report(job, true, err);
     if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
         rc = verify(job, out, err);
-    if (rc == CM_OK)
-        rc = say_done(job, out, err);
-    cm_parts_tell_end(teller);
-    free(made.node);
-    return rc;
+    return rc == CM_OK ? say_done(job, out, err) : rc;
+}
+
+/* Whatever became of it, nobody waits for this part any more. */
+static void end_move(cm_job *job, cm_output *out)
+{
+    cm_parts *p = job->parts;
+    cm_journal_close(p->log);
+    cm_parts_tell_end(p->teller);
+    free(p->made.node);
+    cm_lock_release(p->own, &out->beside);
+    p->log = NULL;
+    p->teller = NULL;
+    p->made = (cm_made){0};
+    p->own = NULL;
+    p->moves = false;
 }
 
 /* ---- all ---- */
@@ -506,51 +516,70 @@ static int move(cm_job *job, cm_output *out, cm_error *err)
 static void release(cm_job *job, cm_output *out)
 {
     cm_parts *p = job->parts;
-    cm_lock_release(p->own, &out->beside);
+    end_move(job, out);
     cm_parts_plan_release(&p->plan);
     free(p->lock);
     free(p->progress);
     free(p->journal);
     free(p->done);
+    free(p);
     cm_beside_leave(&out->beside);
     job->parts = NULL;
+    job->terms.in_part = false;
 }
 
-int cm_job_write_part(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, cm_error *err)
+int cm_part_begin(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, bool *moves,
+                  cm_error *err)
 {
-    cm_parts parts = {.hooks = hooks};
     cm_part_report *r = &job->report->part;
-    uint64_t start = cm_now_ns();
-    job->parts = &parts;
+    cm_parts *p = job->parts = cm_calloc(1, sizeof(*p), err);
+    *moves = false;
     r->on = true;
+    if (p == NULL)
+        return CM_ENOMEM;
+    p->hooks = hooks;
+    job->terms.in_part = true;
     int rc = enter(job, out, err);
     if (rc == CM_OK)
-        rc = cm_parts_number(job, &parts.plan, &parts.number, err);
+        rc = cm_parts_number(job, &p->plan, &p->number, err);
     if (rc == CM_OK)
-        rc = name_files(&parts, err);
-    r->number = parts.number;
-    r->nparts = parts.plan.nparts;
+        rc = name_files(p, err);
+    r->number = p->number;
+    r->nparts = p->plan.nparts;
     r->was_done = rc == CM_OK && is_done(job, out);
     if (r->was_done) {
         rc = prove_own(job, out, err);
-        parts.plan.complete = cm_parts_is_complete(job, out);
+        p->plan.complete = cm_parts_is_complete(job, out);
         r->was_done = rc == CM_OK && is_done(job, out);
     }
-    if (rc == CM_OK && !r->was_done) {
-        rc = claim(job, out, err);
-        r->was_done = rc == CM_OK && is_done(job, out);
-        if (rc == CM_OK && !r->was_done) {
-            rc = move(job, out, err);
-            job->report->resumable = rc != CM_OK;
-        }
-        cm_lock_release(parts.own, &out->beside);
-        parts.own = NULL;
-    }
+    if (rc != CM_OK || r->was_done)
+        return rc;
+    rc = claim(job, out, err);
+    r->was_done = rc == CM_OK && is_done(job, out);
+    if (rc != CM_OK || r->was_done)
+        return rc;
+    *moves = true;
+    return begin_move(job, out, err);
+}
+
+int cm_part_commit(cm_job *job, cm_output *out, cm_error *err)
+{
+    int rc = job->parts->moves ? finish_move(job, out, err) : CM_OK;
+    if (rc != CM_OK)
+        return rc;
+    end_move(job, out);
+    rc = cm_parts_finish(job, out, err);
     if (rc == CM_OK)
-        rc = cm_parts_finish(job, out, err);
-    job->report->seconds += (double)(cm_now_ns() - start) * 1e-9;
+        release(job, out);
+    return rc;
+}
+
+void cm_part_withdraw(cm_job *job, cm_output *out, int rc, cm_error *err)
+{
+    if (job->parts == NULL)
+        return;
+    job->report->resumable = job->parts->moves;
     if (rc == CM_EEXIST) /* what is in the way is the output's */
         cm_error_place(err, out->path);
     release(job, out);
-    return rc;
 }

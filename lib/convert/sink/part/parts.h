@@ -40,6 +40,10 @@ typedef struct cm_parts {
     uint64_t number;                        /* of this part, from 0 */
     char *lock, *progress, *journal, *done; /* names of its files */
     cm_lock *own;                           /* of the part; NULL: not taken */
+    bool moves;                             /* its objects are made now: from begin to commit */
+    cm_made made;
+    cm_journal *log; /* of what it leaves out */
+    struct cm_parts_teller *teller;
 } cm_parts;
 
 /* parts_progress.c: how far the part is, told beside the store; *out may be NULL. */
@@ -47,8 +51,14 @@ typedef struct cm_parts_teller cm_parts_teller;
 int cm_parts_tell(const cm_job *job, const cm_beside *beside, cm_parts_teller **out, cm_error *err);
 void cm_parts_tell_end(cm_parts_teller *teller); /* NULL accepted */
 
-/* Does the job's part of OUT, whose place is known and nothing else.  HOOKS may be NULL. */
-int cm_job_write_part(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, cm_error *err);
+/*
+ * The part of OUT, whose place is known and nothing else, as a sink begins, commits and withdraws
+ * it (sink.h); one of the last two ends it.  HOOKS may be NULL.
+ */
+int cm_part_begin(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, bool *moves,
+                  cm_error *err);
+int cm_part_commit(cm_job *job, cm_output *out, cm_error *err);
+void cm_part_withdraw(cm_job *job, cm_output *out, int rc, cm_error *err);
 
 /*
  * Takes the lock NAME, waiting while another part has it.  *lock is NULL where ENOUGH (or NULL)

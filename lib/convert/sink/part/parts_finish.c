@@ -11,7 +11,7 @@
 #include "convert/sink/part/parts_claim.h"
 #include "convert/sink/part/parts_counted.h"
 #include "convert/sink/part/parts_status.h"
-#include "convert/sink/write.h"
+#include "convert/sink/store/store.h"
 #include "convert/statistics/statistics.h"
 
 bool cm_parts_is_complete(cm_job *job, cm_output *out)

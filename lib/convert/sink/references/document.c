@@ -16,8 +16,8 @@
 #include "base/number.h"
 #include "base/path.h"
 #include "base/utf8.h"
-#include "convert/sink/references/document.h"
-#include "convert/sink/write.h"
+#include "convert/layout/refer.h"
+#include "convert/sink/sink.h"
 #include "convert/source/inputs.h"
 #include "format/multi/multi.h"
 #include "store/net/url.h"
@@ -27,7 +27,7 @@
 typedef struct writing {
     cm_job *job;
     cm_store *store; /* what stands in the document */
-    cm_outfile *file;
+    cm_outfile file;
     FILE *to;           /* its stream */
     bool any;           /* a reference was written: a comma comes before the next */
     char *folder;       /* of all files, with its '/': what the base URL stands for; NULL: no URL */
@@ -286,7 +286,7 @@ static int write_part(writing *w, const cm_job_var *v, const cm_refer_part *p, c
                 coord[j] = 0;
         }
     }
-    return cm_outfile_check(w->file, err);
+    return cm_outfile_check(&w->file, err);
 }
 
 static int write_variable(writing *w, const cm_job_var *v, cm_error *err)
@@ -350,13 +350,6 @@ static int plan_store(writing *w, cm_error *err)
     return rc == CM_OK ? cm_job_report(w->job, false, err) : rc;
 }
 
-/* Converts what stands in the document, and the metadata of everything, into w->store. */
-static int fill_store(writing *w, cm_error *err)
-{
-    int rc = cm_job_run(w->job, w->store, err);
-    return rc == CM_OK ? cm_job_write_metadata(w->job, w->store, err) : rc;
-}
-
 static int write_state(writing *w, const char *path, uint64_t nbytes, uint64_t mtime_ns, bool *any,
                        cm_error *err)
 {
@@ -409,16 +402,15 @@ static int write_document(writing *w, cm_error *err)
     return rc;
 }
 
-static int write_file(writing *w, cm_outfile *file, cm_error *err)
+static int write_file(writing *w, cm_error *err)
 {
-    int rc = cm_outfile_open(file, err);
-    w->file = file;
-    if (rc == CM_OK && (w->to = cm_outfile_stream(file, err)) == NULL)
+    int rc = cm_outfile_open(&w->file, err);
+    if (rc == CM_OK && (w->to = cm_outfile_stream(&w->file, err)) == NULL)
         rc = CM_ENOMEM;
     if (rc != CM_OK)
         return rc;
     rc = write_document(w, err);
-    return rc == CM_OK ? cm_outfile_commit(file, err) : rc;
+    return rc == CM_OK ? cm_outfile_commit(&w->file, err) : rc;
 }
 
 /* A pipe that nobody reads is waited for until a signal ends the run. */
@@ -439,64 +431,109 @@ static int claim(cm_job *job, cm_outfile *file, const cm_outfile_guard *guard, c
     return rc;
 }
 
-static int make(writing *w, cm_outfile *file, cm_error *err)
+/* ---- as a sink ---- */
+
+/* What is made of the job; with CLAIMS in a file that is claimed. */
+static int prepare(cm_sink *s, cm_job *job, bool claims, cm_error *err)
 {
-    cm_job *job = w->job;
     const char **path = NULL;
-    size_t n;
-    int rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
+    size_t n = 0;
+    int rc = cm_sink_describe(job, NULL, err);
+    writing *w = rc == CM_OK ? s->own = cm_calloc(1, sizeof(*w), err) : NULL;
+    if (w == NULL)
+        return rc == CM_OK ? CM_ENOMEM : rc;
+    w->job = job;
+    w->file.fd = -1;
+    rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
     const cm_outfile_guard guard = {
         .read = path, .nread = n, .canceled = is_canceled, .context = job->options->monitor};
     if (rc == CM_OK && job->options->base_url != NULL && !was_fetched(job))
         rc = find_folder(path, n, &w->folder, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = settle_fill(job, &job->var[i], err);
-    if (rc == CM_OK && !job->options->dry_run)
-        rc = claim(job, file, &guard, err);
+    if (rc == CM_OK && claims)
+        rc = claim(job, &w->file, &guard, err);
     if (rc == CM_OK)
         rc = plan_store(w, err);
-    if (rc == CM_OK && !job->options->dry_run)
-        rc = fill_store(w, err);
-    if (rc == CM_OK && !job->options->dry_run)
-        rc = write_file(w, file, err);
-    job->report->written = rc == CM_OK && !job->options->dry_run;
+    s->store = w->store;
     free(path);
     return rc;
 }
 
-/* Compares the references, read as any store is, with the files as libnetcdf reads them. */
-static int verify(cm_job *job, cm_error *err)
+static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 {
-    cm_store *store;
-    uint64_t start = cm_now_ns();
-    int rc =
-        cm_store_open(job->options->target,
-                      &(cm_store_options){.net = job->options->net, .trusted = true}, &store, err);
+    (void)moves;
+    return prepare(s, job, true, err);
+}
+
+static int foresee(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
+{
+    *moves = false;
+    return prepare(s, job, false, err);
+}
+
+/* What stands in the document has been converted into a store in memory. */
+static int commit(cm_sink *s, cm_job *job, cm_error *err)
+{
+    int rc = cm_job_write_metadata(job, s->store, err);
     if (rc == CM_OK)
-        rc = cm_job_verify(job, store, err);
-    cm_store_free(store);
-    job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
-    job->report->unverified = rc != CM_OK && rc != CM_EDIFFER;
-    if (job->report->unverified && rc != CM_ECANCELED)
-        cm_error_prefix(err, "%s: written, but not verified", job->options->target);
+        rc = write_file(s->own, err);
+    job->report->written = rc == CM_OK;
     return rc;
 }
 
-int cm_job_refer_write(cm_job *job, cm_error *err)
+/* Compares the references, read as any store is, with the files as libnetcdf reads them. */
+static int verify(cm_sink *s, cm_job *job, cm_error *err)
 {
-    writing w = {.job = job};
-    cm_outfile file = {.fd = -1};
-    int rc = make(&w, &file, err);
-    cm_job_release_writers(job);
+    const char *target = job->options->target;
+    const cm_store_options options = {.net = job->options->net, .trusted = true};
+    cm_store *store = NULL;
+    const uint64_t start = cm_now_ns();
+    (void)s;
     /* Where the files will be elsewhere, they cannot be read from here. */
-    if (rc == CM_OK && job->report->written && job->options->verify != CM_VERIFY_NONE &&
-        job->options->base_url == NULL)
-        rc = verify(job, err);
-    cm_store_free(w.store);
-    cm_outfile_release(&file);
-    cm_buf_release(&w.text);
-    cm_buf_release(&w.object);
-    free(w.folder);
-    free(w.url);
+    if (job->options->base_url != NULL)
+        return CM_OK;
+    int rc = cm_store_open(target, &options, &store, err);
+    if (rc == CM_OK)
+        rc = cm_job_verify(job, store, err);
+    rc = cm_sink_verified(job, rc, start, target, err);
+    cm_store_free(store);
     return rc;
 }
+
+static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
+{
+    writing *w = s->own;
+    (void)job;
+    (void)err;
+    s->own = NULL;
+    if (w == NULL)
+        return rc;
+    cm_store_free(w->store);
+    cm_outfile_release(&w->file);
+    cm_buf_release(&w->text);
+    cm_buf_release(&w->object);
+    free(w->folder);
+    free(w->url);
+    free(w);
+    return rc;
+}
+
+/* Readers of references know format 2 best. */
+static int find(cm_sink *s, cm_job *job, cm_error *err)
+{
+    (void)job;
+    (void)err;
+    s->options->zarr_format = 2;
+    return CM_OK;
+}
+
+const cm_sink_ops cm_sink_references = {.find = find,
+                                        .layout = cm_job_refer_layout,
+                                        .begin = begin,
+                                        .commit = commit,
+                                        .verify = verify,
+                                        .leave = leave};
+
+const cm_sink_ops cm_sink_references_foreseen = {
+    .find = find, .layout = cm_job_refer_layout, .begin = foresee, .leave = leave};

@@ -18,10 +18,11 @@ int cm_job_claim_files(cm_job *job, const char *source, const char *target, cm_o
     int rc = cm_job_inputs_paths(job, source, &job->guarded, &n, err);
     if (rc != CM_OK)
         return rc;
-    job->guarded[n] = target;
+    if (job->terms.against != NULL)
+        job->guarded[n++] = job->terms.against;
     const cm_outfile_guard guard = {.read = job->guarded,
-                                    .nread = n + (o->check && target != NULL ? 1 : 0),
-                                    .made = o->check ? NULL : target,
+                                    .nread = n,
+                                    .made = target,
                                     .canceled = is_canceled,
                                     .context = o->monitor};
     if (o->scratch != NULL)
@@ -32,20 +33,19 @@ int cm_job_claim_files(cm_job *job, const char *source, const char *target, cm_o
         rc = cm_outfile_claim(certificate, o->certificate, &CM_KIND_CERTIFICATE, &guard,
                               o->overwrite, err);
     /* A pipe that nobody reads is told before the work, not after it. */
-    if (rc == CM_OK && !o->dry_run && job->trace.in_place)
+    if (rc == CM_OK && job->trace.in_place)
         rc = cm_outfile_open(&job->trace, err);
-    if (rc == CM_OK && !o->dry_run && certificate->in_place)
+    if (rc == CM_OK && certificate->in_place)
         rc = cm_outfile_open(certificate, err);
     return rc;
 }
 
 int cm_job_finish_files(cm_job *job, int rc, cm_outfile *certificate, cm_error *err)
 {
-    const cm_transform_options *o = job->options;
     bool done = rc == CM_OK || rc == CM_EDIFFER;
     const char *target = job->report->written ? "; the target is complete" : "";
     int failed = CM_OK;
-    if (done && o->certificate != NULL && !o->dry_run)
+    if (done && certificate->path != NULL)
         failed = cm_job_certify(job, job->path, certificate, err);
     if (failed != CM_OK) {
         cm_error_suffix(err, "%s, but has no certificate", target);

@@ -1,15 +1,10 @@
-/* Writing the target, and what stays of it. */
-#ifndef CM_CONVERT_SINK_WRITE_H
-#define CM_CONVERT_SINK_WRITE_H
+/* Steps of sinks that make a store, whole or in part (store.c). */
+#ifndef CM_CONVERT_SINK_STORE_STORE_H
+#define CM_CONVERT_SINK_STORE_STORE_H
 
 #include "convert/job.h"
 #include "convert/sink/store/output.h"
 
-/*
- * Writes what was described to OUT and verifies it.  After a failure a target that is
- * complete stays, one that can be finished stays to be finished, and the rest is removed.
- */
-int cm_job_write(cm_job *job, cm_output *out, cm_error *err);
 /* The target's future content: arrays, by whose numbers the journal counts, then groups. */
 int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err);
 /* The engine, and what moves strings, tell JOURNAL of chunks that are left out. */

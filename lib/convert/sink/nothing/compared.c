@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "convert/sink/store/output.h"
+#include "convert/sink/sink.h"
 #include "convert/source/clashes.h"
 #include "options/store_path.h"
 #include "store/open.h"
@@ -43,37 +43,66 @@ static int adopt_layouts(cm_job *job, cm_store *store, cm_error *err)
     return CM_OK;
 }
 
-int cm_job_check(cm_job *job, cm_error *err)
+static int open_store(cm_sink *s, cm_job *job, cm_error *err)
 {
-    char *path = NULL;
-    cm_store *store = NULL, *nowhere = NULL;
-    int rc = cm_store_path_plain(job->options->target, &path, err);
+    const cm_store_options options = {.net = job->options->net};
+    int rc = cm_store_open(s->against, &options, &s->store, err);
     if (rc == CM_OK)
-        rc = cm_store_open(path, &(cm_store_options){.net = job->options->net}, &store, err);
-    if (rc == CM_OK)
-        rc = adopt_layouts(job, store, err);
-    if (rc != CM_OK && path != NULL)
-        cm_error_place(err, path);
+        rc = adopt_layouts(job, s->store, err);
+    if (rc != CM_OK)
+        cm_error_place(err, s->against);
+    return rc;
+}
+
+/* The plan says how chunks are read; the report how the target should be. */
+static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
+{
+    cm_store *nowhere = NULL;
+    *moves = false;
+    int rc = open_store(s, job, err);
     if (rc == CM_OK)
         rc = cm_job_describe(job, err);
     if (rc == CM_OK)
         rc = cm_store_open_memory(&nowhere, err);
+    s->own = nowhere;
     if (rc == CM_OK)
         rc = cm_job_plan(job, nowhere, err);
-    if (rc == CM_OK)
-        rc = cm_job_report(job, false, err);
+    return rc == CM_OK ? cm_job_report(job, false, err) : rc;
+}
+
+static int verify(cm_sink *s, cm_job *job, cm_error *err)
+{
     uint64_t start = cm_now_ns();
+    int rc = cm_job_compare_inputs(job, err);
     if (rc == CM_OK)
-        rc = cm_job_compare_inputs(job, err);
-    if (rc == CM_OK)
-        rc = cm_job_verify(job, store, err);
+        rc = cm_job_verify(job, s->store, err);
     job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
-    for (size_t i = 0; i < job->nvars; i++) {
-        cm_zarr_writer_free(job->var[i].writer);
-        job->var[i].writer = NULL;
-    }
-    cm_store_free(nowhere);
-    cm_store_free(store);
-    free(path);
     return rc;
 }
+
+static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
+{
+    (void)job;
+    (void)err;
+    cm_store_free(s->own);
+    cm_store_free(s->store);
+    s->own = s->store = NULL;
+    return rc;
+}
+
+/* All of the store is held against the source, whatever else was asked for. */
+static int find(cm_sink *s, cm_job *job, cm_error *err)
+{
+    int rc = cm_store_path_plain(s->options->target, &s->against, err);
+    s->options->verify = CM_VERIFY_FULL;
+    s->target = NULL;
+    job->terms.against = s->against;
+    return rc;
+}
+
+const cm_sink_ops cm_sink_compared = {.find = find,
+                                      .layout = cm_job_layout,
+                                      .begin = begin,
+                                      .verify = verify,
+                                      .leave = leave,
+                                      .give_back = cm_sink_end_output};

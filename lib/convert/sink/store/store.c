@@ -1,8 +1,8 @@
 /*
- * Writing the target: the lock, the journal, the chunks, the metadata last; and
- * what stays after a failure.
+ * A store, or a node in one, that this process makes: the lock, the journal, the chunks, the
+ * metadata last; and what stays after a failure.
  */
-#include "convert/sink/write.h"
+#include "convert/sink/store/store.h"
 #include "base/number.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "convert/beside/ledger.h"
+#include "convert/sink/sink.h"
 #include "convert/sink/store/fingerprint.h"
-#include "convert/sink/store/into.h"
 #include "convert/source/inputs.h"
 #include "convert/statistics/statistics.h"
 #include "format/multi/multi.h"
@@ -105,13 +105,20 @@ void cm_job_sum_written(cm_job *job)
     }
 }
 
+/* What a run keeps until its store is complete. */
+typedef struct making {
+    cm_made made;
+    cm_journal *journal;
+} making;
+
 /* An earlier target goes, and the new one is a folder of ours alone. */
-static int begin(cm_job *job, cm_output *out, const cm_made *made, cm_error *err)
+static int make_place(cm_sink *s, cm_job *job, const cm_made *made, cm_error *err)
 {
+    cm_output *out = &s->out;
     cm_zarr_left left = {0};
     int rc = cm_output_lock(out, made, err);
     if (rc == CM_OK)
-        rc = cm_into_begin(job->into, cm_lock_replaced(out->lock), err);
+        rc = cm_into_begin(&s->into, cm_lock_replaced(out->lock), err);
     if (rc == CM_OK)
         rc = cm_output_begin(out, made, &left, err);
     if (rc != CM_OK)
@@ -156,8 +163,9 @@ static int warn_of_data(cm_job *job, cm_error *err)
 }
 
 /* Metadata last: until it is there, no reader finds an array where chunks are missing. */
-static int write_described(cm_job *job, cm_output *out, cm_error *err)
+static int write_described(cm_sink *s, cm_job *job, cm_error *err)
 {
+    cm_output *out = &s->out;
     cm_store_counts before = cm_store_count(out->store);
     int rc = cm_lock_check(out->lock, &out->beside, err);
     if (rc == CM_OK)
@@ -170,8 +178,8 @@ static int write_described(cm_job *job, cm_output *out, cm_error *err)
     cm_job_sum_written(job);
     /* From here on the target is finished work, and stays whatever fails. */
     job->report->written = rc == CM_OK;
-    if (rc == CM_OK && (rc = cm_into_finish(job->into, job, out->store, err)) != CM_OK)
-        cm_error_place(err, job->into->root);
+    if (rc == CM_OK && (rc = cm_into_finish(&s->into, job, out->store, err)) != CM_OK)
+        cm_error_place(err, s->into.root);
     return rc;
 }
 
@@ -192,37 +200,56 @@ static int write_ledger(cm_job *job, cm_output *out, cm_error *err)
     return rc == CM_OK ? CM_OK : cm_job_warn(job, err, "there is no ledger: %s", why.text);
 }
 
-static int write_store(cm_job *job, cm_output *out, cm_made *made, cm_error *err)
+static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 {
-    cm_journal *journal = NULL;
+    cm_output *out = &s->out;
+    making *m = NULL;
+    (void)moves;
+    int rc = cm_sink_describe(job, out->path, err);
+    if (rc == CM_OK && (m = s->own = cm_calloc(1, sizeof(*m), err)) == NULL)
+        rc = CM_ENOMEM;
+    if (rc != CM_OK)
+        return rc;
     /*
      * What is there and no part of the target goes only when the plan, which may be refused, is
      * made.
      */
     bool is_there = out->store != NULL && !out->resumes;
-    int rc = is_there ? plan(job, out, err) : CM_OK;
+    if (is_there)
+        rc = plan(job, out, err);
     if (rc == CM_OK)
-        rc = cm_job_list_made(job, made, err);
+        rc = cm_job_list_made(job, &m->made, err);
     if (rc == CM_OK)
-        rc = begin(job, out, made, err);
+        rc = make_place(s, job, &m->made, err);
     if (rc == CM_OK && !is_there)
         rc = plan(job, out, err);
     if (rc == CM_OK && !is_there)
-        rc = cm_job_list_made(job, made, err);
+        rc = cm_job_list_made(job, &m->made, err);
     if (rc == CM_OK)
-        rc = open_journal(job, out, made, &journal, err);
-    if (rc == CM_OK)
-        rc = cm_job_run(job, out->store, err);
-    if (rc == CM_OK)
-        rc = write_described(job, out, err);
+        rc = open_journal(job, out, &m->made, &m->journal, err);
+    s->store = out->store;
+    return rc;
+}
+
+static void close_journal(making *m)
+{
+    cm_journal_close(m->journal);
+    m->journal = NULL;
+}
+
+static int commit(cm_sink *s, cm_job *job, cm_error *err)
+{
+    int rc = write_described(s, job, err);
     if (rc == CM_OK && job->options->statistics)
-        rc = cm_statistics_write(job, out->path, err);
-    cm_journal_close(journal);
+        rc = cm_statistics_write(job, s->out.path, err);
+    close_journal(s->own);
     if (rc == CM_OK)
-        rc = write_ledger(job, out, err);
+        rc = write_ledger(job, &s->out, err);
     if (rc == CM_OK)
-        cm_output_complete(out);
-    return rc == CM_OK ? warn_of_data(job, err) : rc;
+        cm_output_complete(&s->out);
+    if (rc == CM_OK)
+        rc = warn_of_data(job, err);
+    return rc == CM_OK ? cm_job_report(job, true, err) : rc;
 }
 
 /* ---- what stays ---- */
@@ -243,17 +270,22 @@ void cm_job_name_source(const cm_job *job, cm_error *err)
 }
 
 /* Work that can be resumed stays, and finished work; everything else is removed. */
-static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_error *err)
+static void withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err)
 {
+    making *m = s->own;
+    cm_output *out = &s->out;
     cm_transform_report *r = job->report;
     /* One bad file of many is put right, or left out, and costs no other. */
-    bool of_one = job->source != NULL && cm_multi_spec_of(job->source) != NULL &&
-                  (rc == CM_EFORMAT || rc == CM_EIO || rc == CM_ENOTFOUND);
+    const bool of_one = job->source != NULL && cm_multi_spec_of(job->source) != NULL &&
+                        (rc == CM_EFORMAT || rc == CM_EIO || rc == CM_ENOTFOUND);
+    if (m == NULL)
+        return;
+    close_journal(m);
     r->resumable =
         (rc == CM_ECANCELED || rc == CM_ENOSPC || of_one) && (out->begun || out->resumes);
     if (rc == CM_ENOSPC && r->resumable)
         cm_error_suffix(err, "; `resume` goes on when there is room");
-    if (r->written && *job->into->node != '\0') {
+    if (r->written && *s->into.node != '\0') {
         /* Its journal is there: a second run has only the groups above it to do. */
         r->resumable = true;
         cm_error_prefix(err, "%s: written, but not yet entered in the store around it", out->path);
@@ -264,40 +296,70 @@ static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_e
     if (cm_lock_check(out->lock, &out->beside, NULL) == CM_EEXIST)
         return;
     cm_job_release_writers(job);
-    r->resumable = !cm_output_discard(out, made);
+    r->resumable = !cm_output_discard(out, &m->made);
     if (r->resumable)
         cm_error_suffix(err, "; not all that was written could be removed: `resume` finishes it");
-    cm_into_discard(job->into);
+    cm_into_discard(&s->into);
 }
 
 /*
  * The target is complete, and may be all that a long run has to show: that it cannot be verified
  * is said, and it stays.
  */
-static int verify(cm_job *job, cm_output *out, cm_error *err)
+static int verify(cm_sink *s, cm_job *job, cm_error *err)
 {
-    uint64_t start = cm_now_ns();
-    int rc = cm_job_verify(job, out->store, err);
-    job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
-    job->report->unverified = rc != CM_OK && rc != CM_EDIFFER;
-    if (!job->report->unverified || rc == CM_ECANCELED)
-        return rc;
-    cm_job_name_source(job, err);
-    cm_error_prefix(err, "%s: written, but not verified", out->path);
+    const uint64_t start = cm_now_ns();
+    int rc = cm_job_verify(job, s->store, err);
+    if (rc != CM_OK && rc != CM_EDIFFER && rc != CM_ECANCELED)
+        cm_job_name_source(job, err);
+    return cm_sink_verified(job, rc, start, s->out.path, err);
+}
+
+static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
+{
+    making *m = s->own;
+    (void)job;
+    (void)err;
+    if (m != NULL)
+        free(m->made.node);
+    free(m);
+    s->own = NULL;
     return rc;
 }
 
-int cm_job_write(cm_job *job, cm_output *out, cm_error *err)
+/* ---- what stands there ---- */
+
+static int find(cm_sink *s, cm_job *job, cm_error *err)
 {
-    cm_made made = {0};
-    uint64_t start = cm_now_ns();
-    int rc = write_store(job, out, &made, err);
-    if (rc != CM_OK)
-        leave(job, out, &made, rc, err);
-    free(made.node);
-    if (rc != CM_OK)
-        return rc;
-    job->report->seconds += (double)(cm_now_ns() - start) * 1e-9;
-    rc = cm_job_report(job, true, err);
-    return rc == CM_OK && job->options->verify != CM_VERIFY_NONE ? verify(job, out, err) : rc;
+    const cm_transform_options *o = s->options;
+    int rc = cm_sink_find_into(s, err);
+    if (rc == CM_OK)
+        rc = cm_sink_take_format(s, err);
+    const cm_output_request request = {.root = s->into.root,
+                                       .node = s->into.node,
+                                       .overwrite = o->overwrite,
+                                       .resume = o->resume,
+                                       .break_lock = o->break_lock,
+                                       .net = o->net};
+    if (rc == CM_OK)
+        rc = cm_output_check(&request, &s->out, err);
+    if (rc == CM_OK && s->out.resumes && o->sample != NULL)
+        rc = cm_journal_member(&s->out.beside, s->out.journal, CM_FINGERPRINT_CHUNKS,
+                               &job->sample_chunks, err);
+    return rc;
 }
+
+const char *cm_sink_end_output(cm_sink *s)
+{
+    cm_output_end(&s->out);
+    return s->out.beside.stays;
+}
+
+const cm_sink_ops cm_sink_store = {.find = find,
+                                   .layout = cm_job_layout,
+                                   .begin = begin,
+                                   .commit = commit,
+                                   .withdraw = withdraw,
+                                   .verify = verify,
+                                   .leave = leave,
+                                   .give_back = cm_sink_end_output};

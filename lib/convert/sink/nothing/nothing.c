@@ -1,0 +1,72 @@
+/* Nothing, in the place of a store: a dry run. */
+#include "convert/sink/sink.h"
+#include "convert/sink/store/store.h"
+
+#include "store/open.h"
+
+/* The files and bytes to come. */
+static int expect(cm_job *job, cm_store *nowhere, cm_error *err)
+{
+    cm_transform_report *r = job->report;
+    uint64_t before = cm_store_count(nowhere).nput;
+    int rc = cm_job_estimate(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_write_metadata(job, nowhere, err);
+    r->nobjects = cm_store_count(nowhere).nput - before;
+    for (size_t i = 0; i < r->nvariables; i++)
+        r->nobjects += r->variable[i].nobjects;
+    return rc;
+}
+
+/* Where the target will be decides what it takes to write; nothing is asked of a server. */
+static int open_place(const cm_job *job, cm_store *nowhere, cm_store **place, cm_error *err)
+{
+    const cm_transform_options *o = job->options;
+    *place = nowhere;
+    if (o->net == NULL || o->target == NULL || !cm_store_url_is_remote(o->target))
+        return CM_OK;
+    return cm_store_open(o->target, &(cm_store_options){.output = true, .net = o->net}, place, err);
+}
+
+/* The stores of a plan that nobody carries out. */
+typedef struct places {
+    cm_store *nowhere, *place;
+} places;
+
+static int plan(cm_job *job, places *p, cm_error *err)
+{
+    int rc = cm_store_open_memory(&p->nowhere, err);
+    if (rc == CM_OK)
+        rc = open_place(job, p->nowhere, &p->place, err);
+    if (rc == CM_OK)
+        rc = cm_job_plan(job, p->place, err);
+    if (rc == CM_OK)
+        rc = cm_job_report(job, false, err);
+    if (rc == CM_OK && job->options->defaults == CM_DEFAULTS_CHOOSE)
+        rc = expect(job, p->nowhere, err);
+    return rc;
+}
+
+static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
+{
+    places p = {0};
+    (void)s;
+    *moves = false;
+    int rc = cm_sink_describe(job, NULL, err);
+    if (rc == CM_OK)
+        rc = plan(job, &p, err);
+    cm_job_release_writers(job);
+    if (p.place != p.nowhere)
+        cm_store_free(p.place);
+    cm_store_free(p.nowhere);
+    return rc;
+}
+
+static int find(cm_sink *s, cm_job *job, cm_error *err)
+{
+    (void)job;
+    int rc = cm_sink_find_into(s, err);
+    return rc == CM_OK ? cm_sink_take_format(s, err) : rc;
+}
+
+const cm_sink_ops cm_sink_nothing = {.find = find, .layout = cm_job_layout, .begin = begin};
