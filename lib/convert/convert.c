@@ -228,9 +228,7 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
         cm_job_name_source(job, err);
     if (rc != CM_OK)
         cm_store_path_name(&h.at, err);
-    report->nthreads = job->nthreads;
-    report->memory_limit = job->memory_limit;
-    report->memory_peak = cm_peak_rss();
+    cm_budget_report(&job->budget, report);
     cm_monitor_phase(asked->monitor, CM_PHASE_DONE, 0);
     release(job);
     cm_outfile_release(&h.certificate);

@@ -12,6 +12,7 @@
 #include <chunkmill/transform.h>
 
 #include "convert/beside/journal.h"
+#include "convert/plan/budget.h"
 #include "convert/sink/store/output.h"
 #include "convert/source/presence.h"
 #include "convert/terms.h"
@@ -123,21 +124,7 @@ typedef struct cm_job {
         double read, decode, encode, write, scratch; /* decode and encode: by one thread */
     } probed;
     cm_rates rates; /* of the workers that are planned for */
-    unsigned nthreads;
-    uint64_t memory_limit;
-    uint64_t held; /* of it: the process before anything is moved, and its reserve */
-    size_t slots_nbytes;
-    size_t shards_nbytes;           /* of those in assembly, beside it */
-    size_t early_nbytes;            /* of chunks that wait for others of their shards */
-    size_t request_nbytes;          /* of a worker that asks a server */
-    cm_store_limits sending;        /* how the target sends shards */
-    size_t piece_nbytes;            /* of what it sends; some are in `held` */
-    bool last_pieces;               /* there are no smaller ones */
-    size_t sent_nbytes;             /* of the shards in assembly, what the target keeps */
-    size_t ahead_nbytes;            /* of pieces on their way, beyond that */
-    size_t worker_nbytes;           /* of one */
-    unsigned ahead;                 /* chunks that each has on their way to a server */
-    size_t text_nbytes;             /* of the longest chunk of strings that was moved */
+    cm_budget budget;
     char *scratch;                  /* folder */
     cm_early *early;                /* where those wait */
     struct cm_parts *parts;         /* parts.h; NULL: this process does all of it */

@@ -139,7 +139,7 @@ static void set_plan(const cm_job *job, const cm_job_var *v, cm_transform_variab
     out->bound_nbytes = out->planned_nbytes;
     if (!v->routed)
         return;
-    out->memory_nbytes = v->route.held_nbytes + job->nthreads * v->transfer.worker_nbytes;
+    out->memory_nbytes = v->route.held_nbytes + job->budget.nthreads * v->transfer.worker_nbytes;
     /* Absent chunks need not be read; without gaps, the bound of the geometry. */
     bool gaps = v->presence.bit == NULL || v->presence.npresent < v->presence.nchunks;
     uint64_t bound = v->route.bound * itemsize;

@@ -138,9 +138,9 @@ int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
 {
     const cm_transform_options *o = job->options;
     run r = {.job = job,
-             .engine = {.nthreads = job->nthreads,
-                        .slots_nbytes = job->slots_nbytes,
-                        .ahead = job->ahead,
+             .engine = {.nthreads = job->budget.nthreads,
+                        .slots_nbytes = job->budget.slots_nbytes,
+                        .ahead = job->budget.ahead,
                         .monitor = o->monitor}};
     cm_monitor_phase(o->monitor, CM_PHASE_WORKING, total_nbytes(job));
     int rc = cm_job_compare_inputs(job, err);

@@ -288,8 +288,8 @@ static void note_text(work *w, const mover *m)
         other = cm_strings_memory(&m->padded);
     size_t most = one > other ? one : other;
     pthread_mutex_lock(&w->lock);
-    if (most > w->job->text_nbytes)
-        w->job->text_nbytes = most;
+    if (most > w->job->budget.text_nbytes)
+        w->job->budget.text_nbytes = most;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -318,7 +318,7 @@ static void worker_main(void *context, unsigned index)
 static unsigned choose_threads(const cm_job *job, const cm_job_var *v, size_t room)
 {
     uint64_t nchunks = cm_zarr_writer_grid(v->writer)->nchunks;
-    uint64_t least = cm_add_sat(LEAST_TEXT, cm_mul_sat(2, job->text_nbytes));
+    uint64_t least = cm_add_sat(LEAST_TEXT, cm_mul_sat(2, job->budget.text_nbytes));
     unsigned n = cm_job_threads(job);
     if (nchunks < n)
         n = (unsigned)nchunks;
@@ -342,7 +342,7 @@ int cm_job_move_strings(cm_job *job, cm_job_var *v, cm_error *err)
     work w = {.job = job, .var = v};
     uint64_t nchunks = cm_zarr_writer_grid(v->writer)->nchunks;
     size_t shards = cm_zarr_writer_target(v->writer)->shard_nbytes;
-    size_t room = (size_t)(job->memory_limit - job->held) / SPARE;
+    size_t room = (size_t)(job->budget.limit_nbytes - job->budget.held_nbytes) / SPARE;
     room = room > 2 * shards ? room - shards : room / 2;
     pthread_mutex_init(&w.lock, NULL);
     int rc = run(&w, 1, room, nchunks < 1 ? nchunks : 1);

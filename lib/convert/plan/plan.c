@@ -1,9 +1,5 @@
 /*
- * The routes of all variables within the memory.
- *
- *     limit = what the process holds already + reserve
- *           + workers x scratch + target chunks in flight + shards in assembly
- *           + what waits for others + what is on its way to a server
+ * The routes of all variables within the memory (budget.h).
  *
  * Scratch is with the chunks that a worker has on their way while it goes on.
  *
@@ -138,7 +134,7 @@ static size_t worker_as_planned(const cm_job *job)
             raise_need(v, is_sliceable(v) ? piece : 0, v->routed && v->route.spills,
                        v->routed && v->route.clips, &need);
     }
-    return cm_send_worker_nbytes(job, &need, job->ahead);
+    return cm_send_worker_nbytes(job, &need, job->budget.ahead);
 }
 
 static size_t piece_for(size_t free, unsigned nthreads)
@@ -265,9 +261,10 @@ static void set_rates(cm_job *job, unsigned nthreads)
 static void raise_shards(cm_job *job, const cm_job_var *v, size_t shards)
 {
     const cm_target *t = cm_zarr_writer_target(v->writer);
+    cm_budget *b = &job->budget;
     size_t sent = shards > 0 ? shards / t->shard_nbytes * t->sent_nbytes : 0;
-    job->shards_nbytes = shards > job->shards_nbytes ? shards : job->shards_nbytes;
-    job->sent_nbytes = sent > job->sent_nbytes ? sent : job->sent_nbytes;
+    b->shards_nbytes = shards > b->shards_nbytes ? shards : b->shards_nbytes;
+    b->sent_nbytes = sent > b->sent_nbytes ? sent : b->sent_nbytes;
 }
 
 /* Routes in FREE bytes by option O, whose cost is set. */
@@ -279,7 +276,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
     set_rates(job, nthreads);
     o->cost = 0;
     *fits = free / nthreads >= worker;
-    job->slots_nbytes = job->shards_nbytes = job->sent_nbytes = 0;
+    job->budget.slots_nbytes = job->budget.shards_nbytes = job->budget.sent_nbytes = 0;
     size_t room = *fits ? free - nthreads * worker : 0;
     for (size_t i = 0; *fits && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
@@ -291,14 +288,15 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
             return rc;
         size_t want = v->route.held_nbytes + nthreads * cm_send_slots_nbytes(v, o->ahead);
         want = want > room - shards ? room - shards : want;
-        job->slots_nbytes = want > job->slots_nbytes ? want : job->slots_nbytes;
+        job->budget.slots_nbytes =
+            want > job->budget.slots_nbytes ? want : job->budget.slots_nbytes;
         raise_shards(job, v, shards);
         o->cost += cost_of(v);
     }
     if (job->probed.read <= 0)
         o->cost /= nthreads;
-    job->worker_nbytes = worker;
-    job->ahead = o->ahead;
+    job->budget.worker_nbytes = worker;
+    job->budget.ahead = o->ahead;
     return CM_OK;
 }
 
@@ -347,7 +345,7 @@ static int plan_best(cm_job *job, size_t free, unsigned most, cm_error *err)
         if (rc == CM_OK && clipping_may_help(job))
             rc = try_option(job, free, n, true, &best, err);
     }
-    job->nthreads = best.nthreads;
+    job->budget.nthreads = best.nthreads;
     if (best.nthreads == 0 || rc != CM_OK)
         return rc;
     return plan_with(job, free, &best, &fits, err);
@@ -391,21 +389,20 @@ static int find_least(cm_job *job, size_t free, size_t *least, cm_error *err)
 static int refuse(cm_job *job, cm_error *err)
 {
     char limit[32], text[32];
-    if (!job->last_pieces) /* smaller ones are tried */
+    if (!job->budget.last_pieces) /* smaller ones are tried */
         return CM_EBUDGET;
     size_t move, verify = cm_job_least_to_verify(job);
-    int rc =
-        find_least(job, job->memory_limit > job->held ? (size_t)(job->memory_limit - job->held) : 0,
-                   &move, err);
+    int rc = find_least(job, (size_t)cm_budget_free(&job->budget), &move, err);
     if (rc != CM_OK)
         return rc;
-    return cm_fail(err, CM_EBUDGET,
-                   "not enough memory: the limit is %s, these chunks need at least %s%s; raise "
-                   "`memory` or choose smaller `chunks`",
-                   cm_format_size(job->memory_limit, limit, sizeof(limit)),
-                   cm_format_size(job->held + (verify > move ? verify : move) + LEAST_STEP, text,
-                                  sizeof(text)),
-                   verify > move ? " for verification" : "");
+    return cm_fail(
+        err, CM_EBUDGET,
+        "not enough memory: the limit is %s, these chunks need at least %s%s; raise "
+        "`memory` or choose smaller `chunks`",
+        cm_format_size(job->budget.limit_nbytes, limit, sizeof(limit)),
+        cm_format_size(job->budget.held_nbytes + (verify > move ? verify : move) + LEAST_STEP, text,
+                       sizeof(text)),
+        verify > move ? " for verification" : "");
 }
 
 /* ---- the plan ---- */
@@ -448,7 +445,7 @@ static bool is_least(const cm_job *job, unsigned nthreads)
             (v->route.spills || v->route.traffic > cm_mul_sat(2, v->route.nelem_written)))
             return false;
     }
-    return job->nthreads == nthreads;
+    return job->budget.nthreads == nthreads;
 }
 
 /*
@@ -495,19 +492,11 @@ static bool has_strings(const cm_job *job)
 /* The memory that the process has, and will have beside buffers. */
 static void count_held(cm_job *job)
 {
-    size_t resident = (size_t)cm_peak_rss();
-    job->held = resident + CM_BUDGET_RESERVE;
+    cm_budget *b = &job->budget;
+    cm_budget_begin(b, job->options->memory);
     for (size_t i = 0; i < job->nvars; i++)
-        job->held += job->var[i].source->cache_nbytes;
-    job->held += cm_statistics_nbytes(job);
-    job->memory_limit =
-        job->options->memory > 0 ? job->options->memory : cm_memory_available() / 2 + resident;
-}
-
-static uint64_t used_by(const cm_job *job, size_t worker_nbytes)
-{
-    return job->held + job->nthreads * worker_nbytes + job->slots_nbytes + job->shards_nbytes +
-           job->early_nbytes + job->ahead_nbytes;
+        b->held_nbytes += job->var[i].source->cache_nbytes;
+    b->held_nbytes += cm_statistics_nbytes(job);
 }
 
 static size_t least_of(uint64_t left, size_t want)
@@ -523,7 +512,7 @@ static size_t wanted_for_early(const cm_job *job)
         if (t == NULL || t->shard_nbytes == 0)
             continue;
         size_t some = job->var[i].as_strings ? 0 : cm_chain_encoded_bound(t->chain);
-        some *= EARLY_CHUNKS * job->nthreads;
+        some *= EARLY_CHUNKS * job->budget.nthreads;
         want = some > want ? some : want;
         want = want > EARLY_NBYTES ? want : EARLY_NBYTES;
     }
@@ -533,22 +522,21 @@ static size_t wanted_for_early(const cm_job *job)
 /* Divides the memory that the plan leaves among chunks that wait and chunks on their way. */
 static void share_rest(cm_job *job)
 {
-    job->early_nbytes = job->ahead_nbytes = 0;
-    uint64_t used = used_by(job, job->worker_nbytes);
-    uint64_t left = job->memory_limit > used ? job->memory_limit - used : 0;
-    job->early_nbytes = least_of(left, wanted_for_early(job));
-    job->ahead_nbytes = least_of(left - job->early_nbytes, cm_send_ahead(job));
+    cm_budget *b = &job->budget;
+    b->early_nbytes = b->ahead_nbytes = 0;
+    uint64_t used = cm_budget_used(b, b->worker_nbytes);
+    uint64_t left = b->limit_nbytes > used ? b->limit_nbytes - used : 0;
+    b->early_nbytes = least_of(left, wanted_for_early(job));
+    b->ahead_nbytes = least_of(left - b->early_nbytes, cm_send_ahead(job));
 }
 
 static int choose_routes(cm_job *job, unsigned most, cm_error *err)
 {
-    if (job->memory_limit <= job->held)
-        return refuse(job, err);
-    size_t free = (size_t)(job->memory_limit - job->held);
-    if (free < least_to_move(job) || free < cm_job_least_to_verify(job))
+    size_t free = (size_t)cm_budget_free(&job->budget);
+    if (free == 0 || free < least_to_move(job) || free < cm_job_least_to_verify(job))
         return refuse(job, err);
     int rc = plan_with_probe(job, free, most, err);
-    return rc == CM_OK && job->nthreads == 0 ? refuse(job, err) : rc;
+    return rc == CM_OK && job->budget.nthreads == 0 ? refuse(job, err) : rc;
 }
 
 static int choose_pieces(cm_job *job, cm_store *store, unsigned most, cm_error *err)
@@ -559,7 +547,7 @@ static int choose_pieces(cm_job *job, cm_store *store, unsigned most, cm_error *
         if (!cm_send_try(job, store, i))
             continue;
         rc = choose_routes(job, most, err);
-        if (job->last_pieces)
+        if (job->budget.last_pieces)
             break;
     }
     return rc;
@@ -577,24 +565,24 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
     if (rc != CM_OK)
         return rc;
     unsigned most = cm_send_threads(job, store);
-    job->request_nbytes = cm_store_request_nbytes(store);
+    job->budget.request_nbytes = cm_store_request_nbytes(store);
     rc = choose_pieces(job, store, most, err);
     share_rest(job);
     if (rc == CM_OK)
-        rc = cm_early_limit(job->early, job->early_nbytes, job->scratch, err);
+        rc = cm_early_limit(job->early, job->budget.early_nbytes, job->scratch, err);
     if (rc != CM_OK)
         return rc;
     cm_send_limit(job, store);
     /* How much text there is shows only when it is read. */
     if (job->options->memory == 0 && !has_strings(job))
-        job->memory_limit = used_by(job, job->worker_nbytes);
-    job->report->memory_planned = used_by(job, worker_as_planned(job));
+        job->budget.limit_nbytes = cm_budget_used(&job->budget, job->budget.worker_nbytes);
+    job->report->memory_planned = cm_budget_used(&job->budget, worker_as_planned(job));
     for (size_t i = 0; i < job->nvars && rc == CM_OK; i++) {
         adopt(&job->var[i]);
         rc = cm_job_predict(job, &job->var[i], err);
     }
-    if (rc == CM_OK && job->nthreads < most)
+    if (rc == CM_OK && job->budget.nthreads < most)
         rc = cm_job_note(job, err, "%u of %u threads are used, to stay below the memory limit",
-                         job->nthreads, most);
+                         job->budget.nthreads, most);
     return rc == CM_OK ? check_scratch(job, err) : rc;
 }

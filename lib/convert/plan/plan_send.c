@@ -80,23 +80,24 @@ static bool sends_pieces(const cm_job *job)
 
 bool cm_send_try(cm_job *job, cm_store *store, unsigned i)
 {
-    job->sending = (cm_store_limits){i, SIZE_MAX, SIZE_MAX};
-    cm_store_limit(store, &job->sending);
+    cm_budget *b = &job->budget;
+    b->sending = (cm_store_sending){i, SIZE_MAX, SIZE_MAX};
+    cm_store_send(store, &b->sending);
     for (size_t k = 0; k < job->nvars; k++)
         if (job->var[k].writer != NULL)
             cm_zarr_writer_measure(job->var[k].writer);
-    job->piece_nbytes = sends_pieces(job) ? cm_store_piece_nbytes(store) : 0;
-    job->last_pieces = job->piece_nbytes == 0 || i + 1 == CM_STORE_PIECES;
-    job->sending.ahead_nbytes = 0;
-    if (job->piece_nbytes == 0)
+    b->piece_nbytes = sends_pieces(job) ? cm_store_piece_nbytes(store) : 0;
+    b->last_pieces = b->piece_nbytes == 0 || i + 1 == CM_STORE_PIECES;
+    b->sending.ahead_nbytes = 0;
+    if (b->piece_nbytes == 0)
         return true;
-    uint64_t free = job->memory_limit > job->held ? job->memory_limit - job->held : 0;
-    uint64_t n = free / SHARE / job->piece_nbytes;
-    if (n < 2 && !job->last_pieces)
+    uint64_t free = cm_budget_free(b);
+    uint64_t n = free / SHARE / b->piece_nbytes;
+    if (n < 2 && !b->last_pieces)
         return false;
     n = n < 1 ? 1 : n > RESERVED_PIECES ? RESERVED_PIECES : n;
-    job->sending.ahead_nbytes = (size_t)n * job->piece_nbytes;
-    job->held += job->sending.ahead_nbytes;
+    b->sending.ahead_nbytes = (size_t)n * b->piece_nbytes;
+    b->held_nbytes += b->sending.ahead_nbytes;
     return true;
 }
 
@@ -107,7 +108,7 @@ unsigned cm_send_chunks(const cm_job *job, unsigned nthreads, const cm_worker_ne
     one = one > need->sent_slot ? one : need->sent_slot;
     if (one == 0)
         return 0;
-    one += job->request_nbytes;
+    one += job->budget.request_nbytes;
     size_t n = CHUNKS_NBYTES / one;
     n = (n < CHUNKS ? n : CHUNKS) / nthreads;
     n = n < LEAST_CHUNKS ? LEAST_CHUNKS : n;
@@ -117,8 +118,8 @@ unsigned cm_send_chunks(const cm_job *job, unsigned nthreads, const cm_worker_ne
 
 size_t cm_send_worker_nbytes(const cm_job *job, const cm_worker_need *need, unsigned ahead)
 {
-    return cm_worker_need_nbytes(need) + CM_BUDGET_PER_THREAD + job->request_nbytes +
-           ahead * (cm_worker_sent_nbytes(need) + job->request_nbytes);
+    return cm_worker_need_nbytes(need) + CM_BUDGET_PER_THREAD + job->budget.request_nbytes +
+           ahead * (cm_worker_sent_nbytes(need) + job->budget.request_nbytes);
 }
 
 size_t cm_send_slots_nbytes(const cm_job_var *v, unsigned ahead)
@@ -130,12 +131,12 @@ size_t cm_send_slots_nbytes(const cm_job_var *v, unsigned ahead)
 
 size_t cm_send_ahead(const cm_job *job)
 {
-    return AHEAD_PIECES * job->piece_nbytes - job->sending.ahead_nbytes;
+    return AHEAD_PIECES * job->budget.piece_nbytes - job->budget.sending.ahead_nbytes;
 }
 
 void cm_send_limit(cm_job *job, cm_store *store)
 {
-    size_t shards = job->sent_nbytes;
+    size_t shards = job->budget.sent_nbytes;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         if (!v->as_strings || v->writer == NULL)
@@ -143,7 +144,7 @@ void cm_send_limit(cm_job *job, cm_store *store)
         const cm_target *t = cm_zarr_writer_target(v->writer); /* strings.c counts one */
         shards = t->sent_nbytes > shards ? t->sent_nbytes : shards;
     }
-    job->sending.ahead_nbytes += job->ahead_nbytes;
-    job->sending.most_nbytes = shards + job->sending.ahead_nbytes;
-    cm_store_limit(store, &job->sending);
+    job->budget.sending.ahead_nbytes += job->budget.ahead_nbytes;
+    job->budget.sending.most_nbytes = shards + job->budget.sending.ahead_nbytes;
+    cm_store_send(store, &job->budget.sending);
 }

@@ -78,10 +78,10 @@ static int cut(verification *ver, subject *s, cm_error *err)
 static uint64_t limit_of(const cm_job *job, const cm_verify_memory *memory)
 {
     double want = cm_verify_memory_least(memory, cm_job_threads(job));
-    uint64_t most = cm_memory_available() / 2 + job->held;
-    if (job->options->memory > 0 || want <= (double)job->memory_limit)
-        return job->memory_limit;
-    most = most > job->memory_limit ? most : job->memory_limit;
+    uint64_t most = cm_memory_available() / 2 + job->budget.held_nbytes;
+    if (job->options->memory > 0 || want <= (double)job->budget.limit_nbytes)
+        return job->budget.limit_nbytes;
+    most = most > job->budget.limit_nbytes ? most : job->budget.limit_nbytes;
     return want < (double)most ? (uint64_t)want + 1 : most;
 }
 
@@ -89,22 +89,22 @@ static int share_memory(verification *ver, cm_error *err)
 {
     cm_job *job = ver->job;
     char limit[32], least[32];
-    cm_verify_memory memory = {.held = job->held};
+    cm_verify_memory memory = {.held = job->budget.held_nbytes};
     for (size_t i = 0; i < ver->nsubjects; i++) {
         const cm_array *a = ver->subject[i].array;
         cm_verify_memory_add(&memory, ver->subject[i].var, a->chunked ? a->chain : NULL,
                              a->grid.chunk_nelem);
     }
-    job->memory_limit = limit_of(job, &memory);
-    ver->nthreads =
-        cm_verify_memory_threads(&memory, job->memory_limit, cm_job_threads(job), &ver->share);
+    job->budget.limit_nbytes = limit_of(job, &memory);
+    ver->nthreads = cm_verify_memory_threads(&memory, job->budget.limit_nbytes, cm_job_threads(job),
+                                             &ver->share);
     if (ver->nthreads > 0)
         return CM_OK;
     return cm_fail(
         err, CM_EBUDGET,
         "not enough memory to compare: the limit is %s, the store's chunks need at least %s; "
         "raise `memory`",
-        cm_format_size(job->memory_limit, limit, sizeof(limit)),
+        cm_format_size(job->budget.limit_nbytes, limit, sizeof(limit)),
         cm_format_size((uint64_t)cm_verify_memory_least(&memory, 1) + (1 << 20), least,
                        sizeof(least)));
 }

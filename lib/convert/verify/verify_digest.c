@@ -87,7 +87,7 @@ static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_met
 /* Bytes that the workers may hold beside those of the process. */
 static uint64_t room(const cm_job *job)
 {
-    uint64_t left = job->memory_limit > job->held ? job->memory_limit - job->held : 0;
+    uint64_t left = cm_budget_free(&job->budget);
     return left > 1 << 20 ? left : 1 << 20;
 }
 
@@ -143,7 +143,7 @@ static int tell(verification *v, size_t i, cm_error *err)
 static unsigned choose_threads(const cm_job *job)
 {
     unsigned n = cm_job_threads(job);
-    while (n > 1 && room(job) / n < 4 * (uint64_t)job->text_nbytes)
+    while (n > 1 && room(job) / n < 4 * (uint64_t)job->budget.text_nbytes)
         n--;
     return n;
 }
@@ -166,7 +166,7 @@ static int run(verification *v, cm_pair *pair, size_t n, cm_error *err)
             cm_pair_release(&pair[i]);
             pair[i] = (cm_pair){.want = pair[i].want, .got = pair[i].got, .sample = pair[i].sample};
         }
-        nthreads = nthreads > v->job->nthreads ? v->job->nthreads : 1;
+        nthreads = nthreads > v->job->budget.nthreads ? v->job->budget.nthreads : 1;
     }
 }
 

@@ -104,9 +104,9 @@ static void memory(void **state)
     (void)state;
     planned_make(&p, &LARGE, &options, STEP_PLAN);
     assert_int_equal(p.status, CM_OK);
-    const uint64_t most = p.report.memory_planned, held = p.job.held;
-    assert_true(most > held && most <= p.job.memory_limit);
-    assert_int_equal(p.job.nthreads, 8);
+    const uint64_t most = p.report.memory_planned, held = p.job.budget.held_nbytes;
+    assert_true(most > held && most <= p.job.budget.limit_nbytes);
+    assert_int_equal(p.job.budget.nthreads, 8);
     planned_release(&p);
     options.memory = held + (most - held) / 2;
     planned_make(&p, &LARGE, &options, STEP_PLAN);

@@ -181,7 +181,7 @@ static int compare_array(comparing *c, cm_error *err)
 {
     const cm_variable *t = c->target;
     unsigned n = cm_job_threads(c->job), axis = c->grown->growth.axis;
-    uint64_t most = c->job->memory_limit / 8 / (n > 0 ? n : 1);
+    uint64_t most = c->job->budget.limit_nbytes / 8 / (n > 0 ? n : 1);
     most = most > MAX_NBYTES ? MAX_NBYTES : most < MIN_NBYTES ? MIN_NBYTES : most;
     c->all.rank = t->rank;
     memcpy(c->all.shape, t->shape, sizeof(c->all.shape));

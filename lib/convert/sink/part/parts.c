@@ -374,7 +374,7 @@ static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_jou
     }
     if (rc == CM_OK && phase == CM_JOURNAL_WRITING)
         rc = cm_journal_resume(&out->beside, p->journal, is, made, out->store, cm_job_threads(job),
-                               job->memory_limit, journal, &done, err);
+                               job->budget.limit_nbytes, journal, &done, err);
     else if (rc == CM_OK)
         rc = cm_journal_begin(&out->beside, p->journal, is, made, journal, err);
     if (rc == CM_OK && phase == CM_JOURNAL_WRITING)
@@ -471,7 +471,7 @@ static int begin_move(cm_job *job, cm_output *out, cm_error *err)
     p->moves = true;
     if (out->store == NULL)
         rc = cm_output_join(out, err);
-    if (rc == CM_OK && job->nthreads == 0)
+    if (rc == CM_OK && job->budget.nthreads == 0)
         rc = make_plan(job, out, err);
     if (rc == CM_OK)
         rc = cm_parts_narrow(job, cm_parts_weights(&p->plan), p->plan.nparts, p->number, err);

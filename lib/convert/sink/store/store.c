@@ -78,8 +78,8 @@ static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_jou
     cm_json *fingerprint = NULL;
     int rc = cm_fingerprint(job, &fingerprint, err);
     if (rc == CM_OK)
-        rc = cm_output_open_journal(out, fingerprint, made, cm_job_threads(job), job->memory_limit,
-                                    journal, &done, err);
+        rc = cm_output_open_journal(out, fingerprint, made, cm_job_threads(job),
+                                    job->budget.limit_nbytes, journal, &done, err);
     cm_json_free(fingerprint);
     if (rc == CM_OK && out->resumes)
         rc = cm_job_note(job, err, "resumed: %llu %s done already", (unsigned long long)done,
