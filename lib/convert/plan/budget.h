@@ -26,7 +26,7 @@ typedef struct cm_budget {
     size_t piece_nbytes;      /* of what the target sends */
     bool last_pieces;         /* there are no smaller ones */
     size_t sent_nbytes;       /* of the shards in assembly, what the target keeps */
-    cm_store_sending sending; /* how the target sends shards */
+    cm_store_limits sending; /* how the target sends shards */
     size_t text_nbytes;       /* the longest chunk of strings that was moved */
 } cm_budget;
 

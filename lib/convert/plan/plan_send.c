@@ -81,8 +81,8 @@ static bool sends_pieces(const cm_job *job)
 bool cm_send_try(cm_job *job, cm_store *store, unsigned i)
 {
     cm_budget *b = &job->budget;
-    b->sending = (cm_store_sending){i, SIZE_MAX, SIZE_MAX};
-    cm_store_send(store, &b->sending);
+    b->sending = (cm_store_limits){i, SIZE_MAX, SIZE_MAX};
+    cm_store_limit(store, &b->sending);
     for (size_t k = 0; k < job->nvars; k++)
         if (job->var[k].writer != NULL)
             cm_zarr_writer_measure(job->var[k].writer);
@@ -146,5 +146,5 @@ void cm_send_limit(cm_job *job, cm_store *store)
     }
     job->budget.sending.ahead_nbytes += job->budget.ahead_nbytes;
     job->budget.sending.most_nbytes = shards + job->budget.sending.ahead_nbytes;
-    cm_store_send(store, &job->budget.sending);
+    cm_store_limit(store, &job->budget.sending);
 }
