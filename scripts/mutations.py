@@ -157,7 +157,7 @@ def parts_of(tree, m, quick):
     yield "goldens", lambda: tree.make("test-programs") or tree.pytest("tests/golden")
     yield "tests", lambda: tree.pytest(*m.where)
     if not quick:
-        yield "tests", lambda: tree.pytest("tests", "--ignore=tests/golden")
+        yield "tests", lambda: tree.pytest("tests", "--ignore=tests/golden", "--ignore=tests/scripts/test_mutations.py")
 
 
 def find(tree, m, quick):

@@ -34,17 +34,6 @@ uint64_t cm_below(uint64_t key, uint64_t n)
     return (uint64_t)(((unsigned __int128)key * n) >> 64);
 }
 
-void cm_shuffle_u32(uint32_t *item, size_t n, uint64_t key)
-{
-    for (size_t left = n; left > 1; left--) {
-        key += GOLDEN;
-        const size_t other = (size_t)cm_below(cm_mix64(key), left);
-        const uint32_t moved = item[left - 1];
-        item[left - 1] = item[other];
-        item[other] = moved;
-    }
-}
-
 static uint64_t feistel(unsigned half, uint64_t key, uint64_t x)
 {
     const uint64_t mask = (UINT64_C(1) << half) - 1;

@@ -26,7 +26,4 @@ uint64_t cm_mix64(uint64_t x);
 /* KEY, which is mixed, as a number below N (>= 1). */
 uint64_t cm_below(uint64_t key, uint64_t n);
 
-/* Shuffles N items in place. */
-void cm_shuffle_u32(uint32_t *item, size_t n, uint64_t key);
-
 #endif

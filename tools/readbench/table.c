@@ -135,8 +135,9 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(o.loader),
      .words = "map|planned",
      .swept = true,
-     .help = "How batches are made. map: whole batches per worker, as PyTorch's DataLoader does. "
-             "planned: each chunk is decoded once for all samples of a block, and blocks are mixed.",
+     .help =
+         "How batches are made. map: whole batches per worker, as PyTorch's DataLoader does. "
+         "planned: each chunk is decoded once for all samples of a block, and blocks are mixed.",
      .unset = "map"},
     {.name = "shuffle-window",
      .value = "K",
