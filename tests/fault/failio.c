@@ -293,7 +293,7 @@ OPEN_FUNCTION(open64)
 OPENAT_FUNCTION(openat)
 OPENAT_FUNCTION(openat64)
 
-/* What _FORTIFY_SOURCE makes of them. */
+/* The functions that _FORTIFY_SOURCE calls instead. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);
@@ -369,7 +369,7 @@ static int stream_seek(void *cookie, off64_t *offset, int whence)
     return 0;
 }
 
-/* Who asks for the descriptor of a stream gets it. */
+/* fileno works for the streams made here. */
 enum {
     MOST_STREAMS = 256
 };
@@ -699,7 +699,7 @@ int memfd_create(const char *name, unsigned flags)
     return REAL(memfd_create)(name, flags);
 }
 
-/* What liburing is asked for, which answers with the negative error. */
+/* Functions of liburing, which return the negative error. */
 #define RING_FUNCTION(name, parameters, ...)                                                       \
     int name parameters;                                                                           \
     int name parameters                                                                            \

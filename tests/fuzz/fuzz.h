@@ -1,5 +1,5 @@
 /*
- * What the fuzzers share.  Each checks one property of one parser: any bytes are read
+ * Shared by the fuzzers.  Each checks one property of one parser: any bytes are read
  * or refused, and what was read keeps what the header promises.
  *
  * `make fuzz` runs them under libFuzzer, `make fuzz-replay` gives them the committed
@@ -62,7 +62,7 @@ static inline char *fuzz_text(const void *data, size_t nbytes)
     return text;
 }
 
-/* What stands before the next newline, as text; free() releases it. */
+/* The text before the next newline; free() releases it. */
 static inline char *fuzz_line(fuzz_input *in)
 {
     const uint8_t *end = in->nbytes > 0 ? memchr(in->data, '\n', in->nbytes) : NULL;

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     cm_error err;
     if (cm_classic_header_read(&source, &header, &err) != CM_OK)
         return 0;
-    /* What a reader relies on. */
+    /* Invariants that readers rely on. */
     if (header.header_nbytes > nbytes || header.data_end < header.header_nbytes)
         abort();
     for (size_t i = 0; i < header.nvars; i++) {

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         REQUIRE(n == want && memcmp(line, data + at, n) == 0 && line[n] == '\0');
         at += want + 1;
     }
-    /* What is left is no line, however long it is waited for. */
+    /* The rest is not a line, however long it is waited for. */
     const cm_child_patience none = {cm_now_ns(), NULL, NULL};
     REQUIRE(cm_child_read_line(&child, &none, &line, &n, &err) == CM_EIO);
     cm_buf_release(&child.buf);

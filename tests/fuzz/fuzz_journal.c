@@ -28,7 +28,7 @@ static size_t copy_lines(const uint8_t *data, size_t nbytes, cm_buf *out)
             REQUIRE(memcmp(line, out->data + out->nbytes - m, m) == 0);
         }
     }
-    /* What was read is the beginning of what is there. */
+    /* The part read is the beginning of the file. */
     REQUIRE(out->nbytes == at && (at == 0 || memcmp(out->data, data, at) == 0));
     free(text);
     return n;

@@ -69,7 +69,7 @@ static void check_quantities(const char *text)
     }
 }
 
-/* What is no text that anybody types, but any double. */
+/* Any double, not only those that are typed. */
 static void check_bits(const uint8_t *data, size_t nbytes)
 {
     char buf[ENOUGH];

@@ -1,5 +1,5 @@
 /*
- * What a process of the pool is sent: any bytes end the connection or are answered, one
+ * Messages to a process of the pool: any bytes end the connection or are answered, one
  * result for each task, and never more pieces than it was told of.
  */
 #include <fcntl.h>
@@ -79,7 +79,7 @@ static void close_state(void *state)
     nopen--;
 }
 
-/* What came back: the word that it is ready, then whole results. */
+/* Reads the answers: the ready message, then whole results. */
 static void read_answers(int fd, unsigned nresults)
 {
     cm_pool_ready ready;

@@ -1,6 +1,6 @@
 /*
- * What a chain of any codecs encodes, it decodes to the same elements, in as many bytes as
- * it said; what one encodes of another's bytes is read or refused.
+ * Any chain of codecs decodes its own output to the same elements, in as many bytes as
+ * it said; another chain's output is read or refused.
  */
 #include "codec/codec.h"
 #include "fuzz.h"

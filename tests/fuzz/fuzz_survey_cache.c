@@ -209,7 +209,7 @@ static void load(const uint8_t *data, size_t nbytes)
         REQUIRE(cm_surveyed_read(&s, &file[i], &spot[i], &err) == CM_OK);
         use_record(&s, &file[i]);
     }
-    /* What was believed is believed again when it was written. */
+    /* A cache that was accepted is accepted again after it was written. */
     bool believed = s.cache_refused == NULL;
     c.is_old = true;
     REQUIRE(cm_survey_cache_save(&c, &s, spot, &err) == CM_OK);

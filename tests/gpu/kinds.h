@@ -1,5 +1,5 @@
 /*
- * What every device must do is run against `host`, against `cuda` with a fake
+ * Tests of any device run against `host`, against `cuda` with a fake
  * driver that works on memory of the host, and against `cuda` itself where a
  * device is present; where none is, those tests are counted as skipped.
  */

@@ -295,7 +295,7 @@ static long locked_kib(void)
     return sum;
 }
 
-/* What another library puts on its streams comes before what waits for it; host has none. */
+/* Work of another library on its streams precedes ours that waits for it; host has none. */
 static void test_streams_of_others(void **state)
 {
     enum {

@@ -1,4 +1,4 @@
-/* What every unit test begins with: cmocka, after the headers that it needs before it. */
+/* Included first by every unit test: cmocka, after the headers that it needs before it. */
 #ifndef TESTS_UNIT_H
 #define TESTS_UNIT_H
 

@@ -88,7 +88,7 @@ static void long_lists_take_little_memory(void **state)
     cm_paged_free(p);
 }
 
-/* What is touched before it is written or read takes little memory, in any order, unasked. */
+/* Lists touched before each access take little memory, in any order, without further calls. */
 static void touched_lists_take_little_memory(void **state)
 {
     enum {

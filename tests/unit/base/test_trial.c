@@ -291,7 +291,7 @@ static void test_other_ends(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* What a terminal sends, and what the parent's handlers would do, is not the child's business. */
+/* Neither signals of a terminal nor the parent's handlers affect the child. */
 static int signal_itself(void *context, cm_buf *record, cm_error *err)
 {
     (void)context;

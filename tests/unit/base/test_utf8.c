@@ -1,4 +1,4 @@
-/* What is UTF-8, and what stands for bytes that are not. */
+/* Recognising UTF-8, and replacing bytes that are not. */
 
 #include "../unit.h"
 #include "base/utf8.h"

@@ -358,7 +358,7 @@ static void test_refusals(void **state)
     }
 }
 
-/* What is about a device needs one. */
+/* Options about a device need one. */
 static void test_a_device_that_is_missing(void **state)
 {
     (void)state;

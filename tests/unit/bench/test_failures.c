@@ -1,5 +1,5 @@
 /*
- * What goes wrong while readbench measures: objects that are cut short, chunks that
+ * Failures while readbench measures: objects that are cut short, chunks that
  * are not there, workers that are killed, a user who has seen enough.
  */
 #include "../fixtures/readbench_fixture.h"

@@ -1,4 +1,4 @@
-/* What a batch costs by the model: numbers that can be checked on paper. */
+/* Costs of a batch by the model: numbers that can be checked on paper. */
 #include <math.h>
 
 #include "../unit.h"

@@ -193,7 +193,7 @@ static void check_below(size_t i, uint64_t memory, const measured *m)
                  rows[i].name, (int)(memory / MIB), (double)m->peak / MIB, (double)m->own / MIB);
 }
 
-/* What is begun stays below; what is not says how much it takes, and that does. */
+/* A run that starts stays within its memory; one that is refused names an amount that suffices. */
 static void test_memory_is_a_promise(void **state)
 {
     static const uint64_t limits[] = {96 * MIB, 256 * MIB};
@@ -213,7 +213,7 @@ static void test_memory_is_a_promise(void **state)
         }
 }
 
-/* What a dry run says is what a run takes, probes and workers included: within a tenth. */
+/* A dry run predicts the memory of a run, probes and workers included, within a tenth. */
 static void test_memory_is_as_planned(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * What a sample is made of: several variables, lags, arrays that are read once, and
+ * The parts of a sample: several variables, lags, arrays that are read once, and
  * what is done to elements on the way; and several stores side by side.
  */
 #include "../fixtures/readbench_fixture.h"
@@ -158,7 +158,7 @@ static uint16_t half_of(uint32_t word)
     return (uint16_t)(sign | (exponent - 112) << 10 | (word >> 13 & 0x3ff));
 }
 
-/* What the element AT of F becomes; its size. */
+/* Converts element AT of F as expected; returns its size. */
 static size_t expected_element(const feed_row *row, const field *f, const uint64_t *at,
                                uint8_t *out)
 {

@@ -125,7 +125,7 @@ static void test_points_that_do_not_fit(void **state)
     cm_readbench_report_release(&r);
 }
 
-/* What is wrong with the last point is said before the first is run. */
+/* A fault of the last point is reported before the first is run. */
 static void test_a_wrong_point(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /*
- * What readbench delivers: every order with both loaders, in every mode, from each
+ * Samples from readbench: every order with both loaders, in every mode, from each
  * kind of store, byte for byte what the test put there.
  */
 #include "../fixtures/readbench_fixture.h"
@@ -142,7 +142,7 @@ static void test_orders(void **state)
         }
 }
 
-/* What has no chunks cannot be planned, and says so. */
+/* An array without chunks cannot be planned: an error says so. */
 static void test_nothing_to_plan(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void test_engine_netcdf(void **state)
         }
 }
 
-/* What is counted for a store that is open; all of it follows from the file. */
+/* Counts for an open store; all of them follow from the file. */
 static uint64_t counted_open(const cm_readbench_options *o, const char *store)
 {
     cm_readbench_advice advice = {0};

@@ -1,4 +1,4 @@
-/* What is measured for a sample, of arrays that count how often they are read. */
+/* Measurements for a sample, with arrays that count how often they are read. */
 
 #include "../unit.h"
 #include "chunkcalc/suit.h"

@@ -1,5 +1,5 @@
 /*
- * What every decoder must stand: chunks cut short, with bits flipped, with
+ * Damage that every decoder must survive: chunks cut short, with bits flipped, with
  * lengths that are lies.  Buffers are allocated exactly, so that a sanitizer
  * sees every byte too far.
  */

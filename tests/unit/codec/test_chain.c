@@ -1,4 +1,4 @@
-/* What a chain accepts, and what it says of what it does not. */
+/* Chains that are accepted, and messages for those that are not. */
 
 #include <zstd.h>
 
@@ -415,7 +415,7 @@ static void test_memory(void **state)
     cm_chain_free(all);
 }
 
-/* What a context holds after a chunk, library contexts counted. */
+/* Memory of a context after a chunk, library contexts included. */
 static size_t held(const cm_codec_ctx *ctx)
 {
     return ctx->scratch[0].capacity + ctx->scratch[1].capacity + ctx->work.capacity +

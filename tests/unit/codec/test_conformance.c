@@ -1,5 +1,5 @@
 /*
- * What holds for every chain of codecs: it gives back what it was given, stays
+ * Properties of every chain of codecs: it restores its input, stays
  * within its bound, and survives damage.
  */
 #include "damage.h"

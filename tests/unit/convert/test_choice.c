@@ -1,6 +1,6 @@
 /*
- * What is converted: names (select.c), elements (subset.c) and types (view.c), by a table over
- * one small file.
+ * Choosing the data to convert: names (select.c), elements (subset.c) and types (view.c), by a
+ * table over one small file.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -154,7 +154,7 @@ static void check_rows(const row *rows, size_t n)
 static void test_names(void **state)
 {
     static const row rows[] = {
-        /* What is chosen brings its coordinates, their bounds, and what its attributes name. */
+        /* A chosen variable brings its coordinates, their bounds, and those in its attributes. */
         {.variable = "tas", .expected = TIME " " LAT " tas int16[0+10*1,0+4*1]"},
         {.variable = "pr", .expected = TIME " " LAT " pr float32[0+10*1,0+4*1] height float64[]"},
         {.variable = "height", .expected = "height float64[]"},

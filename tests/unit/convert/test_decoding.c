@@ -1,4 +1,4 @@
-/* What verification takes elements for: the rules by which xarray shows a file, and a store. */
+/* Decoding for verification: the rules by which xarray shows a file, and a store. */
 
 #include "../unit.h"
 #include "convert/verify/decoding.h"
@@ -146,7 +146,7 @@ static void knows_what_is_the_same(void **state)
         cm_decoded_read(&store, element[1], &b);
         if (cm_decoded_same(&file, &a, &store, &b, &p->leeway) != p->same)
             fail_msg("%s: are %s", p->what, p->same ? "the same" : "not the same");
-        /* What is alike needs no second look. */
+        /* Like decodings allow comparing bytes. */
         if (cm_decoding_alike(&file, &store) && p->leeway.tolerance == 0)
             assert_int_equal(memcmp(element[0], element[1], file.dtype.nbytes) == 0, p->same);
         cm_json_free(attrs[0]);

@@ -47,7 +47,7 @@ static void same_digests(const cm_transform_report *one, const cm_transform_repo
     }
 }
 
-/* What the plan told is what the engine did. */
+/* The engine's counts equal the plan's. */
 static void exact_plan(const cm_transform_report *r)
 {
     for (size_t i = 0; i < r->nvariables; i++) {

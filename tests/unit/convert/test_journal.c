@@ -117,7 +117,7 @@ static void test_a_lost_byte_or_a_joined_line_is_none(void **state)
         memcpy(less + i, text + i + 1, n - i - 1);
         assert_int_equal(read_lines(less, n - 1, end), line);
     }
-    /* What a full disk cut, and another run continued: "0 1" and "0 45" are no "0 10 45". */
+    /* A line cut by a full disk, and continued: "0 1" and "0 45" are not "0 10 45". */
     n = (size_t)sprintf(text, "%08x 0 1%08x 0 45\n", crc32c("0 12", 4), crc32c("0 45", 4));
     assert_int_equal(read_lines(text, n, end), 0);
 }
@@ -389,7 +389,7 @@ static void test_skips_that_are_believed(void **state)
         put_journal(text, n);
         if (resume(&f, PLAIN) != row[i].delivered)
             fail_msg("row %zu", i);
-        /* What is written from now on stands behind what was believed. */
+        /* New lines follow the last valid one. */
         OK(cm_journal_skip(f.journal, 1, 9, err));
         release_fixture(&f);
         cm_buf after = journal_text();

@@ -1,4 +1,4 @@
-/* Who may take a lock: each row of the tables is a file that describes a holder. */
+/* Locks that may be taken: each row of the tables is a file that describes a holder. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ static void write_lock(const char *text)
     cm_beside_close(&beside);
 }
 
-/* What the lock says of this process: an object to change. */
+/* This process's lock: an object to change. */
 static cm_json *own_lock(void)
 {
     cm_lock *lock;
@@ -182,7 +182,7 @@ static int64_t ended_process(void)
     return child;
 }
 
-/* What the file says of its holder, where it is not as this process would say it. */
+/* Members about the holder that differ from this process's own. */
 typedef struct holder_row {
     const char *member[2], *value[2];
     bool ended, again; /* of the process: has ended; its number was given again */

@@ -1,4 +1,4 @@
-/* What is found of an array's objects is the same whoever looks, and however many do. */
+/* The objects found of an array are the same for any kind and number of searchers. */
 #include <stdatomic.h>
 #include <stdio.h>
 

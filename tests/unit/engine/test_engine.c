@@ -530,7 +530,7 @@ static void test_what_is_delivered_is_left_alone(void **state)
     cm_monitor_free(monitor);
 }
 
-/* What a store in memory took to write 3,000 chunks of 8 bytes into 3 shards. */
+/* 3,000 chunks of 8 bytes go into 3 shards of a store in memory with few writes. */
 static void test_tiny_chunks_are_put_together(void **state)
 {
     const cm_pass passes[] = {CM_PASS_BYTES, CM_PASS_NOTHING};

@@ -39,7 +39,7 @@ static void test_have_counts_what_is_in_use(void **state)
     assert_int_equal(b.idle_nbytes, 0);
 }
 
-/* What is held, idle buffers included, never passes the limit. */
+/* Memory held, idle buffers included, never exceeds the limit. */
 static void test_idle_buffers_make_room(void **state)
 {
     (void)state;

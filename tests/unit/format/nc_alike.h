@@ -108,7 +108,7 @@ static inline const char *alike_group(const cm_nc_group *a, const cm_nc_group *b
     return NULL;
 }
 
-/* What differs, or NULL. */
+/* The first difference, or NULL. */
 static inline const char *alike_files(cm_nc_file *plain, cm_nc_file *known)
 {
     const char *difference = NULL;

@@ -1,4 +1,4 @@
-/* What the tests of lib/format/nc share: temporary files, and reading whole arrays. */
+/* Shared by the tests of lib/format/nc: temporary files, and reading whole arrays. */
 #ifndef TESTS_NC_SUPPORT_H
 #define TESTS_NC_SUPPORT_H
 

@@ -1,4 +1,4 @@
-/* What fetching chunks, alone and together, asks of a store; and stores that fail. */
+/* Requests for chunks fetched alone and together; and stores that fail. */
 #include "many_support.h"
 #include "zarr_support.h"
 

@@ -504,7 +504,7 @@ static void test_checks_by_place(void **state)
         if (i == DIFFERENT)
             assert_string_equal(clash.value[1], "50");
     }
-    /* What is said of a file is held against it. */
+    /* A specification is checked against the file. */
     cm_chunk_place *place = (cm_chunk_place *)(uintptr_t)located[1 + ALIKE].place;
     const cm_chunk_place good = place[0];
     place[0].address = file[1 + ALIKE].nbytes - 1;
@@ -550,7 +550,7 @@ static void test_check_of_a_changed_file(void **state)
         cm_located_release(&located[i]);
 }
 
-/* What a specification must not say. */
+/* Invalid specifications. */
 static void test_bad_specifications(void **state)
 {
     (void)state;

@@ -407,7 +407,7 @@ static void test_strings(void **state)
     unlink(path);
 }
 
-/* What netCDF-C does not show is named, not lost in silence. */
+/* Attributes that netCDF-C does not show are named, not silently lost. */
 static void test_unseen(void **state)
 {
     (void)state;

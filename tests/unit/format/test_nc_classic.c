@@ -230,7 +230,7 @@ static void rename_fills(const char *path)
     assert_int_equal(fclose(f), 0);
 }
 
-/* What was not written is the _FillValue, any value of it, or netCDF's default for the type. */
+/* Unwritten elements are the _FillValue, of any value, or netCDF's default for the type. */
 static void test_fill(void **state)
 {
     (void)state;

@@ -227,7 +227,7 @@ static const row rows[] = {
 };
 
 /*
- * What is there to be known of a chunk index of the newest format depends on the version of
+ * Whether a chunk index of the newest format can be read depends on the version of
  * HDF5.
  */
 static void check_access(const row *r, const cm_nc_var *var)
@@ -402,7 +402,7 @@ static void test_short_of_dimension(void **state)
     }
 }
 
-/* What netCDF-C gives for elements that no one wrote, for every type and way to fill. */
+/* Unwritten elements in netCDF-C, for every type and way to fill. */
 static void make_unwritten(const char *path)
 {
     static const nc_type types[] = {NC_BYTE,  NC_CHAR,   NC_SHORT, NC_INT,   NC_FLOAT, NC_DOUBLE,

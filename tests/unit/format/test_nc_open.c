@@ -1,4 +1,4 @@
-/* What cannot be opened is refused with one sentence that says why. */
+/* Files that cannot be opened are refused with one sentence that says why. */
 #define H5_USE_110_API
 #include <fcntl.h>
 #include <hdf5.h>

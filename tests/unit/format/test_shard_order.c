@@ -42,7 +42,7 @@ typedef struct job {
     atomic_int failures;
 } job;
 
-/* Those that are not left out lie side by side in DATA. */
+/* Chunks that are not left out are adjacent in DATA. */
 static void put_some(job *j, const uint64_t *number, uint64_t n, uint8_t *data)
 {
     cm_put put[64];
@@ -240,7 +240,7 @@ static void test_order(void **state)
     }
 }
 
-/* What waits in a shard that never becomes whole goes with it. */
+/* Waiting chunks of an unfinished shard are freed with it. */
 static void test_not_whole(void **state)
 {
     (void)state;

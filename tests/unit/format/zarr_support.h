@@ -1,4 +1,4 @@
-/* What the Zarr tests share: a store in memory and arrays in it. */
+/* Shared by the Zarr tests: a store in memory and arrays in it. */
 #ifndef TESTS_ZARR_SUPPORT_H
 #define TESTS_ZARR_SUPPORT_H
 

@@ -1,4 +1,4 @@
-/* What the device `cuda` says and gives back when its driver fails, with a fake of the driver. */
+/* Messages and clean-up of the device `cuda` when its driver fails, with a fake driver. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -224,7 +224,7 @@ static void test_every_call_may_fail(void **state)
     assert_non_null(slot);
     memset(slot, 7, NBYTES);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        /* What gives back, or only tells: its failing is nobody's failure. */
+        /* Failures of functions that only release or inform are ignored. */
         static const char *const ignored[] = {
             "cuMemFree",      "cuMemHostUnregister",       "cuStreamDestroy",  "cuEventDestroy",
             "cuModuleUnload", "cuDevicePrimaryCtxRelease", "cuGetErrorName",   "cuGetErrorString",

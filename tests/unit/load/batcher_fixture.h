@@ -1,5 +1,5 @@
 /*
- * What the tests of the loaders share: a source that computes every element from
+ * Shared by the tests of the loaders: a source that computes every element from
  * its coordinates, the pools to try it with, and the check of a batch.
  *
  * Two arrays: "field" (time, y, x) of uint16 and "edge" (y) of uint16; a sample

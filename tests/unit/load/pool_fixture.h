@@ -1,5 +1,5 @@
 /*
- * What the tests of pools share: a source that writes a pattern which follows from the sample's
+ * Shared by the tests of pools: a source that writes a pattern computed from the sample's
  * number, and pools of it.
  */
 #ifndef TESTS_EXEC_POOL_FIXTURE_H

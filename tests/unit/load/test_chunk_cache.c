@@ -1,4 +1,4 @@
-/* What stays in the cache of decoded chunks, what goes, and who decodes. */
+/* The cache of decoded chunks: which stay, which are evicted, and which thread decodes. */
 #include <stdatomic.h>
 #include <time.h>
 

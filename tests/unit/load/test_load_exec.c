@@ -69,7 +69,7 @@ static void end(fixture *f)
     cm_load_exec_release(&f->source);
 }
 
-/* What was said, as it stands in the description of the protocol. */
+/* The messages sent, as in the description of the protocol. */
 static void what_it_is_told(void **state)
 {
     (void)state;

@@ -415,7 +415,7 @@ static void submit(const fixture *f, cm_pool *pool, unsigned number)
     free(t);
 }
 
-/* What is queued is asked for at once, by whoever queues it; what is not read, given back. */
+/* Queued batches are requested at once, by the queuing thread; unread ones are given back. */
 static void queued(void **state)
 {
     (void)state;

@@ -31,7 +31,7 @@ static const row rows[] = {
     {"many chunks", {.rank = 1, .shape = {1000}, .chunk = {3}, .absent_of = 5}},
 };
 
-/* What chunkcalc would say of BOX. */
+/* chunkcalc's prediction for BOX. */
 static void predict(const made *m, const cm_box *box, cm_load_counts *out)
 {
     cm_grid g = made_grid(m);

@@ -7,7 +7,7 @@ enum {
     CACHE_NBYTES = 100000 /* less than some tests read */
 };
 
-/* What lies between: freed with the delay. */
+/* The stores in between: freed with the delay. */
 typedef struct slow {
     cm_delay *delay;
     cm_store *delayed; /* under a cache; NULL where it is what is tested */

@@ -67,7 +67,7 @@ static bool next(unsigned rank, const uint64_t *shape, uint64_t *at)
     return false;
 }
 
-/* What DST's memory must be after the copy, made in the plainest way. */
+/* The memory expected of DST after the copy, made in the plainest way. */
 static uint8_t *expected_memory(const view *dst, const view *src, const void *value, unsigned rank,
                                 const uint64_t *shape, size_t itemsize)
 {

@@ -1,4 +1,4 @@
-/* What elements come to: against sums of long doubles, and the same bits with and without AVX2. */
+/* Statistics of elements: against sums of long doubles, and the same bits with and without AVX2. */
 #include <float.h>
 #include <math.h>
 
@@ -17,7 +17,7 @@ static const char *const TYPES[] = {"i1", "u1", "i2", "u2", "i4", "u4",
                                     "i8", "u8", "f2", "f4", "f8"};
 static const uint64_t LENGTHS[] = {0, 1, 2, 7, 8, 9, 255, 8191, 8192, 8193, MOST};
 
-/* What elements there are: kinds of data. */
+/* Kinds of data. */
 enum {
     ANYTHING,
     NEAR,    /* a small spread far from zero */

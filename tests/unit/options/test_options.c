@@ -1,4 +1,4 @@
-/* What a user types for one variable: names, shapes and codecs. */
+/* Options for one variable: names, shapes and codecs. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>

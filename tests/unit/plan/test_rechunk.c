@@ -112,7 +112,7 @@ static void random_request(cm_route_request *r)
 
 /* ---- counting ---- */
 
-/* What the engine does by ROUTE, piece by piece. */
+/* Counts the engine's work by ROUTE, piece by piece. */
 static void count(const cm_route *route, uint64_t *reads, uint64_t *nelem, uint64_t *spilled)
 {
     const cm_sweep *s = &route->sweep;
@@ -158,7 +158,7 @@ static void counts_are_exact(void **state)
         for (unsigned j = 0; j < r.rank; j++)
             if (route.sweep.block[j] % route.tile[j] != 0)
                 assert_true(route.sweep.nblocks[j] == 1);
-        /* What is resident is no more than fits, and a plan is never below the bound. */
+        /* Resident data fit the memory, and a plan is never below the bound. */
         r.memory_nelem += volume(r.rank, r.source);
         assert_true(route.traffic >= cm_route_bound(&r));
     }

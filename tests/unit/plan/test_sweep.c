@@ -238,7 +238,7 @@ static void cut_at_random(cut_axis *a, uint64_t length, uint64_t start, uint64_t
     assert_int_equal(cm_cuts_part(&a->whole, start, step, n, &a->part, &err), CM_OK);
 }
 
-/* What is read along dimension J: pieces and their elements, block by block, one by one. */
+/* Counts pieces and elements read along dimension J, block by block, one by one. */
 static void count_along(const cm_sweep *s, unsigned j, const cut_axis *cut, uint64_t length,
                         uint64_t *pieces, uint64_t *nelem)
 {

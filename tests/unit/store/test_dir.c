@@ -1,4 +1,4 @@
-/* What only a folder on a real file system can do wrong. */
+/* Faults that only a folder on a real file system can have. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

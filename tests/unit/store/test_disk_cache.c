@@ -428,7 +428,7 @@ static void test_files_of_others(void **state)
     assert_int_equal(cm_store_open_disk_cache(f->slow, f->path, 1 << 20, &refused, &err),
                      CM_EINVAL);
     assert_non_null(strstr(err.text, f->path));
-    /* What was never a cache, and is not empty, does not become one. */
+    /* A folder that is neither empty nor a cache does not become one. */
     snprintf(command, sizeof command, "rm %s/state %s/lock", f->path, f->path);
     assert_int_equal(system(command), 0);
     assert_int_equal(cm_store_open_disk_cache(f->slow, f->path, 1 << 20, &refused, &err),
@@ -508,7 +508,7 @@ static void test_shared(void **state)
         assert_true(count_files(f, NULL, NULL) <= SHARED_ROOM);
     }
     assert_int_equal(hammer(f, 7, 200), 0);
-    /* What the killed had begun was swept when the cache was opened again. */
+    /* Files of killed processes were removed when the cache was opened again. */
     char command[200];
     snprintf(command, sizeof command, "! ls %s | grep -q tmp-", f->path);
     assert_int_equal(system(command), 0);

@@ -245,7 +245,7 @@ static void test_templates_are_bounded(void **state)
     cm_buf_release(&text);
 }
 
-/* What a cache keeps is of one document: another one at its path says something else of a key. */
+/* A cached copy belongs to one document: another at its path may define a key differently. */
 static void test_a_cache_tells_documents_apart(void **state)
 {
     static const char *const refs[][2] = {{"[\"data.bin\", 0, 3]", "012"},

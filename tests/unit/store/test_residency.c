@@ -1,5 +1,5 @@
 /*
- * What lies in the page cache.  Where a file system keeps all it has there, eviction is not
+ * Files in the page cache.  Where a file system keeps all it has there, eviction is not
  * seen.
  */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What each launcher says, as rows of variables and what follows from them. */
+/* The variables of each launcher, as rows, and their meaning. */
 
 #include "../../../tools/common/launcher.h"
 #include "../unit.h"

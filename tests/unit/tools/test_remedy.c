@@ -122,7 +122,7 @@ static void test_workers_with_a_limit(void **state)
     free(command);
 }
 
-/* What a hint makes does not exist yet. */
+/* A hint never names an existing output. */
 static void test_new_names(void **state)
 {
     char folder[] = "/tmp/remedy-XXXXXX", store[64], taken[64], want[256];

@@ -247,7 +247,7 @@ static bool decided(const struct program *p, const char *name)
     return strstr(p->decided, name) != NULL;
 }
 
-/* What help calls the default is what the library does when it is asked for nothing. */
+/* The default in the help is the library's behaviour without the option. */
 static void test_a_preset_is_the_default_of_the_library(void **state)
 {
     (void)state;

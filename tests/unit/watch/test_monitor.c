@@ -1,4 +1,4 @@
-/* What a job tells from inside: progress, a trace, and threads that share work. */
+/* Reports from inside a job: progress, a trace, and threads that share work. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>

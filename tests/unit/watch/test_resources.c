@@ -1,4 +1,4 @@
-/* What is seen of the machine while something is done, and the probes. */
+/* Samples of the machine while work is done, and the probes. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
