@@ -266,7 +266,7 @@ static int open_in_place(cm_outfile *f, cm_error *err)
     int errnum = errno;
     if (f->fd < 0 && errnum == ENXIO && stat(f->path, &st) == 0 && S_ISFIFO(st.st_mode))
         return cm_fail(err, CM_EINVAL,
-                       "%s: nobody reads this pipe; start what reads it before, or name a file",
+                       "%s: no program reads this pipe; start its reader first, or name a file",
                        f->path);
     if (f->fd < 0 || fstat(f->fd, &st) != 0)
         return cm_fail_errno(err, errnum, "%s: cannot be written", f->path);
@@ -315,7 +315,7 @@ static int write_on(void *context, const void *data, size_t nbytes)
 int cm_outfile_check(const cm_outfile *f, cm_error *err)
 {
     if (f->errnum == ECANCELED)
-        return cm_fail(err, CM_ECANCELED, "%s: what reads this pipe takes nothing", f->path);
+        return cm_fail(err, CM_ECANCELED, "%s: the reader of this pipe does not read it", f->path);
     return f->errnum == 0 ? CM_OK : cm_fail_errno(err, f->errnum, "%s: cannot be written", f->path);
 }
 

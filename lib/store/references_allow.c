@@ -136,8 +136,7 @@ int cm_reference_check_place(const cm_reference_reading *r, const cm_reference_f
 {
     const bool local = file->origin == CM_REFERENCE_LOCAL;
     if (local && !is_plain(file->name))
-        return cm_fail(err, CM_EFORMAT, "'%s': is no absolute path, or has \"..\" in it",
-                       file->name);
+        return cm_fail(err, CM_EFORMAT, "'%s': is not an absolute path without \"..\"", file->name);
     if (r->trusted || is_allowed(r, file))
         return CM_OK;
     /* The file's folder, or a whole bucket or server. */

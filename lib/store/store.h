@@ -196,9 +196,9 @@ int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_obje
                         void *context, cm_error *err);
 
 /*
- * Caches one listing of all names, for a store behind a network, until cm_store_drop_listing, while only
- * the caller writes into STORE: then looking up many names needs no requests.  One thread.  Does
- * nothing for stores where looking up is cheap.
+ * Caches one listing of all names, for a store behind a network, until cm_store_drop_listing, while
+ * only the caller writes into STORE: then looking up many names needs no requests.  One thread.
+ * Does nothing for stores where looking up is cheap.
  */
 int cm_store_cache_listing(cm_store *store, cm_error *err);
 void cm_store_drop_listing(cm_store *store); /* NULL accepted */

@@ -30,7 +30,7 @@ ENDS = {
     "memory": ("cannot open it",),
     "loop": ("libhdf5 does not finish opening it", "10 s of CPU time"),
     "overflow": ("libhdf5 crashed while opening it (signal 6)", "the file is damaged"),
-    "lack": ("HDF5 found no memory for what its metadata say", "is too small for it"),
+    "lack": ("not enough memory for HDF5 to read its metadata", "is too small for it"),
     "wait": ("opening it did not come to an end in 10 min", "its storage does not answer"),
 }
 

@@ -154,7 +154,7 @@ static int place_pieces(const cm_multi_array *a, cm_fetch_many *many, cm_piece *
     for (size_t i = 0; i < n; i++) {
         const cm_multi_file *f = cm_multi_file_at(a->owner->spec, piece[i].object);
         if (piece[i].offset > f->nbytes || piece[i].nbytes > f->nbytes - piece[i].offset)
-            return cm_fail(err, CM_EFORMAT, "a chunk is said to lie past the end of the file");
+            return cm_fail(err, CM_EFORMAT, "the address of a chunk is past the end of the file");
     }
     return cm_buf_resize(&many->buf, cm_pieces_place(piece, n), err);
 }

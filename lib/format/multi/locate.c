@@ -162,7 +162,7 @@ int cm_multi_check_located(const cm_multi_array *a, const cm_multi_part *part, c
         good = l->nplaces == n && (n == 0 || l->place != NULL);
     if (good)
         return CM_OK;
-    return cm_fail(err, CM_EFORMAT, "%s: variable %s: it does not lie where it is said to lie",
+    return cm_fail(err, CM_EFORMAT, "%s: variable %s: its addresses do not match its shape",
                    a->owner->spec->file[part->file].path, cm_multi_name_in(a, part));
 }
 

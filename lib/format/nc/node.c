@@ -75,7 +75,7 @@ static int warn_of_longer(const cm_nc_node *node, cm_error *err)
             return cm_nc_warn(node->file, err,
                               "variable %s: its dataset has %" PRIu64
                               " elements along %s, which is %" PRIu64
-                              " long: what lies past that length is left out",
+                              " long: elements past that length are left out",
                               a->name, d->extent[j], a->dim_name[j], a->shape[j]);
     return CM_OK;
 }

@@ -228,7 +228,7 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
     /* Attributes or variables may be missing then, and would be missing from the store. */
     if (!rc && cm_nc_lacked_memory())
         rc = cm_fail(err, CM_EFORMAT,
-                     "%s: HDF5 found no memory for what its metadata say; the file is damaged, or "
+                     "%s: not enough memory for HDF5 to read its metadata; the file is damaged, or "
                      "`memory` is too small for it",
                      file->path);
     if (!rc)

@@ -256,8 +256,8 @@ static int check_extent(const cm_nc_node *node, cm_error *err)
     for (unsigned j = 0; d->known && j < a->rank; j++) {
         if (d->extent[j] > d->most[j])
             return cm_fail(err, CM_EFORMAT,
-                           "%s: variable %s: the file is damaged: dimension %s is said to be "
-                           "%" PRIu64 " long, and to grow to %" PRIu64 " at most",
+                           "%s: variable %s: the file is damaged: dimension %s has "
+                           "length %" PRIu64 ", above its maximum of %" PRIu64,
                            node->file->path, a->name, a->dim_name[j], d->extent[j], d->most[j]);
         if (d->extent[j] < a->shape[j] && !node->var.unlimited[j])
             return cm_fail(err, CM_EFORMAT,

@@ -44,7 +44,7 @@ static int below(const listing *l, const char *key, const char **name, cm_error 
         return CM_OK; /* a folder marker, as consoles make them */
     if (l->names != NULL && strchr(key + l->skip, '/') != NULL)
         return cm_fail(err, CM_EIO,
-                       "%s: the server's listing of a folder has what lies in other folders",
+                       "%s: the server's listing of a folder contains objects of other folders",
                        l->store->base.name);
     if (cm_key_check(key + l->skip, NULL) == CM_OK)
         *name = key + l->skip;

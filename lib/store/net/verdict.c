@@ -295,7 +295,7 @@ static const char *refuse_to_go(const cm_transfer_state *t, const char *url, con
     if (t->request->credentials)
         return "the server sends a request for credentials elsewhere, which is not done";
     if (cm_url_scheme(next) != CM_URL_HTTP)
-        return "the server sends this request to what is no http:// or https:// address";
+        return "the server redirects to an address that is not http:// or https://";
     if (strncasecmp(url, "https:", 6) == 0 && strncasecmp(next, "https:", 6) != 0)
         return "the server sends this request from https:// to http://, which is not done";
     if (t->nsent_on == CM_NET_MAX_SENT_ON)
@@ -345,7 +345,7 @@ static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
         return CM_HTTP_DONE;
     }
     if (r->status == 412) {
-        r->rc = r->if_none_match ? cm_fail(err, CM_EEXIST, "%s: is there already", r->shown)
+        r->rc = r->if_none_match ? cm_fail(err, CM_EEXIST, "%s: exists already", r->shown)
                                  : cm_fail(err, CM_EIO, "%s: changed while it was read", r->shown);
         return CM_HTTP_DONE;
     }

@@ -279,14 +279,14 @@ def test_devices_and_pipes_are_written_into(world, name, option, what):
 def test_a_pipe_that_nobody_reads_is_told_at_once(world, name, option):
     place = world.tmp / f"pipe{ending(option)}"
     os.mkfifo(place)
-    refused(world.run(name, option, place), 2, place, "nobody reads this pipe")
+    refused(world.run(name, option, place), 2, place, "no program reads this pipe")
     assert not world.made.exists() and place.is_fifo()
 
 
 def test_references_in_a_pipe_that_nobody_reads(world):
     os.mkfifo(world.tmp / "pipe")
     done = tool.run("nc2zarr", "-q", "--virtual", "json", world.input("nc2zarr"), world.tmp / "pipe", timeout=300)
-    done.fails(2, world.tmp / "pipe", "nobody reads this pipe")
+    done.fails(2, world.tmp / "pipe", "no program reads this pipe")
     assert (world.tmp / "pipe").is_fifo()
 
 

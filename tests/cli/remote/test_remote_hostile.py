@@ -80,7 +80,7 @@ def test_names_that_a_folder_cannot_have(bucket):
         return "done"
 
     bucket.fault = listing
-    tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=bucket.environment()).fails(1, "s3://bucket/a.zarr", "in other folders")
+    tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=bucket.environment()).fails(1, "s3://bucket/a.zarr", "of other folders")
     assert len(pages) == 1
 
 
@@ -98,7 +98,7 @@ def sends(server, where):
     server.fault = fault
 
 
-@pytest.mark.parametrize("where, words", [("file:///etc/passwd", "no http:// or https://"), ("ftp://127.0.0.1/x", "no http:// or https://"),
+@pytest.mark.parametrize("where, words", [("file:///etc/passwd", "not http:// or https://"), ("ftp://127.0.0.1/x", "not http:// or https://"),
                                           ("//me:SECRET@{host}/a.zarr/.zmetadata", "where the server sends this"), ("/old/round", "again and again")])  # fmt: skip
 def test_where_no_request_is_sent_is_asked_once(web, where, words):
     sends(web, lambda rest: where.format(host=web.url.split("//")[1]))
