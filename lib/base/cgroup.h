@@ -16,7 +16,7 @@ typedef struct cm_cgroup_limits {
     uint64_t memory_left; /* bytes until the tightest memory limit; UINT64_MAX: none */
 } cm_cgroup_limits;
 
-/* Reads ROOT/proc/self/cgroup and ROOT/sys/fs/cgroup; ROOT is "" but in tests. */
+/* Reads ROOT/proc/self/cgroup and ROOT/sys/fs/cgroup; ROOT is "" except in tests. */
 cm_cgroup_limits cm_cgroup_read(const char *root);
 
 /* MemAvailable of ROOT/proc/meminfo in bytes (MemFree on kernels before 3.14); 0: unknown. */

@@ -1,4 +1,4 @@
-/* Time that only goes forward, and what this process has used. */
+/* Monotonic time, and resources used by this process. */
 #ifndef CM_BASE_CLOCK_H
 #define CM_BASE_CLOCK_H
 
@@ -7,7 +7,7 @@
 uint64_t cm_now_ns(void);        /* CLOCK_MONOTONIC */
 uint64_t cm_thread_cpu_ns(void); /* CPU time of the calling thread */
 uint64_t cm_peak_rss(void); /* high-water mark of this process's resident memory, bytes (VmHWM) */
-/* Bytes resident now, and in OWN (may be NULL) those not of files or shared; 0: not known. */
+/* Resident bytes now; OWN (may be NULL): those neither of files nor shared; 0: unknown. */
 uint64_t cm_resident(uint64_t *own);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 unsigned cm_cpu_count(void);        /* at least 1 */
-uint64_t cm_memory_available(void); /* bytes that can be had without swapping, within all limits */
+uint64_t cm_memory_available(void); /* bytes available without swapping, within all limits */
 
 typedef enum cm_simd {
     CM_SIMD_NONE,

@@ -12,20 +12,22 @@
 #include <stdbool.h>
 
 typedef struct cm_heap {
-    const char *begin; /* NULL: not known */
+    const char *begin; /* NULL: unknown */
 } cm_heap;
 
-/* Before what may damage it.  No other thread runs, here and below: for a child just forked. */
+/*
+ * Call it before code that may damage the heap.  No other thread may run, here and below: for a
+ * child just forked.
+ */
 cm_heap cm_heap_find(void);
-/* As it was found; larger and smaller ones are the same heap. */
+/* Whether the heap is intact; it may have grown or shrunk since. */
 bool cm_heap_is_whole(const cm_heap *heap);
-/* Where it is not, the process ends as glibc would end it (SIGABRT), once it stumbled over that. */
+/* Ends a process with a damaged heap by SIGABRT, as glibc would do when it notices. */
 void cm_heap_check(const cm_heap *heap);
 
 /*
- * Memory that is handed out holds no numbers that make sense, until it is written to: a library
- * that reads it all the same fails, where elsewhere it may find zeros and go on.  FILL: from now
- * on, or no more.
+ * Fills allocated memory with senseless numbers until it is written to: a library that reads
+ * uninitialised memory then fails instead of finding zeros.  FILL: on or off.
  */
 void cm_heap_fill(bool fill);
 

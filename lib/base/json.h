@@ -54,13 +54,13 @@ bool cm_json_equal(const cm_json *a, const cm_json *b);
 cm_json_kind cm_json_type(const cm_json *j);
 bool cm_json_is(const cm_json *j, cm_json_kind kind);
 
-/* False when J is no integer or does not fit; *out is then untouched. */
+/* False when J is not an integer or does not fit; *out is then unchanged. */
 bool cm_json_get_u64(const cm_json *j, uint64_t *out);
 bool cm_json_get_i64(const cm_json *j, int64_t *out);
 /* Any number; false otherwise. */
 bool cm_json_get_double(const cm_json *j, double *out);
 bool cm_json_get_bool(const cm_json *j, bool *out);
-/* The text, NUL-terminated, owned by J; NULL when J is no string.  NBYTES may be NULL. */
+/* The text, NUL-terminated, owned by J; NULL when J is not a string.  NBYTES may be NULL. */
 const char *cm_json_text(const cm_json *j, size_t *nbytes);
 
 size_t cm_json_length(const cm_json *j); /* elements of an array or members of an object, else 0 */

@@ -19,23 +19,23 @@ typedef struct cm_json_place {
 
 /* The one value of TEXT. */
 bool cm_json_place_root(const char *text, size_t nbytes, cm_json_place *out);
-/* Member NAME of the object at AT; the last where there are several, as readers take it. */
+/* Member NAME of the object at AT; the last of several, as readers take it. */
 bool cm_json_place_member(const char *text, cm_json_place at, const char *name, cm_json_place *out);
 /* Element I of the array at AT. */
 bool cm_json_place_element(const char *text, cm_json_place at, size_t i, cm_json_place *out);
 
-/* Members in turn: begin with *cursor = 0; NAME as it is written, with its quotes. */
+/* Iterates over members from *cursor = 0; NAME is as written, with its quotes. */
 bool cm_json_place_next(const char *text, cm_json_place at, size_t *cursor, cm_json_place *name,
                         cm_json_place *value);
-/* The text of the string at AT, unescaped, on the heap; NULL: no memory, or no string. */
+/* The text of the string at AT, unescaped, on the heap; NULL: no memory, or not a string. */
 char *cm_json_place_text(const char *text, cm_json_place at, cm_error *err);
 
 typedef struct cm_json_edit {
     cm_json_place at;
-    char *text; /* that takes its place */
+    char *text; /* its replacement */
 } cm_json_edit;
 
-/* TEXT with N edits that do not overlap, in any order, to OUT. */
+/* Applies N edits that do not overlap, in any order, to TEXT, and appends the result to OUT. */
 int cm_json_edit_apply(const char *text, size_t nbytes, cm_json_edit *edit, size_t n, cm_buf *out,
                        cm_error *err);
 

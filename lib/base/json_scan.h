@@ -1,6 +1,6 @@
 /*
- * The members of a JSON object one after the other, for documents whose tree would take many times
- * their text.
+ * Iterates over the members of a JSON object, for documents whose tree would take many times their
+ * text.
  */
 #ifndef CM_BASE_JSON_SCAN_H
 #define CM_BASE_JSON_SCAN_H
@@ -14,15 +14,14 @@ typedef struct cm_json_slice {
 
 typedef struct cm_json_scan {
     const char *begin, *at, *end;
-    bool any; /* a member was given out */
+    bool any; /* a member was returned */
 } cm_json_scan;
 
-/* TEXT is an object and nothing behind it; it stays as long as the scan.  CM_EFORMAT. */
+/* TEXT must be one object, and outlive the scan.  CM_EFORMAT. */
 int cm_json_scan_begin(cm_json_scan *s, const void *text, size_t nbytes, cm_error *err);
 /*
- * The next member: NAME with its quotes, VALUE without white space around it.  *MORE: there was
- * one.  Strings and brackets are followed, and nothing else of them is looked at: a slice that is
- * used is to be parsed.
+ * The next member: NAME with its quotes, VALUE without surrounding white space.  *MORE is false at
+ * the end.  Only strings and brackets are followed, so a slice must be parsed before it is used.
  */
 int cm_json_scan_next(cm_json_scan *s, cm_json_slice *name, cm_json_slice *value, bool *more,
                       cm_error *err);

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 enum {
-    CM_MARK_HEAD = 4096 /* bytes of a file that are looked at */
+    CM_MARK_HEAD = 4096 /* bytes of a file that are examined */
 };
 
-/* A kind of document that a user names a file for. */
+/* A kind of document written to a file that the user names. */
 typedef struct cm_document_kind {
     const char *name; /* "trace" */
     /* Whether a file that begins with these bytes is one; NBYTES is at most CM_MARK_HEAD. */
@@ -25,9 +25,9 @@ extern const cm_document_kind CM_KIND_REFERENCES;
 extern const cm_document_kind CM_KIND_SURVEY; /* records of a survey */
 extern const cm_document_kind CM_KIND_REPORT; /* summary.json in a report's folder */
 
-/* Members, with their comma, that a Chrome trace's object begins with. */
+/* First members of a Chrome trace's object, with the comma after them. */
 #define CM_MARK_TRACE "\"otherData\":{\"schema\":\"chunkmill-trace-1\"},"
-/* Members that a document of references begins with; readers look at the first one alone. */
+/* First members of a document of references; only the first is checked. */
 #define CM_MARK_REFERENCES "\"version\":1,\"made_by\":\"Chunkmill\",\"refs\":{"
 /* The first member of a certificate. */
 #define CM_MARK_CERTIFICATE "chunkmill-certificate-1"

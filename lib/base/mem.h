@@ -10,7 +10,7 @@
 
 #include <chunkmill/error.h>
 
-/* *out = a * b, or a + b; false, and *out untouched, when that overflows. */
+/* *out = a * b, or a + b; false, and *out unchanged, on overflow. */
 bool cm_mul_size(size_t a, size_t b, size_t *out);
 bool cm_add_size(size_t a, size_t b, size_t *out);
 bool cm_mul_u64(uint64_t a, uint64_t b, uint64_t *out);
@@ -25,9 +25,9 @@ bool cm_product_u64(size_t n, const uint64_t *factor, uint64_t *out);
 void *cm_calloc(size_t count, size_t size, cm_error *err);
 
 /*
- * Room for more than N of ITEMS, of which there is room for *CAPACITY of SIZE bytes each: ITEMS, or
- * where they lie from now on, for twice as many (FIRST where there was none).  NULL: there is no
- * memory, and ITEMS stay.  free() releases them.
+ * Makes room for more than N ITEMS in an array with capacity *CAPACITY, of SIZE bytes each: returns
+ * ITEMS, or the new address of an array with twice the capacity (FIRST if it was 0).  NULL: no
+ * memory, and ITEMS are unchanged.  free() releases them.
  */
 void *cm_make_room(void *items, size_t n, size_t *capacity, size_t size, size_t first);
 
@@ -50,9 +50,9 @@ typedef struct cm_buf {
 } cm_buf;
 
 void cm_buf_init(cm_buf *buf, size_t max_nbytes);
-/* Makes room for CAPACITY bytes in all; contents are kept. */
+/* Makes room for CAPACITY bytes in total; keeps the contents. */
 int cm_buf_reserve(cm_buf *buf, size_t capacity, cm_error *err);
-/* Sets nbytes to NBYTES, growing where needed; new bytes are undefined. */
+/* Sets nbytes to NBYTES, growing if needed; new bytes are undefined. */
 int cm_buf_resize(cm_buf *buf, size_t nbytes, cm_error *err);
 int cm_buf_append(cm_buf *buf, const void *data, size_t nbytes, cm_error *err);
 int cm_buf_printf(cm_buf *buf, cm_error *err, const char *format, ...)

@@ -16,7 +16,7 @@
 
 #include <chunkmill/error.h>
 
-/* The words of a sentence that go with N: "file is", or "files are". */
+/* Singular or plural by N: "file is", or "files are". */
 static inline const char *cm_of_count(uint64_t n, const char *one, const char *more)
 {
     return n == 1 ? one : more;

@@ -22,14 +22,14 @@
 
 typedef struct cm_outfile {
     char *path; /* as the user named it */
-    char *real; /* where links lead; NULL: it is written in place */
-    char *part; /* the document's name while it has one that is not its own */
-    bool made;  /* it has that name, and loses it when it is released */
+    char *real; /* with links resolved; NULL: written in place */
+    char *part; /* temporary name, until commit */
+    bool made;  /* the file PART exists, and release removes it */
     bool in_place;
     bool linked; /* PATH is a symbolic link */
-    bool sync;   /* to be set by who writes it: on the disk before it takes its place */
+    bool sync;   /* set by the caller: sync to disk before renaming */
     int fd;      /* -1: not open */
-    int errnum;  /* of the first write that failed, which a later one does not hide; 0: none did */
+    int errnum;  /* of the first failed write, kept despite later ones; 0: none */
     cm_outstream stream;
     bool overwrite;
     const cm_document_kind *kind;
@@ -37,23 +37,23 @@ typedef struct cm_outfile {
 } cm_outfile;
 
 /*
- * Looks whether PATH may be written as a document of KIND, and touches nothing:
- * CM_EINVAL when it is what GUARD names, CM_EEXIST when something else is there and
- * OVERWRITE is not set, or cannot be replaced.  Whatever is returned, release it.
+ * Checks that PATH may be written as a document of KIND, without touching it: CM_EINVAL if GUARD
+ * forbids it, CM_EEXIST if another file exists and OVERWRITE is not set, or it cannot be replaced.
+ * Release F in any case.
  */
 int cm_outfile_claim(cm_outfile *f, const char *path, const cm_document_kind *kind,
                      const cm_outfile_guard *guard, bool overwrite, cm_error *err);
 /*
- * Opens it for writing; nothing where that was done.  A pipe that nobody reads is CM_EINVAL, and
- * one whose reader takes nothing is waited for until the guard cancels.
+ * Opens it for writing, unless it is open.  A pipe without a reader is CM_EINVAL; a reader that
+ * does not read is waited for until the guard cancels.
  */
 int cm_outfile_open(cm_outfile *f, cm_error *err);
 int cm_outfile_write(cm_outfile *f, const void *data, size_t nbytes, cm_error *err);
-/* To print to until commit or release, which close it; NULL and an error. */
+/* A stream for printing until commit or release, which close it; NULL and an error. */
 FILE *cm_outfile_stream(cm_outfile *f, cm_error *err);
-/* CM_OK, or the error of the first write that failed: who prints much stops early. */
+/* CM_OK, or the error of the first failed write, so that long output can stop early. */
 int cm_outfile_check(const cm_outfile *f, cm_error *err);
-/* The document is whole, and takes its place; where a write failed, that is the error. */
+/* Completes the document and renames it; gives the error of any failed write. */
 int cm_outfile_commit(cm_outfile *f, cm_error *err);
 /* Discards anything not committed. */
 void cm_outfile_release(cm_outfile *f);

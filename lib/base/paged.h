@@ -1,7 +1,7 @@
 /*
- * Memory for lists that grow with the number of files of an archive, are made once and read
- * seldom or in order.  What is beyond the first 64 KiB lies in a file without a name, so that its
- * pages need not stay in memory: they are let go again and again while it is made and read.
+ * Memory for lists that grow with the number of files of an archive, are built once and read rarely
+ * or in order.  Beyond the first 64 KiB they are in an unlinked mapped file, whose pages are
+ * released again and again while the list is built and read.
  */
 #ifndef CM_BASE_PAGED_H
 #define CM_BASE_PAGED_H
@@ -10,25 +10,25 @@
 
 typedef struct cm_paged cm_paged;
 
-/* A file without a name in FOLDER (NULL: the system's), or where that cannot be made; or -1. */
+/* An unlinked file in FOLDER (NULL: the system's), or elsewhere if that fails; or -1. */
 int cm_unnamed_file(const char *folder);
 
-/* Its file will lie in FOLDER, or where cm_unnamed_file puts it.  NULL: no memory. */
+/* The file will be in FOLDER, or elsewhere as by cm_unnamed_file.  NULL: no memory. */
 cm_paged *cm_paged_create(const char *folder, cm_error *err);
 
 /*
- * COUNT zeroed elements of SIZE bytes, aligned to 16; they live as long as P.  Where no file can
- * be had, or its file system is full, this is ordinary memory.
+ * COUNT zeroed elements of SIZE bytes, aligned to 16; they live as long as P.  Ordinary memory if
+ * no file can be made, or its file system is full.
  */
 void *cm_paged_calloc(cm_paged *p, size_t count, size_t size, cm_error *err);
 
 /*
- * NBYTES at DATA are going to be read or written; any thread, while none allocates.  Of what lies
- * in the file not much more than 0.5 MiB that were touched are in memory: what is read without
- * being touched stays there until cm_paged_let_go.  Memory that is none of P's is passed over.
+ * Announces reading or writing of NBYTES at DATA; any thread, while none allocates.  About 0.5 MiB
+ * of touched pages stay in memory; pages read without touching stay until cm_paged_let_go.  Ignores
+ * memory that does not belong to P.
  */
 void cm_paged_touch(cm_paged *p, const void *data, size_t nbytes);
-/* memcpy of what may be long, touched piece by piece. */
+/* memcpy of long data, touched piece by piece. */
 void cm_paged_copy(cm_paged *p, void *to, const void *from, size_t nbytes);
 void cm_paged_let_go(cm_paged *p);
 

@@ -1,10 +1,10 @@
-/* Writing to what may be a pipe. */
+/* Writes to descriptors that may be pipes. */
 #ifndef CM_BASE_PIPE_H
 #define CM_BASE_PIPE_H
 
 #include <sys/types.h>
 
-/* write, without the signal that a pipe without readers raises: EPIPE alone. */
+/* write that gives EPIPE without raising SIGPIPE. */
 ssize_t cm_pipe_write(int fd, const void *data, size_t nbytes);
 
 #endif

@@ -7,8 +7,8 @@
 #include <chunkmill/error.h>
 
 /*
- * A file in FOLDER without a name; where the file system cannot make one, its name is taken
- * away at once.
+ * An unlinked file in FOLDER: unlinked right after creation if the file system has no unnamed
+ * files.
  */
 int cm_scratch_open(const char *folder, int *fd, cm_error *err);
 

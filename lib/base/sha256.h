@@ -12,23 +12,23 @@
 
 enum {
     CM_SHA256_NBYTES = 32,
-    CM_SHA256_LANES = 3 /* digests that are made together take less time */
+    CM_SHA256_LANES = 3 /* digests computed together for speed */
 };
 
 typedef struct cm_sha256 {
     void (*mix)(uint32_t *state, const uint8_t *block, size_t nblocks);
     uint32_t state[8];
     uint64_t nbytes;
-    uint8_t block[64]; /* what is not yet a whole one */
+    uint8_t block[64]; /* an incomplete block */
 } cm_sha256;
 
 void cm_sha256_begin(cm_sha256 *sha);
-/* Without the instructions that some processors have for it: the same digest. */
+/* Begins without the processor's SHA instructions: the same digest. */
 void cm_sha256_begin_plain(cm_sha256 *sha);
 void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes);
 /* NBYTES to each of CM_SHA256_LANES digests, from as many places. */
 void cm_sha256_add_each(cm_sha256 *sha, const void *const *data, size_t nbytes);
-/* The digest of all that was added; after that SHA can only begin again. */
+/* The digest of everything added; SHA must then begin again. */
 void cm_sha256_end(cm_sha256 *sha, uint8_t digest[CM_SHA256_NBYTES]);
 /* The digest as 64 lower-case hexadecimal digits and a NUL. */
 char *cm_sha256_text(cm_sha256 *sha, char text[65]);

@@ -1,6 +1,4 @@
-/*
- * Whether somebody wants an end: asked between the steps of what may take long.
- */
+/* Cancellation, checked between the steps of long work. */
 #ifndef CM_BASE_STOP_H
 #define CM_BASE_STOP_H
 
@@ -14,13 +12,13 @@ typedef struct cm_stop {
     void *context;
 } cm_stop;
 
-/* NULL accepted: nobody. */
+/* NULL accepted: never. */
 static inline bool cm_stop_wanted(const cm_stop *s)
 {
     return s != NULL && s->canceled != NULL && s->canceled(s->context);
 }
 
-/* CM_ECANCELED when it is wanted. */
+/* CM_ECANCELED when the work is to stop. */
 static inline int cm_stop_check(const cm_stop *s, cm_error *err)
 {
     return cm_stop_wanted(s) ? cm_fail(err, CM_ECANCELED, "stopped by request") : CM_OK;

@@ -9,7 +9,7 @@
 typedef struct cm_team cm_team;
 
 /*
- * N threads in all, the caller's counted; N of 1 makes none.  Signals stay with the caller's
+ * N threads in all, including the caller's; N of 1 starts none.  Signals stay with the caller's
  * threads.
  */
 int cm_team_create(unsigned n, cm_team **out, cm_error *err);

@@ -1,4 +1,4 @@
-/* A function that is called again and again on a thread of its own. */
+/* Calls a function periodically on a thread of its own. */
 #ifndef CM_BASE_TICKER_H
 #define CM_BASE_TICKER_H
 
@@ -24,10 +24,12 @@ typedef struct cm_ticker {
 
 /*
  * Calls FN(CONTEXT) first after PAUSE_NS.  The thread runs when this returns (cm_thread_begin).
- * Fails where no thread can be made.
+ * Fails if no thread can be started.
  */
 int cm_ticker_start(cm_ticker *t, uint64_t pause_ns, cm_tick_fn *fn, void *context, cm_error *err);
-/* When this returns, no call is under way and none will come.  Does nothing where none runs. */
+/*
+ * When this returns, no call is under way and none will follow.  Does nothing if it is not running.
+ */
 void cm_ticker_stop(cm_ticker *t);
 
 #endif
