@@ -206,8 +206,9 @@ typedef struct cm_archive_variable {
 } cm_archive_variable;
 
 typedef struct cm_archive_report {
-    char *name;  /* "2000 files in archive"; NULL where no file could be read */
-    char *store; /* name of the store in the output folder; NULL: the output itself */
+    char *name;   /* "2000 files in archive"; NULL where no file could be read */
+    char *begins; /* what the paths of all of them begin with; NULL as NAME */
+    char *store;  /* name of the store in the output folder; NULL: the output itself */
     size_t nfiles, nskipped;
     size_t nlooked; /* files of all stores that were opened: others are known from `cache` */
     size_t nopened; /* those of this store */
@@ -231,6 +232,12 @@ typedef struct cm_archive cm_archive;
  * there.
  */
 int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_error *err);
+/*
+ * What SURVEYED found, joined by other decisions: OPTIONS have the same inputs.  No file is opened
+ * again but to read values.  SURVEYED is closed after OUT.
+ */
+int cm_archive_open_again(cm_archive *surveyed, const cm_archive_options *options, cm_archive **out,
+                          cm_error *err);
 /* Whether pair PAIR of `rename` joined names of store I; if not, it is for the conversion. */
 bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair);
 /* Why what the file of `cache` held was not believed; NULL: it was, or there was none. */

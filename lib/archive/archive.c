@@ -18,7 +18,7 @@ typedef struct store {
 
 struct cm_archive {
     cm_archive_options options;
-    cm_survey survey;
+    cm_survey own, *survey; /* OWN, or that of the archive that this one joins again */
     cm_store_plan *plan;
     store *store; /* of each plan */
     size_t nstores;
@@ -27,7 +27,7 @@ struct cm_archive {
 
 static int plan_stores(cm_archive *a, cm_error *err)
 {
-    int rc = cm_stores_plan(&a->options, &a->survey, &a->plan, &a->nstores, err);
+    int rc = cm_stores_plan(&a->options, a->survey, &a->plan, &a->nstores, err);
     a->store = cm_calloc(a->nstores + 1, sizeof(a->store[0]), err);
     return rc == CM_OK && a->store == NULL ? CM_ENOMEM : rc;
 }
@@ -39,6 +39,7 @@ int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_erro
     if (a == NULL)
         return CM_ENOMEM;
     a->options = *options;
+    a->survey = &a->own;
     uint64_t start = cm_now_ns();
     const cm_survey_options survey = {.inputs = options->inputs,
                                       .standard = options->standard,
@@ -55,10 +56,28 @@ int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_erro
                                       .nprocesses = options->nprocesses,
                                       .memory = options->memory,
                                       .monitor = options->monitor};
-    int rc = cm_survey_run(&survey, &a->survey, err);
+    int rc = cm_survey_run(&survey, a->survey, err);
     a->seconds = (double)(cm_now_ns() - start) * 1e-9;
     if (rc == CM_OK)
         rc = plan_stores(a, err);
+    if (rc == CM_OK)
+        *out = a;
+    else
+        cm_archive_close(a);
+    return rc;
+}
+
+int cm_archive_open_again(cm_archive *surveyed, const cm_archive_options *options, cm_archive **out,
+                          cm_error *err)
+{
+    cm_archive *a = cm_calloc(1, sizeof(*a), err);
+    *out = NULL;
+    if (a == NULL)
+        return CM_ENOMEM;
+    a->options = *options;
+    a->survey = surveyed->survey;
+    a->seconds = surveyed->seconds;
+    int rc = plan_stores(a, err);
     if (rc == CM_OK)
         *out = a;
     else
@@ -74,7 +93,7 @@ bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair)
 
 const char *cm_archive_cache_refused(const cm_archive *a)
 {
-    return a->survey.cache_refused;
+    return a->survey->cache_refused;
 }
 
 size_t cm_archive_nstores(const cm_archive *a)
@@ -84,7 +103,7 @@ size_t cm_archive_nstores(const cm_archive *a)
 
 static int find_repeated(cm_archive *a, store *s, cm_error *err)
 {
-    const cm_inputs *in = &a->survey.inputs;
+    const cm_inputs *in = &a->survey->inputs;
     if (in->nrepeated == 0)
         return CM_OK;
     cm_finding *f =
@@ -107,18 +126,18 @@ int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, c
     if (s->join != NULL)
         return CM_OK;
     s->report.seconds = a->seconds;
-    s->report.nlooked = a->survey.nlooked;
+    s->report.nlooked = a->survey->nlooked;
     /* The store that grows is no file that somebody gave. */
     for (size_t k = 0; k < p->nfiles; k++) {
-        const cm_surveyed *f = cm_survey_file(&a->survey, p->file[k]);
+        const cm_surveyed *f = cm_survey_file(a->survey, p->file[k]);
         s->report.nopened += f->opened && !f->is_base;
     }
-    s->report.nlisted = a->survey.nlisted;
+    s->report.nlisted = a->survey->nlisted;
     if (p->name != NULL && (s->report.store = cm_strdup(p->name, err)) == NULL)
         return CM_ENOMEM;
-    rc = cm_join_create(&a->options, &a->survey, p->file, p->nfiles,
-                        p->only.n > 0 ? &p->only : NULL, &s->report, &s->join, err);
-    cm_records_let_go(a->survey.records);
+    rc = cm_join_create(&a->options, a->survey, p->file, p->nfiles, p->only.n > 0 ? &p->only : NULL,
+                        &s->report, &s->join, err);
+    cm_records_let_go(a->survey->records);
     if (rc != CM_OK && p->name != NULL)
         cm_error_prefix(err, "%s", p->name);
     return rc == CM_OK && i == 0 ? find_repeated(a, s, err) : rc;
@@ -181,6 +200,6 @@ void cm_archive_close(cm_archive *a)
     }
     free(a->store);
     cm_stores_free(a->plan, a->nstores);
-    cm_survey_release(&a->survey);
+    cm_survey_release(&a->own);
     free(a);
 }

@@ -6,14 +6,18 @@
 #include "archive/axes/coverage.h"
 #include "archive/join.h"
 
-/* "2000 files in archive": the folder that holds them all. */
+/* "2000 files in archive": the folder that holds them all; and what all their names begin with. */
 static char *name_of(const cm_join *j, cm_error *err)
 {
     size_t base = j->has_base && j->nfiles > 1, nfiles = j->nfiles - base;
     const char *first = j->file[base]->path;
     size_t n = strlen(first);
-    if (nfiles == 1)
-        return cm_strdup(first, err);
+    if (nfiles == 1) {
+        const char *slash = strrchr(first, '/');
+        j->report->begins =
+            cm_asprintf(err, "%.*s", slash == NULL ? 0 : (int)(slash + 1 - first), first);
+        return j->report->begins == NULL ? NULL : cm_strdup(first, err);
+    }
     for (size_t i = base + 1; i < j->nfiles; i++) {
         const char *path = cm_join_file(j, i)->path;
         size_t k = 0;
@@ -21,6 +25,8 @@ static char *name_of(const cm_join *j, cm_error *err)
             k++;
         n = k;
     }
+    if ((j->report->begins = cm_asprintf(err, "%.*s", (int)n, first)) == NULL)
+        return NULL;
     while (n > 0 && first[n - 1] != '/')
         n--;
     if (n > 1)
@@ -126,6 +132,7 @@ void cm_report_release(cm_archive_report *r)
     free(r->variable);
     free(r->finding);
     free(r->name);
+    free(r->begins);
     free(r->store);
     free(r->how);
 }

@@ -34,13 +34,10 @@ static bool is_among(const cm_option *o, const char *const *names)
     return false;
 }
 
-char *cm_again_command(const cm_tool *tool, int argc, char **argv, const char *const *without)
+/* Words of ARGV behind the first, each after a space; PATHS: those that are no options, too. */
+static void print_words(const cm_tool *tool, int argc, char **argv, const char *const *without,
+                        bool paths, FILE *f)
 {
-    cm_outtext t;
-    FILE *f = cm_outtext_open(&t);
-    if (f == NULL)
-        return NULL;
-    cm_print_shell_word(argv[0], f);
     bool ended = false;
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i];
@@ -50,6 +47,8 @@ char *cm_again_command(const cm_tool *tool, int argc, char **argv, const char *c
             continue;
         }
         if (ended || arg[0] != '-' || arg[1] == '\0') {
+            if (!paths)
+                continue;
             fputs(arg[0] == '-' && arg[1] != '\0' ? " ./" : " ", f);
             cm_print_shell_word(arg, f);
             continue;
@@ -65,5 +64,25 @@ char *cm_again_command(const cm_tool *tool, int argc, char **argv, const char *c
                 break;
         }
     }
+}
+
+char *cm_again_command(const cm_tool *tool, int argc, char **argv, const char *const *without)
+{
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
+    if (f == NULL)
+        return NULL;
+    cm_print_shell_word(argv[0], f);
+    print_words(tool, argc, argv, without, true, f);
+    return cm_outtext_close(&t);
+}
+
+char *cm_again_options(const cm_tool *tool, int argc, char **argv, const char *const *without)
+{
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
+    if (f == NULL)
+        return NULL;
+    print_words(tool, argc, argv, without, false, f);
     return cm_outtext_close(&t);
 }

@@ -9,5 +9,7 @@
  * without the options named in WITHOUT, which NULL ends.  NULL: no memory.
  */
 char *cm_again_command(const cm_tool *tool, int argc, char **argv, const char *const *without);
+/* The options of that alone, each word after a space. */
+char *cm_again_options(const cm_tool *tool, int argc, char **argv, const char *const *without);
 
 #endif

@@ -7,8 +7,8 @@
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
-#include "archive.h"
 #include "archive/survey/inputs.h"
+#include "survey.h"
 
 bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common,
                         const cm_texts *paths)
@@ -115,6 +115,8 @@ static int survey_and_convert(void *context, cm_error *err)
     int rc = explain(job, survey(job, err), err);
     if (rc == CM_OK && job->ndecisions > 0)
         rc = cm_append_check(job->append, err);
+    if (rc == CM_OK && (job->v->survey || job->ndecisions > 0))
+        rc = nc2zarr_decide(job, &job->decisions, err);
     if (rc != CM_OK || job->v->survey || job->ndecisions > 0 || job->asked.store_per)
         return rc;
     return explain(job, nc2zarr_convert_store(job, err), err);
@@ -129,18 +131,15 @@ static int report_survey(archive_job *job, int status, const cm_error *err)
     if (status == CM_OK && job->ndecisions > 0)
         exit_status = CM_EXIT_DECISION;
     if (common->json &&
-        nc2zarr_print_survey_json(job->archive, job->survey, job->nstores,
+        nc2zarr_print_survey_json(job->archive, job->survey, job->nstores, job->decisions.line,
                                   status == CM_OK ? NULL : err, &print_err) != CM_OK) {
         cm_say(NC2ZARR.name, "%s", print_err.text);
         exit_status = CM_EXIT_FAILED;
     } else if (!common->json && status == CM_OK && job->v->survey) {
-        nc2zarr_print_survey(job->survey, job->nstores, job->asked.cache);
+        nc2zarr_print_survey(job, &job->decisions);
     }
-    for (size_t i = 0; status == CM_OK && !job->v->survey && i < job->nstores; i++)
-        nc2zarr_say_findings(job->survey[i], common);
     if (status == CM_OK && !job->v->survey)
-        cm_say(NC2ZARR.name, "%zu finding%s need%s a decision; nothing was written",
-               job->ndecisions, job->ndecisions == 1 ? "" : "s", job->ndecisions == 1 ? "s" : "");
+        nc2zarr_say_refused(job, &job->decisions);
     if (cm_run_stopped(status))
         cm_run_say_stopped(&NC2ZARR, job->options.target ? job->options.target : "survey",
                            &(cm_run_state){.untouched = true});
@@ -169,6 +168,7 @@ static int run(archive_job *job)
         exit_status = report_survey(job, status, &err);
     }
     cm_transform_report_release(&job->report);
+    nc2zarr_decisions_release(&job->decisions);
     cm_archive_close(job->archive);
     cm_append_close(job->append);
     /* The lock was given back over the network. */
@@ -180,11 +180,12 @@ static int run(archive_job *job)
 }
 
 int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
-                    const cm_texts *inputs, const char *output, const char *command)
+                    const cm_texts *inputs, const char *output, const char *command,
+                    const nc2zarr_typed *typed)
 {
     cm_error err = {0};
     int status = CM_EXIT_FAILED;
-    archive_job job = {.v = v, .common = common, .asked = v->a, .options = v->o};
+    archive_job job = {.v = v, .common = common, .typed = *typed, .asked = v->a, .options = v->o};
     cm_monitor *monitor = cm_monitor_create(&err);
     job.asked.inputs = *inputs;
     job.asked.standard = stdin;

@@ -3,6 +3,7 @@
 #define CM_TOOLS_NC2ZARR_ARCHIVE_H
 
 #include "../common/outputs.h"
+#include "decide.h"
 #include "nc2zarr.h"
 
 #include <chunkmill/append.h>
@@ -10,6 +11,7 @@
 typedef struct archive_job {
     const nc2zarr_values *v;
     const cm_common_options *common;
+    nc2zarr_typed typed;
     cm_archive_options asked;
     cm_transform_options options;
     cm_append *append; /* NULL: a store is made */
@@ -17,8 +19,9 @@ typedef struct archive_job {
     const cm_archive_report **survey; /* of each store */
     size_t nstores;
     size_t ndecisions;
-    size_t store; /* that is converted */
-    bool began;   /* a conversion, which reports for itself */
+    nc2zarr_decisions decisions; /* of a survey, and where some are needed */
+    size_t store;                /* that is converted */
+    bool began;                  /* a conversion, which reports for itself */
     cm_transform_report report;
 } archive_job;
 

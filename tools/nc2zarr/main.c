@@ -86,18 +86,24 @@ static int run_archive(int argc, char **argv, const nc2zarr_values *v,
     cm_texts inputs = *paths;
     char *output = NULL, *command = cm_run_command_line(argc, argv);
     int status = CM_EXIT_FAILED;
+    nc2zarr_typed typed = {.argc = argc, .argv = argv};
     if (v->survey) {
         /* A store among the paths is what would be made. */
-        size_t n = strlen(inputs.text[inputs.n - 1]);
-        inputs.n -= inputs.n > 1 && ends_in(inputs.text[inputs.n - 1], n, ".zarr");
+        const char *last = inputs.text[inputs.n - 1];
+        if (inputs.n > 1 && ends_in(last, strlen(last), ".zarr")) {
+            typed.output = last;
+            inputs.n--;
+        }
     } else if (paths->n > 1) {
         output = strdup(paths->text[paths->n - 1]);
         inputs.n--;
     } else {
         output = default_output(paths->text[0]);
     }
+    if (!v->survey)
+        typed.output = output;
     if (command && (output || v->survey))
-        status = nc2zarr_archive(v, common, &inputs, output, command);
+        status = nc2zarr_archive(v, common, &inputs, output, command, &typed);
     else
         cm_say(NC2ZARR.name, "no memory to begin");
     free(command);

@@ -41,22 +41,27 @@ bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common
 int nc2zarr_consolidate(const nc2zarr_values *v, const cm_common_options *common,
                         const cm_texts *paths);
 
+/* The command line as it was typed. */
+typedef struct nc2zarr_typed {
+    int argc;
+    char **argv;
+    const char *output; /* NULL: none was named */
+} nc2zarr_typed;
+
 /* Surveys, and converts what needs no decision.  Returns the exit status. */
 int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
-                    const cm_texts *inputs, const char *output, const char *command);
+                    const cm_texts *inputs, const char *output, const char *command,
+                    const nc2zarr_typed *typed);
 
-/*
- * What a survey found, for people, on standard output; or only its findings, on standard error.
- * CACHE: what it knew was kept there; or NULL.
- */
-void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n, const char *cache);
 /* survey_draw.c: which steps are in how many files, on standard output. */
 void nc2zarr_draw_coverage(const cm_archive_axis *axis);
+/* The findings of a conversion, on standard error. */
 void nc2zarr_say_findings(const cm_archive_report *report, const cm_common_options *common);
 
-/* The document of --survey --json.  FAILURE may be NULL. */
+/* The document of --survey --json.  COMMAND, which converts the files, and FAILURE may be NULL. */
 int nc2zarr_print_survey_json(const cm_archive *archive, const cm_archive_report *const *report,
-                              size_t n, const cm_error *failure, cm_error *err);
+                              size_t n, const char *command, const cm_error *failure,
+                              cm_error *err);
 
 /* Member "file_attributes": what files of store I say and the store does not say alike. */
 void nc2zarr_put_left_out(cm_document *doc, cm_json *o, const cm_archive *archive, size_t i);

@@ -1,15 +1,13 @@
 /* The coverage of a joined dimension as lines of text: a row for variables that are alike in it. */
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "../common/say.h"
+#include "../common/wrap.h"
 #include "nc2zarr.h"
 
 enum {
-    COLUMNS = 80, /* of what is no terminal */
-    COLUMNS_LEAST = 40,
-    COLUMNS_MOST = 200,
+    COLUMNS_MOST = 200, /* as wrap.h counts them */
     INDENT = 4,
     LABEL_MOST = 28
 };
@@ -34,13 +32,6 @@ static const struct {
     {MORE | NONE, '!', "in part missing, in part in more than one file"},
     {MORE | NONE | ONE, '!', ""}, /* as the one above */
 };
-
-static size_t columns(void)
-{
-    struct winsize w;
-    size_t n = ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : COLUMNS;
-    return n < COLUMNS_LEAST ? COLUMNS_LEAST : n > COLUMNS_MOST ? COLUMNS_MOST : n;
-}
 
 /* "t2m, z", "t2m and 17 more" where all do not fit. */
 static void format_label(const cm_coverage *c, char *buf, size_t size)
@@ -129,7 +120,7 @@ static void print_legend(unsigned seen)
 void nc2zarr_draw_coverage(const cm_archive_axis *a)
 {
     char label[128];
-    size_t width = 0, all = columns();
+    size_t width = 0, all = cm_wrap_columns(STDOUT_FILENO);
     unsigned seen = 0;
     uint64_t n = a->ncoverages > 0 ? length_of(&a->coverage[0]) : 0;
     if (n == 0)

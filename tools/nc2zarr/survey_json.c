@@ -103,7 +103,7 @@ static void put_report(cm_document *doc, cm_json *o, const cm_archive *archive, 
 }
 
 int nc2zarr_print_survey_json(const cm_archive *archive, const cm_archive_report *const *report,
-                              size_t n, const cm_error *failure, cm_error *err)
+                              size_t n, const char *command, const cm_error *failure, cm_error *err)
 {
     cm_document doc = {CM_OK, err};
     cm_json *o = cm_json_object();
@@ -132,5 +132,6 @@ int nc2zarr_print_survey_json(const cm_archive *archive, const cm_archive_report
         cm_document_put(&doc, o, "stores", stores);
         cm_document_u64(&doc, o, "decisions", ndecisions);
     }
+    cm_document_text(&doc, o, "command", command);
     return cm_document_print(&doc, o, stdout);
 }

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import termios
@@ -38,7 +39,8 @@ def drawn(*args):
     """{label: cells}, and the lines below them."""
     r = tool.nc2zarr("--survey", *args)
     assert r.status in (0, 4), str(r)
-    lines = [line for line in r.out.splitlines() if line.startswith("    ")]
+    said = re.split("^(?:note|warning|decision needed): ", r.out, maxsplit=1, flags=re.M)[0]
+    lines = [line for line in said.splitlines() if line.startswith("    ")]
     rows = dict((line[4:].rsplit("  ", 1)[0].rstrip(), line.rsplit("  ", 1)[1])
                 for line in lines if set(line.rsplit("  ", 1)[-1]) <= set("=.-#*!"))
     return rows, lines[len(rows):], max(map(len, lines), default=0)

@@ -1,0 +1,433 @@
+/*
+ * Which options a conversion needs: those that findings propose are tried on the same survey, since
+ * a join finds more when it comes further.
+ */
+#include "survey.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/naming.h"
+#include "base/mem.h"
+#include "model/dtype.h"
+
+enum {
+    ROUNDS = 12 /* each with more options than the one before */
+};
+
+/* ---- options of a join ---- */
+
+static const struct {
+    const char *name;
+    size_t at;
+} LISTS[] = {
+    {"new-dim", offsetof(cm_archive_options, new_dim)},
+    {"promote", offsetof(cm_archive_options, promote)},
+    {"rename", offsetof(cm_archive_options, rename)},
+    {"exclude", offsetof(cm_archive_options, exclude)},
+    {"dtype", offsetof(cm_archive_options, dtype)},
+    {"static", offsetof(cm_archive_options, statics)},
+};
+
+static const struct {
+    const char *name;
+    size_t at;
+    int value;
+} CHOICES[] = {
+    {"packing", offsetof(cm_archive_options, unpack), 1},
+    {"missing", offsetof(cm_archive_options, fill_missing), 1},
+    {"overlap", offsetof(cm_archive_options, overlap), CM_OVERLAP_FIRST},
+    {"gaps", offsetof(cm_archive_options, gaps), CM_GAPS_FILL},
+    {"attrs", offsetof(cm_archive_options, first_attrs), 1},
+    {"bad-file", offsetof(cm_archive_options, skip_bad), 1},
+    {"offline", offsetof(cm_archive_options, skip_offline), 1},
+};
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static cm_texts *list_at(cm_archive_options *o, size_t i)
+{
+    return (cm_texts *)((char *)o + LISTS[i].at);
+}
+
+static void release_options(cm_archive_options *o)
+{
+    for (size_t i = 0; i < COUNT(LISTS); i++)
+        free((void *)(uintptr_t)list_at(o, i)->text);
+}
+
+/* OUT becomes ASKED with the options of D. */
+static int copy_options(const cm_archive_options *asked, const nc2zarr_decisions *d,
+                        cm_archive_options *out, cm_error *err)
+{
+    *out = *asked;
+    for (size_t i = 0; i < COUNT(LISTS); i++) {
+        cm_texts *list = list_at(out, i);
+        const char **text = cm_calloc(list->n + d->n + 1, sizeof(*text), err);
+        if (text == NULL) {
+            for (; i < COUNT(LISTS); i++)
+                list_at(out, i)->text = NULL;
+            return CM_ENOMEM;
+        }
+        for (size_t k = 0; k < list->n; k++)
+            text[k] = list->text[k];
+        for (size_t k = 0; k < d->n; k++)
+            if (strcmp(d->of[k].option.name, LISTS[i].name) == 0)
+                text[list->n++] = d->of[k].option.value;
+        list->text = text;
+    }
+    for (size_t k = 0; k < d->n; k++) {
+        const nc2zarr_option *o = &d->of[k].option;
+        for (size_t i = 0; i < COUNT(CHOICES); i++)
+            if (strcmp(o->name, CHOICES[i].name) == 0)
+                *(int *)((char *)out + CHOICES[i].at) = CHOICES[i].value;
+        if (strcmp(o->name, "along") == 0)
+            out->along = o->value;
+        if (strcmp(o->name, "tolerance") == 0)
+            out->tolerance = strtod(o->value, NULL);
+    }
+    return CM_OK;
+}
+
+/* ---- what is decided ---- */
+
+static int add_variable(nc2zarr_decision *d, const char *name, cm_error *err)
+{
+    for (size_t i = 0; i < d->nvariables; i++)
+        if (strcmp(d->variable[i], name) == 0)
+            return CM_OK;
+    char **more = realloc(d->variable, (d->nvariables + 1) * sizeof(*more));
+    if (more == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for names");
+    d->variable = more;
+    more[d->nvariables] = cm_strdup(name, err);
+    return more[d->nvariables++] == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* The decision that O is a part of, made where there is none. */
+static nc2zarr_decision *decision_of(nc2zarr_decisions *d, const nc2zarr_option *o,
+                                     const cm_finding *f, bool *grown, cm_error *err)
+{
+    const bool tolerance = strcmp(o->name, "tolerance") == 0;
+    for (size_t i = 0; i < d->n; i++) {
+        nc2zarr_option *own = &d->of[i].option;
+        if (strcmp(own->name, o->name) != 0 || (!tolerance && strcmp(own->value, o->value) != 0))
+            continue;
+        if (tolerance && strtod(o->value, NULL) > strtod(own->value, NULL)) {
+            *own = *o;
+            *grown = true;
+        }
+        return &d->of[i];
+    }
+    nc2zarr_decision *more = realloc(d->of, (d->n + 1) * sizeof(*more));
+    if (more == NULL) {
+        (void)cm_fail(err, CM_ENOMEM, "no memory for decisions");
+        return NULL;
+    }
+    d->of = more;
+    more[d->n] = (nc2zarr_decision){
+        .option = *o, .kind = f->kind, .voluntary = f->weight != CM_WEIGHT_DECISION};
+    *grown = true;
+    return &more[d->n++];
+}
+
+static int take(nc2zarr_decisions *d, const cm_finding *f, bool *grown, cm_error *err)
+{
+    nc2zarr_option o;
+    /* Steps in several files: they are told apart where that can be done. */
+    const bool apart = f->kind == CM_FINDING_OVERLAP && f->by == CM_DECIDER_NEW_DIM && !f->decided;
+    d->compares |= f->kind == CM_FINDING_OVERLAP && f->weight == CM_WEIGHT_NOTE && !apart;
+    if ((f->weight != CM_WEIGHT_DECISION && !apart) || !nc2zarr_option_of(f, &o))
+        return CM_OK;
+    nc2zarr_decision *own = decision_of(d, &o, f, grown, err);
+    if (own == NULL)
+        return CM_ENOMEM;
+    own->nfiles = f->nfiles > own->nfiles ? f->nfiles : own->nfiles;
+    own->apart = f->apart > own->apart ? f->apart : own->apart;
+    if (f->other != NULL && own->other == NULL && (own->other = cm_strdup(f->other, err)) == NULL)
+        return CM_ENOMEM;
+    return f->variable != NULL ? add_variable(own, f->variable, err) : CM_OK;
+}
+
+/* Zarr has no compound and opaque types: variables of them are left out, unless there are no others. */
+static int take_types(nc2zarr_decisions *d, const cm_archive_report *r, bool *grown, cm_error *err)
+{
+    static const cm_finding LEFT_OUT = {.kind = CM_FINDING_TYPE, .weight = CM_WEIGHT_DECISION};
+    size_t nothers = 0;
+    int rc = CM_OK;
+    for (size_t i = 0; i < r->nvariables; i++)
+        nothers += strncmp(r->variable[i].type, "raw", 3) != 0;
+    for (size_t i = 0; rc == CM_OK && i < r->nvariables && d->obstacle == NULL; i++) {
+        const cm_archive_variable *v = &r->variable[i];
+        nc2zarr_option o = {.name = "exclude"};
+        if (strncmp(v->type, "raw", 3) != 0)
+            continue;
+        if (nothers == 0) {
+            d->obstacle =
+                cm_asprintf(err, "%s: Zarr has no type for it, and there is nothing else", v->name);
+            return d->obstacle == NULL ? CM_ENOMEM : CM_OK;
+        }
+        snprintf(o.value, sizeof(o.value), "%s", v->name);
+        nc2zarr_decision *own = decision_of(d, &o, &LEFT_OUT, grown, err);
+        rc = own == NULL ? CM_ENOMEM : add_variable(own, v->name, err);
+    }
+    return rc;
+}
+
+static int say_obstacle(nc2zarr_decisions *d, const cm_finding *f, cm_error *err)
+{
+    free(d->obstacle);
+    d->obstacle = cm_asprintf(err, "%s%s%s%s%s", f->file ? f->file : "", f->file ? ": " : "",
+                              f->variable ? f->variable : "", f->variable ? ": " : "", f->text);
+    return d->obstacle == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* ---- rounds ---- */
+
+typedef struct round {
+    cm_archive_options options;
+    cm_archive *archive;
+    const cm_archive_report **report;
+    size_t nstores, ndecisions;
+} round;
+
+static void end_round(round *r)
+{
+    cm_archive_close(r->archive);
+    release_options(&r->options);
+    free(r->report);
+    *r = (round){0};
+}
+
+static int begin_round(const archive_job *job, const nc2zarr_decisions *d, round *r, cm_error *err)
+{
+    *r = (round){0};
+    int rc = copy_options(&job->asked, d, &r->options, err);
+    if (rc == CM_OK)
+        rc = cm_archive_open_again(job->archive, &r->options, &r->archive, err);
+    if (rc != CM_OK)
+        return rc;
+    r->nstores = cm_archive_nstores(r->archive);
+    r->report = cm_calloc(r->nstores + 1, sizeof(*r->report), err);
+    if (r->report == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < r->nstores; i++) {
+        rc = cm_archive_join(r->archive, i, &r->report[i], err);
+        r->ndecisions += r->report[i]->ndecisions;
+    }
+    return rc;
+}
+
+/* Takes what findings of N reports propose; *GROWN: there is more than before. */
+static int take_all(const archive_job *job, nc2zarr_decisions *d,
+                    const cm_archive_report *const *report, size_t n, bool *grown, cm_error *err)
+{
+    int rc = CM_OK;
+    *grown = d->compares = false;
+    for (size_t i = 0; rc == CM_OK && i < n && !job->v->o.skip_unsupported; i++)
+        rc = take_types(d, report[i], grown, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        for (size_t k = 0; rc == CM_OK && k < report[i]->nfindings; k++)
+            rc = take(d, &report[i]->finding[k], grown, err);
+    return rc;
+}
+
+/* The first finding that has no option, or whose option does not decide it. */
+static int find_obstacle(nc2zarr_decisions *d, const cm_archive_report *const *report, size_t n,
+                         cm_error *err)
+{
+    const cm_finding *found = NULL;
+    nc2zarr_option o;
+    if (d->obstacle != NULL)
+        return CM_OK;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < report[i]->nfindings; k++) {
+            const cm_finding *f = &report[i]->finding[k];
+            if (f->weight == CM_WEIGHT_DECISION && (found == NULL || !nc2zarr_option_of(f, &o))) {
+                found = f;
+                if (!nc2zarr_option_of(f, &o))
+                    return say_obstacle(d, f, err);
+            }
+        }
+    return found != NULL ? say_obstacle(d, found, err) : CM_OK;
+}
+
+/* ---- what it costs ---- */
+
+static const cm_archive_variable *variable_named(const cm_archive_report *const *report, size_t n,
+                                                 const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < report[i]->nvariables; k++)
+            if (strcmp(report[i]->variable[k].name, name) == 0)
+                return &report[i]->variable[k];
+    return NULL;
+}
+
+/* Bytes of an element of TYPE; of texts, which have no length, those of a reference. */
+static uint64_t element_nbytes(const char *type)
+{
+    cm_dtype t;
+    cm_error err = {0};
+    if (strncmp(type, "bytes", 5) == 0)
+        return strtoul(type + 5, NULL, 10);
+    return cm_dtype_parse(type, &t, &err) == CM_OK && !cm_dtype_is_vlen(&t) ? t.nbytes : 8;
+}
+
+static uint64_t nbytes_of(const cm_archive_variable *v)
+{
+    uint64_t n = element_nbytes(v->type);
+    for (unsigned i = 0; i < v->rank; i++)
+        n *= v->shape[i];
+    return n;
+}
+
+/* Steps of the joined dimension that no file has of NAME, of *ALL. */
+static uint64_t steps_without(const cm_archive_report *const *report, size_t n, const char *name,
+                              uint64_t *all)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < report[i]->naxes; k++)
+            for (size_t c = 0; c < report[i]->axis[k].ncoverages; c++) {
+                const cm_coverage *cover = &report[i]->axis[k].coverage[c];
+                uint64_t none = 0;
+                bool covers = false;
+                for (size_t v = 0; v < cover->nvariables; v++)
+                    covers |= strcmp(cover->variable[v], name) == 0;
+                if (!covers)
+                    continue;
+                *all = 0;
+                for (size_t s = 0; s < cover->nspans; s++) {
+                    *all += cover->span[s].nsteps;
+                    none += cover->span[s].nfiles == 0 ? cover->span[s].nsteps : 0;
+                }
+                return none;
+            }
+    return 0;
+}
+
+static int count_variable(nc2zarr_decision *d, const char *name, const archive_job *job,
+                          const round *r, cm_error *err)
+{
+    const cm_archive_variable *was = variable_named(job->survey, job->nstores, name);
+    const cm_archive_variable *is = variable_named(r->report, r->nstores, name);
+    if (was == NULL || is == NULL)
+        return CM_OK;
+    if (d->type[0] == NULL && ((d->type[0] = cm_strdup(was->type, err)) == NULL ||
+                               (d->type[1] = cm_strdup(is->type, err)) == NULL))
+        return CM_ENOMEM;
+    const uint64_t now = nbytes_of(is), own = element_nbytes(is->type),
+                   before = element_nbytes(was->type);
+    if (strcmp(d->option.name, "packing") == 0 && own > before)
+        d->nadded += now / own * (own - before);
+    if (strcmp(d->option.name, "promote") == 0 && now > nbytes_of(was))
+        d->nadded += now - nbytes_of(was);
+    if (strcmp(d->option.name, "missing") == 0) {
+        uint64_t all = 0, none = steps_without(r->report, r->nstores, name, &all);
+        if (none > d->nfilled) {
+            d->nfilled = none;
+            d->nsteps = all;
+        }
+    }
+    return CM_OK;
+}
+
+static int count_costs(nc2zarr_decisions *d, const archive_job *job, const round *r, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; i < r->nstores; i++)
+        for (size_t k = 0; k < r->report[i]->nvariables; k++)
+            d->nbytes += nbytes_of(&r->report[i]->variable[k]);
+    for (size_t i = 0; rc == CM_OK && i < d->n; i++)
+        for (size_t k = 0; rc == CM_OK && k < d->of[i].nvariables; k++)
+            rc = count_variable(&d->of[i], d->of[i].variable[k], job, r, err);
+    return rc;
+}
+
+/* ---- all ---- */
+
+/* A join that options make impossible is no failure of the survey. */
+static int note_refusal(nc2zarr_decisions *d, int rc, cm_error *why, cm_error *err)
+{
+    if (rc == CM_OK)
+        return CM_OK;
+    if (rc == CM_ENOMEM || rc == CM_ECANCELED) {
+        *err = *why;
+        return rc;
+    }
+    cm_tool_name_error(&NC2ZARR, why);
+    free(d->obstacle);
+    return (d->obstacle = cm_strdup(why->text, err)) == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* A store of nothing but files that are left out. */
+static bool is_empty(const round *r)
+{
+    for (size_t i = 0; i < r->nstores; i++)
+        if (r->report[i]->nfiles > r->report[i]->nskipped)
+            return false;
+    return true;
+}
+
+/* A join with all options so far; *DONE: it needs no more. */
+static int try_round(const archive_job *job, nc2zarr_decisions *d, bool last, bool *done,
+                     cm_error *err)
+{
+    cm_error why = {0};
+    round r;
+    bool grown = false;
+    int rc = note_refusal(d, begin_round(job, d, &r, &why), &why, err);
+    if (rc != CM_OK || d->obstacle != NULL) {
+        end_round(&r);
+        return rc;
+    }
+    if (is_empty(&r))
+        rc = find_obstacle(d, job->survey, job->nstores, err);
+    else
+        rc = take_all(job, d, r.report, r.nstores, &grown, err);
+    *done = r.ndecisions == 0 && (!grown || last);
+    if (rc == CM_OK && *done)
+        rc = count_costs(d, job, &r, err);
+    else if (rc == CM_OK && (!grown || last))
+        rc = find_obstacle(d, r.report, r.nstores, err);
+    end_round(&r);
+    return rc;
+}
+
+static int try_options(const archive_job *job, nc2zarr_decisions *d, cm_error *err)
+{
+    bool grown = false, done = false;
+    int rc = take_all(job, d, job->survey, job->nstores, &grown, err);
+    if (rc == CM_OK && !grown)
+        return find_obstacle(d, job->survey, job->nstores, err);
+    for (unsigned i = 0; rc == CM_OK && !done && d->obstacle == NULL; i++)
+        rc = try_round(job, d, i >= ROUNDS, &done, err);
+    return rc;
+}
+
+int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err)
+{
+    *out = (nc2zarr_decisions){0};
+    int rc = try_options(job, out, err);
+    if (rc == CM_OK && out->obstacle == NULL &&
+        (out->line = nc2zarr_command_line(job, out, err)) == NULL)
+        rc = CM_ENOMEM;
+    return rc;
+}
+
+void nc2zarr_decisions_release(nc2zarr_decisions *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        for (size_t k = 0; k < d->of[i].nvariables; k++)
+            free(d->of[i].variable[k]);
+        free(d->of[i].variable);
+        free(d->of[i].other);
+        free(d->of[i].type[0]);
+        free(d->of[i].type[1]);
+    }
+    free(d->of);
+    free(d->obstacle);
+    free(d->line);
+    *d = (nc2zarr_decisions){0};
+}

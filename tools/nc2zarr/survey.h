@@ -1,0 +1,26 @@
+/* What a survey found, for people: its findings, what decides them, and the command line that does. */
+#ifndef CM_TOOLS_NC2ZARR_SURVEY_H
+#define CM_TOOLS_NC2ZARR_SURVEY_H
+
+#include "archive.h"
+
+/* survey_line.c: the command line that converts the files, with the options of D; NULL: no memory. */
+char *nc2zarr_command_line(const archive_job *job, const nc2zarr_decisions *d, cm_error *err);
+
+/* The option as it is typed. */
+void nc2zarr_print_option(const nc2zarr_option *o, FILE *f);
+
+/*
+ * survey_findings.c: findings of WEIGHT, by their cause.  ALL: lists are not cut.  TO is of COLUMNS.
+ */
+void nc2zarr_print_findings(FILE *to, unsigned columns, const cm_archive_report *r,
+                            cm_finding_weight weight, bool all);
+
+/* survey_text.c: all of a survey, on standard output; why nothing is converted, on standard error. */
+void nc2zarr_print_survey(const archive_job *job, const nc2zarr_decisions *d);
+void nc2zarr_say_refused(const archive_job *job, const nc2zarr_decisions *d);
+
+/* survey_decisions.c: what D costs, and the command line at the end. */
+void nc2zarr_print_decisions(FILE *to, unsigned columns, const nc2zarr_decisions *d);
+
+#endif
