@@ -188,7 +188,7 @@ def test_a_store_keeps_what_its_numbers_mean(tmp_path):
     more = [F.File("c.nc", {"time": time([4]), "ref": var("", 0, "f8", units=SINCE)})]
     F.write_all(more, tmp_path / "more")
     r = stores.convert("--append", "time", tmp_path / "more", tmp_path / "out.zarr")
-    assert r.status == 4 and "ref: its values are not those of " in r.err, str(r)
+    assert r.status == 4 and "ref: its values are not those of " in r.said, str(r)
 
 
 def test_fields_of_one_order(tmp_path):

@@ -1,13 +1,18 @@
 """A survey ends with a command line: pasted as it stands, it makes a store that readers open, and loses nothing that it does not name."""
 
+import fcntl
 import json
 import os
+import pty
 import shlex
 import shutil
+import struct
 import subprocess
+import termios
 import warnings
 
 import jsonschema
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -228,7 +233,8 @@ def test_findings_of_one_cause_stand_together(tmp_path):
     said = " ".join(out.split())
     assert "v1, v2, v3, v4, v5, v6 and 2 more: the variable is missing (...002.nc); --missing fill" in said
     assert lines.count("decision needed: missing") == lines.count("decision needed: unreadable") == 1
-    assert "  and 3 more; -v lists all" in lines and stem not in out.partition("decision needed")[2].replace(line, "")
+    assert lines.count(f"... below stands for in/{stem}") == 1
+    assert "  and 3 more; -v lists all" in lines and stem not in out.partition(stem)[2].replace(line, "")
     assert sum(x.startswith("  ...9") for x in tool.nc2zarr("--survey", "-v", "in", cwd=tmp_path).out.splitlines()) == 8
     assert words(line)[:4] == ["--bad-file", "skip", "--missing", "fill"]
     order = [i for i, x in enumerate(lines) if x.startswith(("note", "warning", "decision needed"))]
@@ -256,3 +262,39 @@ def test_appended_files(tmp_path):
     assert words(line) == ["--append", "time", "--exclude", "extra", "more", "s.zarr"], str(r)
     paste(line, tmp_path)
     assert os.listdir(tmp_path / "s.zarr" / "time")
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_lines_are_as_wide_as_the_terminal(undecided, columns):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([paths.BUILD / "bin" / "nc2zarr", "--survey", "in"], stdout=theirs, stderr=subprocess.DEVNULL, cwd=undecided):
+        os.close(theirs)
+        out = b""
+        try:
+            while got := os.read(ours, 4096):
+                out += got
+        except OSError:  # the end of a pseudo-terminal
+            pass
+    os.close(ours)
+    lines = out.decode().partition("what they cost:")[2].splitlines()[1:-2]
+    assert columns - 20 < max(map(len, lines)) <= columns, lines
+
+
+def test_a_store_for_each(undecided):
+    """The line has a folder as its output."""
+    _, line = survey("--store-per", "{variable}", "in", cwd=undecided)
+    assert words(line) == ["--store-per", "{variable}", "in", "out"]
+    assert (paste(line, undecided) / "tas.zarr").is_dir()
+
+
+def test_types_that_zarr_does_not_have(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        pair = nc.createCompoundType(np.dtype([("a", "f8"), ("b", "i4")]), "pair")
+        nc.createVariable("both", pair, ("x",))
+        nc.createVariable("x", "f8", ("x",))[:] = [1, 2]
+    _, line = survey("a.nc", cwd=tmp_path)
+    assert words(line) == ["--exclude", "both", "a.nc", "out.zarr"]
+    with xr.open_zarr(paste(line, tmp_path)) as got:
+        assert got.x.values.tolist() == [1, 2]

@@ -269,7 +269,7 @@ def test_longer_texts_are_not_added(tmp_path):
     grow(tmp_path, [file(0, 20), file(1, 24)], 1)
     before = stores.listing(tmp_path / "out.zarr")
     r = tool.nc2zarr("--append", "time", tmp_path / "more", tmp_path / "out.zarr")
-    assert r.status == 4 and "f0001.nc: report: its texts are 24 characters long, and 20 in the store" in r.err, str(r)
+    assert r.status == 4 and "report, station_name: its texts are 24 characters long, and 20 in the store, which keeps that length (f0001.nc)" in r.said, str(r)
     assert stores.listing(tmp_path / "out.zarr") == before
 
 

@@ -186,5 +186,5 @@ def test_a_file_of_a_survey_has_a_limit_too(large_attributes, tmp_path):
         ds.createDimension("x", 4)
         ds.createVariable("w", "f4", ("x",))[:] = 1
     done = tool.nc2zarr("-q", "--memory", "64MiB", "--survey", large_attributes, other, peak=True)
-    assert done.status == 4 and "attributes.nc" in done.out and "take more than the 256 MiB" in done.out and "w: float32" in done.out, str(done)
+    assert done.status == 4 and "attributes.nc" in done.out and "take more than the 256 MiB" in done.said and "w: float32" in done.out, str(done)
     assert done.peak < 320 << 20, f"peak {done.peak >> 20} MiB"

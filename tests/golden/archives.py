@@ -9,7 +9,7 @@ from archive import files as F
 from golden import rows
 from golden.families import FAMILIES
 from golden.rows import USUAL, Row, said, without, written
-from support import tool
+from support import paths, tool
 
 # Of a survey's document: what follows from the machine.
 SURVEY_DROPPED = {"libraries", "version", "seconds"}
@@ -67,7 +67,7 @@ class Bench(rows.Bench):
                 r = tool.run("nc2zarr", *options, *USUAL, *family.options, *family.layout, *inputs, "out", cwd=folder)
             text = lines(json.loads(r.out)) + r.err if "--json" in options else said(r, folder)
             (folder / "in").unlink()
-            return Row(r.status, *written(folder, blessed), text=text.replace(str(source), "in"))
+            return Row(r.status, *written(folder, blessed), text=text.replace(str(source), "in").replace(f"{paths.BUILD}/bin/", ""))
 
     def run(self, name, facts, blessed):
         source = self.archive(name)

@@ -12,7 +12,7 @@ from archive import files as F
 from archive import traps
 from golden import content, inputs, rows
 from golden.rows import Row
-from support import cdf, tool
+from support import cdf, paths, tool
 
 # Beside these lie in the folder: cube.nc, flat.nc, text.nc, empty.nc, cut.nc, half.nc, words.txt, days of an archive in
 # `days`, two that disagree in `odd`, the stores s.zarr and old.zarr (format 2), its next day next.nc, and a folder `folder`.
@@ -354,7 +354,7 @@ class Bench(rows.Bench):
             run = tool.run(program, *every, cwd=copy)
             after = content.listing(copy)
             changed = sorted(k for k in after.keys() | self.listing.keys() if after.get(k) != self.listing.get(k))
-            text = (run.err or run.out).replace(str(copy), ".") + "".join(f"[changed: {name}]\n" for name in changed)
+            text = (run.err or run.out).replace(str(copy), ".").replace(f"{paths.BUILD}/bin/", "") + "".join(f"[changed: {name}]\n" for name in changed)
             return Row(run.status, text=text)
 
     def run(self, name, facts, blessed):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from golden import content
-from support import tool
+from support import paths, tool
 
 FOLDER = Path(__file__).resolve().parent / "blessed"
 # The same everywhere: threads and memory decide how work is done.
@@ -77,7 +77,7 @@ def plan_hash(run):
 
 def said(run, folder):
     """Output of a RUN in FOLDER, without times and places of this machine."""
-    return TIMES.sub("", (run.out + run.err).replace(str(folder), "."))
+    return TIMES.sub("", (run.out + run.err).replace(str(folder), ".").replace(f"{paths.BUILD}/bin/", ""))
 
 
 def libraries(name="nc2zarr"):

@@ -56,6 +56,11 @@ class Result:
         return f"{' '.join(map(str, self.argv))}\nstatus {self.status}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
     @property
+    def said(self):
+        """Standard output and error, lines joined to sentences."""
+        return " ".join((self.out + self.err).split())
+
+    @property
     def warnings(self):
         return [line for line in self.err.splitlines() if "warning" in line.lower()]
 

@@ -27,7 +27,7 @@ static char *shown(const char *word, size_t n)
     cm_outtext t;
     FILE *f = cm_outtext_open(&t);
     char *copy = f != NULL ? strndup(word, n) : NULL;
-    for (char *p = copy; p != NULL && (p = strchr(p, CM_WRAP_TIE)) != NULL;)
+    for (char *p = copy; p != NULL && (p = strchr(p, CM_WRAP_TIE[0])) != NULL;)
         *p = ' ';
     if (copy != NULL)
         cm_print_clean(copy, f);
@@ -47,17 +47,17 @@ void cm_print_wrapped(FILE *to, unsigned columns, unsigned indent, unsigned hang
 {
     size_t at = indent;
     bool begins = true;
-    fprintf(to, "%*s", (int)indent, "");
+    cm_print(to, "%*s", (int)indent, "");
     for (text += strspn(text, " "); *text != '\0'; text += strspn(text, " ")) {
         const size_t n = strcspn(text, " ");
         char *word = shown(text, n);
         const size_t width = word != NULL ? width_of(word) : 0;
         if (!begins && at + 1 + width > columns) {
-            fprintf(to, "\n%*s", (int)hang, "");
+            cm_print(to, "\n%*s", (int)hang, "");
             at = hang;
             begins = true;
         }
-        fprintf(to, "%s%s", begins ? "" : " ", word != NULL ? word : "");
+        cm_print(to, "%s%s", begins ? "" : " ", word != NULL ? word : "");
         at += width + !begins;
         begins = false;
         text += n;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* Stands for a space at which no line ends. */
-#define CM_WRAP_TIE '\x1f'
+#define CM_WRAP_TIE "\x1f"
 
 /* Columns of the terminal that FD is, from 40 to 200; 80 where it is none. */
 unsigned cm_wrap_columns(int fd);

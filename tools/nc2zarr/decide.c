@@ -150,7 +150,7 @@ static int take(nc2zarr_decisions *d, const cm_finding *f, bool *grown, cm_error
     return f->variable != NULL ? add_variable(own, f->variable, err) : CM_OK;
 }
 
-/* Zarr has no compound and opaque types: variables of them are left out, unless there are no others. */
+/* Zarr has no compound and opaque types: their variables are left out, if there are others. */
 static int take_types(nc2zarr_decisions *d, const cm_archive_report *r, bool *grown, cm_error *err)
 {
     static const cm_finding LEFT_OUT = {.kind = CM_FINDING_TYPE, .weight = CM_WEIGHT_DECISION};

@@ -1,22 +1,24 @@
-/* What a survey found, for people: its findings, what decides them, and the command line that does. */
+/* What a survey found, for people: findings, what decides them, and the command line for it. */
 #ifndef CM_TOOLS_NC2ZARR_SURVEY_H
 #define CM_TOOLS_NC2ZARR_SURVEY_H
 
 #include "archive.h"
 
-/* survey_line.c: the command line that converts the files, with the options of D; NULL: no memory. */
+/* survey_line.c: the command line that converts the files, with D's options; NULL: no memory. */
 char *nc2zarr_command_line(const archive_job *job, const nc2zarr_decisions *d, cm_error *err);
 
 /* The option as it is typed. */
 void nc2zarr_print_option(const nc2zarr_option *o, FILE *f);
 
 /*
- * survey_findings.c: findings of WEIGHT, by their cause.  ALL: lists are not cut.  TO is of COLUMNS.
+ * survey_findings.c: findings of WEIGHT, by their cause.  ALL: lists are not cut.
  */
 void nc2zarr_print_findings(FILE *to, unsigned columns, const cm_archive_report *r,
                             cm_finding_weight weight, bool all);
+/* What is left out of the names in them, before findings of LEAST and more. */
+void nc2zarr_print_beginning(FILE *to, const cm_archive_report *r, cm_finding_weight least);
 
-/* survey_text.c: all of a survey, on standard output; why nothing is converted, on standard error. */
+/* survey_text.c: a survey on standard output; why nothing is converted, on standard error. */
 void nc2zarr_print_survey(const archive_job *job, const nc2zarr_decisions *d);
 void nc2zarr_say_refused(const archive_job *job, const nc2zarr_decisions *d);
 

@@ -20,7 +20,7 @@ static const char *weight_name(cm_finding_weight weight)
                                          : "note";
 }
 
-/* How much of BEGINS, with which all paths begin, is left out of each: *DOTS, whether that shows. */
+/* How much of BEGINS, with which all paths begin, is left out; *DOTS: three dots stand for it. */
 static size_t cut_of(const char *begins, bool *dots)
 {
     const char *slash = strrchr(begins, '/');
@@ -30,6 +30,17 @@ static size_t cut_of(const char *begins, bool *dots)
         n--;
     *dots = n - folder > BEGINNING_LONG;
     return *dots ? n : folder;
+}
+
+void nc2zarr_print_beginning(FILE *to, const cm_archive_report *r, cm_finding_weight least)
+{
+    bool dots = false, named = false;
+    const size_t n = r->begins != NULL ? cut_of(r->begins, &dots) : 0;
+    for (size_t i = 0; i < r->nfindings; i++)
+        named |= r->finding[i].weight >= least && r->finding[i].file != NULL;
+    if (n > 0 && named)
+        cm_print(to, "%s %.*s\n", dots ? "... below stands for" : "files below are in", (int)n,
+                 r->begins);
 }
 
 /* TEXT to F, in which paths are as short as CUT of BEGINS makes them. */
@@ -67,11 +78,11 @@ static void print_variables(const cm_archive_report *r, size_t i, bool all, FILE
         if (k != i && !is_like(&r->finding[i], &r->finding[k]))
             continue;
         if (all || n < VARIABLES_SHOWN)
-            fprintf(f, "%s%s", n > 0 ? ", " : "", r->finding[k].variable);
+            cm_print(f, "%s%s", n > 0 ? ", " : "", r->finding[k].variable);
         n++;
     }
     if (!all && n > VARIABLES_SHOWN)
-        fprintf(f, " and %zu more", n - VARIABLES_SHOWN);
+        cm_print(f, " and %zu more", n - VARIABLES_SHOWN);
     fputs(": ", f);
 }
 
@@ -83,7 +94,7 @@ static void print_place(const cm_finding *q, const char *begins, FILE *f)
         return;
     fputs(" (", f);
     if (several)
-        fprintf(f, "%zu files, ", q->nfiles);
+        cm_print(f, "%zu files, ", q->nfiles);
     print_short(q->file, begins, f);
     if (several && q->last != NULL) {
         fputs(" to ", f);
@@ -104,7 +115,7 @@ static void print_option(const cm_finding *q, FILE *f)
         return;
     fputs(keeps ? "; to keep all of them: " : "; ", f);
     for (; *text != '\0'; text++)
-        putc(*text == ' ' ? CM_WRAP_TIE : *text, f);
+        putc(*text == ' ' ? CM_WRAP_TIE[0] : *text, f);
 }
 
 static void print_entry(FILE *to, unsigned columns, const cm_archive_report *r, size_t i, bool all)
@@ -119,7 +130,7 @@ static void print_entry(FILE *to, unsigned columns, const cm_archive_report *r, 
     } else if (q->file != NULL) {
         print_short(q->file, r->begins, f);
         if (q->nfiles > 1) {
-            fprintf(f, " (%zu files, to ", q->nfiles);
+            cm_print(f, " (%zu files, to ", q->nfiles);
             print_short(q->last != NULL ? q->last : q->file, r->begins, f);
             putc(')', f);
         }

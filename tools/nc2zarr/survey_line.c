@@ -6,6 +6,7 @@
 
 #include "../common/again.h"
 #include "../common/print.h"
+#include "../common/say.h"
 #include "base/outstream.h"
 #include "store/open.h"
 #include "survey.h"
@@ -96,7 +97,7 @@ static void print_inputs(const archive_job *job, FILE *f)
     char *pattern =
         inputs->n >= PATTERN_FROM && job->asked.order != CM_ORDER_GIVEN ? pattern_of(inputs) : NULL;
     if (pattern != NULL)
-        fprintf(f, " %s", pattern);
+        cm_print(f, " %s", pattern);
     for (size_t i = 0; pattern == NULL && i < inputs->n; i++) {
         fputs(inputs->text[i][0] == '-' ? " ./" : " ", f);
         cm_print_shell_word(inputs->text[i], f);
@@ -138,7 +139,7 @@ static char *output_of(const archive_job *job)
 
 void nc2zarr_print_option(const nc2zarr_option *o, FILE *f)
 {
-    fprintf(f, "--%s", o->name);
+    cm_print(f, "--%s", o->name);
     if (o->value[0] == '\0')
         return;
     putc(' ', f);
@@ -165,7 +166,7 @@ char *nc2zarr_command_line(const archive_job *job, const nc2zarr_decisions *d, c
     char *output = output_of(job);
     if (f != NULL && options != NULL && output != NULL) {
         cm_print_shell_word(job->typed.argv[0], f);
-        fputs(options, f);
+        cm_print(f, "%s", options);
         for (size_t i = 0; i < d->n; i++) {
             putc(' ', f);
             nc2zarr_print_option(&d->of[i].option, f);

@@ -89,6 +89,7 @@ static void print_report(const cm_archive_report *r)
 static void print_all_findings(FILE *to, unsigned columns, const cm_archive_report *r,
                                cm_finding_weight least, bool all)
 {
+    nc2zarr_print_beginning(to, r, least);
     for (cm_finding_weight weight = least; weight <= CM_WEIGHT_DECISION; weight++)
         nc2zarr_print_findings(to, columns, r, weight, all);
 }
@@ -122,13 +123,18 @@ void nc2zarr_say_refused(const archive_job *job, const nc2zarr_decisions *d)
 {
     const unsigned columns = cm_wrap_columns(STDERR_FILENO);
     const int verbosity = job->common->verbosity;
-    for (size_t i = 0; i < job->nstores; i++)
+    cm_say(NC2ZARR.name, "%zu finding%s need%s a decision; nothing was written", job->ndecisions,
+           job->ndecisions == 1 ? "" : "s", job->ndecisions == 1 ? "s" : "");
+    for (size_t i = 0; i < job->nstores; i++) {
+        if (job->survey[i]->ndecisions == 0)
+            continue;
+        if (job->survey[i]->store)
+            cm_print(stderr, "%s:\n", job->survey[i]->store);
         print_all_findings(stderr, columns, job->survey[i],
                            verbosity > 0    ? CM_WEIGHT_NOTE
                            : verbosity == 0 ? CM_WEIGHT_WARNING
                                             : CM_WEIGHT_DECISION,
                            verbosity > 0);
-    cm_say(NC2ZARR.name, "%zu finding%s need%s a decision; nothing was written", job->ndecisions,
-           job->ndecisions == 1 ? "" : "s", job->ndecisions == 1 ? "s" : "");
+    }
     nc2zarr_print_decisions(stderr, columns, d);
 }
