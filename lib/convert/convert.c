@@ -10,7 +10,6 @@
 #include "convert/layout/refer.h"
 #include "convert/select/merge_along.h"
 #include "convert/sink/growth/append_source.h"
-#include "convert/sink/rules.h"
 #include "convert/sink/sink.h"
 #include "convert/sink/store/files.h"
 #include "convert/sink/store/store.h"
@@ -68,10 +67,10 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
                                         .net = job->options->net,
                                         .memory = job->options->memory};
     int rc = CM_OK;
-    job->source = job->options->dataset;
-    if (job->source == NULL)
+    if (job->source == NULL) {
         rc = cm_dataset_open(at->path, at->node, &options, &job->source, err);
-    job->opened = job->options->dataset == NULL ? job->source : NULL;
+        job->opened = job->source;
+    }
     if (rc != CM_OK)
         return rc;
     r->source_nbytes = job->source->nbytes;
@@ -94,9 +93,15 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
 }
 
 /* A dataset that is there goes by its own name. */
-static int name_dataset(const cm_dataset *ds, cm_store_path *at, cm_error *err)
+static int find_source(cm_job *job, cm_store_path *at, cm_error *err)
 {
-    at->path = cm_strdup(ds->path, err);
+    const cm_transform_options *o = job->options;
+    job->source = o->dataset;
+    if (job->source == NULL) {
+        int rc = cm_store_path_split(o->source, at, err);
+        return rc == CM_OK ? cm_store_path_fetch(at, o->net, o->scratch, err) : rc;
+    }
+    at->path = cm_strdup(job->source->path, err);
     at->node = cm_strdup("", err);
     return at->path == NULL || at->node == NULL ? CM_ENOMEM : CM_OK;
 }
@@ -162,7 +167,7 @@ static int find_output(held *h, cm_error *err)
 {
     const char *target = h->options.target;
     char **out = &h->job.report->target;
-    int rc = cm_sink_check_options(&h->options, err);
+    int rc = cm_sink_check_options(&h->options, h->sink.ops->kind, err);
     if (rc == CM_OK)
         rc = h->sink.ops->find(&h->sink, &h->job, err);
     if (rc == CM_OK && target != NULL && (*out = cm_strdup(target, err)) == NULL)
@@ -175,10 +180,7 @@ static int find_input(held *h, cm_error *err)
 {
     cm_transform_options *o = &h->options;
     cm_store_path *at = &h->at;
-    int rc = o->dataset == NULL ? cm_store_path_split(o->source, at, err)
-                                : name_dataset(o->dataset, at, err);
-    if (rc == CM_OK && o->dataset == NULL)
-        rc = cm_store_path_fetch(at, o->net, o->scratch, err);
+    int rc = find_source(&h->job, at, err);
     h->job.path = at->url != NULL ? at->url : at->path;
     h->job.group = at->node;
     if (rc == CM_OK && !h->job.terms.foreseen)
@@ -210,9 +212,8 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     cm_job *job = &h.job;
     bool works = false;
     uint64_t start = cm_now_ns();
-    cm_sink_choose(&h.sink, &h.options);
-    *job =
-        (cm_job){.options = &h.options, .terms = cm_terms_of(asked), .report = report, .group = ""};
+    *job = (cm_job){.options = &h.options, .report = report, .group = ""};
+    cm_sink_choose(&h.sink, &h.options, &job->terms);
     memset(report, 0, sizeof(*report));
     cm_monitor_phase(asked->monitor, CM_PHASE_OPENING, 0);
     int rc = find_output(&h, err);

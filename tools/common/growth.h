@@ -5,6 +5,15 @@
 #include <chunkmill/transform.h>
 
 #include "document.h"
+#include "options.h"
+
+/*
+ * Refuses options that a store which grows leaves no choice of, by the table of the library, before
+ * anything is opened.  ASKED is "append" or "replace"; OF_FILES: files are added, not another
+ * store.  Returns CM_TOOL_RUN where there is none.
+ */
+int cm_growth_refuse(const cm_tool *tool, const cm_common_options *common, const char *asked,
+                     bool of_files);
 
 /* ": time 20 to 40 from " */
 void cm_growth_print(const cm_append_report *a);

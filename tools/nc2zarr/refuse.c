@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../common/growth.h"
 #include "../common/run.h"
 #include "archive/survey/inputs.h"
 #include "options/store_path.h"
@@ -40,9 +41,6 @@ static bool names_store(const char *input)
 /* Options that say what a new store is like, or make dimensions that one that is there has not. */
 static int refuse_append(const nc2zarr_values *v, const cm_common_options *common)
 {
-    static const char *const OTHER[] = {"zarr-format", "along",     "new-dim",
-                                        "store-per",   "file-attr", "promote",
-                                        "survey",      "stack",     NULL};
     const char *asked = v->append ? "append" : "replace";
     if (!v->append && !v->replace)
         return CM_TOOL_RUN;
@@ -53,17 +51,7 @@ static int refuse_append(const nc2zarr_values *v, const cm_common_options *commo
                                    "--%s: --virtual writes OUT.json anew each time; "
                                    "name all files that it is to refer to",
                                    asked);
-    for (size_t i = 0; OTHER[i] != NULL; i++)
-        if (cm_tool_given(&NC2ZARR, common, OTHER[i]))
-            return cm_tool_usage_error(
-                &NC2ZARR, "--%s: not with --%s, which leaves a store as it is", OTHER[i], asked);
-    if (v->o.resume)
-        return cm_tool_usage_error(
-            &NC2ZARR,
-            "--resume: not with --%s; the same command again completes one that was "
-            "stopped",
-            asked);
-    return CM_TOOL_RUN;
+    return cm_growth_refuse(&NC2ZARR, common, asked, true);
 }
 
 int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, const cm_texts *paths)

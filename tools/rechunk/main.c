@@ -4,6 +4,7 @@
 
 #include <chunkmill/append.h>
 
+#include "../common/growth.h"
 #include "../common/outputs.h"
 #include "../common/part.h"
 #include "../common/remote.h"
@@ -93,19 +94,12 @@ static int refuse_append(const rechunk_values *v, const cm_common_options *commo
     if (!v->append && (v->recheck || v->append_rest))
         return cm_tool_usage_error(&RECHUNK, "--%s: only with --append",
                                    v->recheck ? "recheck" : "append-rest");
-    if (v->append && cm_tool_given(&RECHUNK, common, "zarr-format"))
-        return cm_tool_usage_error(&RECHUNK,
-                                   "--zarr-format: not with --append, which leaves a store as "
-                                   "it is");
     if (v->append &&
         ((v->part.part && strcmp(v->part.part, "none") != 0 && strcmp(v->part.part, "auto") != 0) ||
          cm_tool_given(&RECHUNK, common, "parts")))
         return cm_tool_usage_error(&RECHUNK, "--part: not with --append; one process adds what a "
                                              "source has grown by");
-    if (v->append && v->o.resume)
-        return cm_tool_usage_error(&RECHUNK, "--resume: not with --append; the same command again "
-                                             "completes one that was stopped");
-    return CM_TOOL_RUN;
+    return v->append ? cm_growth_refuse(&RECHUNK, common, "append", false) : CM_TOOL_RUN;
 }
 
 static int run(int argc, char **argv, const rechunk_values *v, const cm_common_options *common,

@@ -3,34 +3,23 @@
 
 #include "convert/statistics/statistics.h"
 
-/* Which sink the options name: the first row that is true. */
-void cm_sink_choose(cm_sink *s, cm_transform_options *options)
+static const cm_sink_ops *choose(const cm_transform_options *o)
 {
-    const cm_transform_options *o = options;
-    const bool grows = o->append != NULL, refers = o->refer != NULL;
-    const struct {
-        bool named;
-        const cm_sink_ops *ops;
-    } row[] = {
-        {o->check, &cm_sink_compared},
-        {grows && o->dry_run, &cm_sink_growth_foreseen},
-        {grows && o->part.on, &cm_sink_growth_part},
-        {grows, &cm_sink_growth},
-        {refers && o->dry_run, &cm_sink_references_foreseen},
-        {refers, &cm_sink_references},
-        {o->dry_run, &cm_sink_nothing},
-        {o->part.on, &cm_sink_part},
-        {true, &cm_sink_store},
-    };
-    size_t i = 0;
-    while (!row[i].named)
-        i++;
-    *s = (cm_sink){.ops = row[i].ops, .options = options, .target = o->target};
+    const bool foreseen = o->dry_run, part = o->part.on;
+    if (o->append != NULL)
+        return foreseen ? &cm_sink_growth_foreseen : part ? &cm_sink_growth_part : &cm_sink_growth;
+    if (o->refer != NULL)
+        return foreseen ? &cm_sink_references_foreseen : &cm_sink_references;
+    if (o->check)
+        return &cm_sink_compared;
+    return foreseen ? &cm_sink_nothing : part ? &cm_sink_part : &cm_sink_store;
 }
 
-cm_terms cm_terms_of(const cm_transform_options *o)
+void cm_sink_choose(cm_sink *s, cm_transform_options *options, cm_terms *terms)
 {
-    return (cm_terms){.alike = o->part.on, .foreseen = o->dry_run, .grows = o->append != NULL};
+    *s = (cm_sink){.ops = choose(options), .options = options, .target = options->target};
+    *terms = s->ops->terms;
+    terms->alike = options->part.on;
 }
 
 /* A store that is complete is not read again to be counted. */

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "convert/source/inputs.h"
@@ -78,6 +79,13 @@ int cm_sink_find_into(cm_sink *s, cm_error *err)
     cm_transform_options *o = s->options;
     if (o->target == NULL)
         return CM_OK;
+    if (o->statistics && strstr(o->target, "::") != NULL)
+        return cm_fail(err, CM_EINVAL, "%s: `statistics` are of a store, not of a node in one",
+                       o->target);
+    if (cm_store_url_is_remote(o->target) && strncasecmp(o->target, "s3:", 3) != 0)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: nothing can be written over HTTP; a bucket is s3://BUCKET/PREFIX",
+                       o->target);
     int rc = cm_into_find(o->target, o->net, &s->into, err);
     o->target = s->target = s->into.folder;
     return rc;

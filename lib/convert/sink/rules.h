@@ -1,9 +1,52 @@
+/*
+ * Which options go with which sink.  The library refuses by this table what is set, and names
+ * fields; programs refuse by it what was typed, before anything is opened.
+ */
 #ifndef CM_CONVERT_SINK_RULES_H
 #define CM_CONVERT_SINK_RULES_H
 
 #include <chunkmill/transform.h>
 
-/* CM_EINVAL, naming the option, where O asks for what its sink leaves no choice of. */
-int cm_sink_check_options(const cm_transform_options *o, cm_error *err);
+/* A field of the options, of what kind it is. */
+typedef enum cm_sink_field {
+    CM_SINK_NO_FIELD, /* programs alone know the option */
+    CM_SINK_TEXTS,
+    CM_SINK_TEXT,
+    CM_SINK_FLAG
+} cm_sink_field;
+
+/* What leaves options no choice. */
+typedef enum cm_sink_kind {
+    CM_SINK_FREE, /* a store of its own, or a part of one */
+    CM_SINK_GROWS,
+    CM_SINK_REFERS,
+    CM_SINK_COMPARES, /* a store that is there */
+    CM_SINK_KINDS
+} cm_sink_kind;
+
+/* To which sources a rule applies: many files that are one dataset, or one source. */
+typedef enum cm_sink_source {
+    CM_SINK_ANY,
+    CM_SINK_FILES,
+    CM_SINK_ONE
+} cm_sink_source;
+
+/* Why an option leaves a sink no choice; NULL where it does. */
+typedef struct cm_sink_rule {
+    const char *option; /* of the programs; the library's name has '_' for '-' */
+    cm_sink_field field;
+    size_t at; /* of it in cm_transform_options */
+    cm_sink_source of;
+    const char *why[CM_SINK_KINDS];
+    const char *typed; /* of a store that grows: what follows "not with --append" or "--replace" */
+} cm_sink_rule;
+
+/* Up to the one without a name. */
+extern const cm_sink_rule cm_sink_rules[];
+/* Whether R applies to a dataset of FILES, or to one source. */
+bool cm_sink_rule_is_of(const cm_sink_rule *r, bool files);
+
+/* CM_EINVAL, naming the option, where O asks for what a sink of KIND leaves no choice of. */
+int cm_sink_check_options(const cm_transform_options *o, cm_sink_kind kind, cm_error *err);
 
 #endif

@@ -20,6 +20,7 @@
 #define CM_CONVERT_SINK_SINK_H
 
 #include "convert/job.h"
+#include "convert/sink/rules.h"
 #include "convert/sink/store/into.h"
 #include "convert/sink/store/output.h"
 
@@ -27,6 +28,8 @@ typedef struct cm_sink cm_sink;
 
 /* Functions may be NULL where there is nothing to do, but for find and begin. */
 typedef struct cm_sink_ops {
+    cm_sink_kind kind; /* by which options are refused (rules.h) */
+    cm_terms terms;
     int (*find)(cm_sink *s, cm_job *job, cm_error *err);
     int (*join)(cm_job *job, cm_error *err);
     int (*layout)(cm_job *job, cm_error *err);
@@ -53,9 +56,8 @@ struct cm_sink {
     void *own;       /* the sink's state, from begin to leave */
 };
 
-/* By the options of S, which stay the caller's. */
-void cm_sink_choose(cm_sink *s, cm_transform_options *options);
-cm_terms cm_terms_of(const cm_transform_options *options);
+/* By OPTIONS, which stay the caller's; the terms of the job are those of its sink. */
+void cm_sink_choose(cm_sink *s, cm_transform_options *options, cm_terms *terms);
 /*
  * The target of S is complete already, and nothing is to be written.  *works: a proof is wanted of
  * it, and S has become the sink that gives it.

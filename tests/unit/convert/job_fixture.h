@@ -73,6 +73,7 @@ static inline void planned_into(planned *p, const made_file *file,
         p->options = *options;
     p->made = made_open(file);
     p->job = (cm_job){.options = &p->options,
+                      .terms = {.alike = p->options.part.on, .grows = p->options.append != NULL},
                       .report = &p->report,
                       .source = p->made,
                       .path = file->path,

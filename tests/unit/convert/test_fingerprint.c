@@ -46,6 +46,7 @@ static cm_json *fingerprint_of(const made_file *file, const cm_transform_options
     cm_json *out = NULL;
     cm_dataset *ds = made_open(file);
     const cm_job job = {.options = options,
+                        .terms = {.alike = options->part.on},
                         .source = ds,
                         .path = ds->path,
                         .group = "",

@@ -234,10 +234,18 @@ int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err)
 
 int cm_append_find(cm_sink *s, cm_job *job, cm_error *err)
 {
-    (void)job;
-    /* It is among its own sources; another one that is added lies apart from it. */
+    const bool files = s->options->dataset != NULL;
+    const bool remote = cm_store_url_is_remote(s->target);
+    if (job->terms.alike && !files)
+        return cm_fail(err, CM_EINVAL,
+                       "`append` and `part`: parts can add files to a store, not another store");
+    if (job->terms.alike && remote)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: `append` and `part`: to a store behind a network one process adds",
+                       s->target);
     int rc = cm_sink_find_into(s, err);
-    s->among_sources = s->options->dataset != NULL || cm_store_url_is_remote(s->options->target);
+    /* It is among its own sources; another one that is added lies apart from it. */
+    s->among_sources = files || remote;
     if (s->into.zarr_format != 0)
         s->options->zarr_format = s->into.zarr_format;
     return rc;
@@ -345,7 +353,9 @@ const char *cm_append_end_output(cm_sink *s)
     return a->beside.stays;
 }
 
-const cm_sink_ops cm_sink_growth = {.find = cm_append_find,
+const cm_sink_ops cm_sink_growth = {.kind = CM_SINK_GROWS,
+                                    .terms.grows = true,
+                                    .find = cm_append_find,
                                     .join = cm_append_join,
                                     .begin = begin,
                                     .commit = commit,
@@ -391,7 +401,9 @@ static int foresee(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
     return rc;
 }
 
-const cm_sink_ops cm_sink_growth_foreseen = {.find = cm_append_find,
+const cm_sink_ops cm_sink_growth_foreseen = {.kind = CM_SINK_GROWS,
+                                             .terms = {.grows = true, .foreseen = true},
+                                             .find = cm_append_find,
                                              .join = cm_append_join,
                                              .begin = foresee,
                                              .leave = leave,

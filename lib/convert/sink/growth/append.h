@@ -88,7 +88,7 @@ typedef struct cm_append_state {
     bool compared;        /* with what the files have there */
     bool writes, begun;   /* the store is changed from here on; chunks that may be taken back */
     cm_store_counts before;
-    struct cm_append_work *parts; /* append_parts.c; NULL: one process adds */
+    struct cm_append_work *work; /* append_parts.c; NULL: one process adds */
 } cm_append_state;
 
 /* append_window.c: takes job->var apart into windows; CM_EINVAL where the store is another. */

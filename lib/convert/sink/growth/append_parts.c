@@ -258,7 +258,7 @@ static int begin(cm_sink *sink, cm_job *job, bool *moves, cm_error *err)
     *moves = false;
     if (rc != CM_OK || job->nvars == 0) /* nothing is to be added */
         return rc;
-    work *w = s->parts = cm_calloc(1, sizeof(*w), err);
+    work *w = s->work = cm_calloc(1, sizeof(*w), err);
     if (w == NULL)
         return CM_ENOMEM;
     *w = (work){.s = s, .all = job->var, .nall = job->nvars};
@@ -270,7 +270,7 @@ static int begin(cm_sink *sink, cm_job *job, bool *moves, cm_error *err)
 static int commit(cm_sink *sink, cm_job *job, cm_error *err)
 {
     cm_append_state *s = sink->own;
-    if (s->parts != NULL)
+    if (s->work != NULL)
         return cm_part_commit(job, &sink->out, err);
     job->report->written = true;
     return CM_OK;
@@ -286,11 +286,11 @@ static int leave(cm_sink *sink, cm_job *job, int rc, cm_error *err)
     cm_append_state *s = sink->own;
     cm_error why = {0};
     int told = CM_OK;
-    if (s != NULL && s->parts != NULL && (rc == CM_OK || rc == CM_EDIFFER))
+    if (s != NULL && s->work != NULL && (rc == CM_OK || rc == CM_EDIFFER))
         tell_shapes(job, s);
-    if (s != NULL && s->parts != NULL)
-        join_windows(job, s->parts);
-    if (s != NULL && (s->parts != NULL || rc == CM_OK))
+    if (s != NULL && s->work != NULL)
+        join_windows(job, s->work);
+    if (s != NULL && (s->work != NULL || rc == CM_OK))
         told = tell_dimension(job, s, &why);
     cm_output_end(&sink->out);
     cm_append_end(sink);
@@ -300,7 +300,9 @@ static int leave(cm_sink *sink, cm_job *job, int rc, cm_error *err)
     return rc == CM_OK && stays != NULL ? cm_job_warn(job, err, "%s", stays) : rc;
 }
 
-const cm_sink_ops cm_sink_growth_part = {.find = cm_append_find,
+const cm_sink_ops cm_sink_growth_part = {.kind = CM_SINK_GROWS,
+                                         .terms.grows = true,
+                                         .find = cm_append_find,
                                          .join = cm_append_join,
                                          .begin = begin,
                                          .commit = commit,

@@ -100,7 +100,8 @@ static int find(cm_sink *s, cm_job *job, cm_error *err)
     return rc;
 }
 
-const cm_sink_ops cm_sink_compared = {.find = find,
+const cm_sink_ops cm_sink_compared = {.kind = CM_SINK_COMPARES,
+                                      .find = find,
                                       .layout = cm_job_layout,
                                       .begin = begin,
                                       .verify = verify,

@@ -69,4 +69,5 @@ static int find(cm_sink *s, cm_job *job, cm_error *err)
     return rc == CM_OK ? cm_sink_take_format(s, err) : rc;
 }
 
-const cm_sink_ops cm_sink_nothing = {.find = find, .layout = cm_job_layout, .begin = begin};
+const cm_sink_ops cm_sink_nothing = {
+    .terms.foreseen = true, .find = find, .layout = cm_job_layout, .begin = begin};

@@ -522,18 +522,31 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
 /* Readers of references know format 2 best. */
 static int find(cm_sink *s, cm_job *job, cm_error *err)
 {
+    cm_transform_options *o = s->options;
     (void)job;
-    (void)err;
-    s->options->zarr_format = 2;
+    if (cm_store_url_is_remote(o->target))
+        return cm_fail(err, CM_EINVAL, "%s: references can only be written to a local file",
+                       o->target);
+    if (o->base_url != NULL && strstr(o->base_url, "://") == NULL)
+        return cm_fail(err, CM_EINVAL, "`base_url` %s: is not a URL", o->base_url);
+    if (strcmp(o->refer, "json") != 0)
+        return cm_fail(err, CM_EINVAL, "`refer` %s: references are written as json", o->refer);
+    o->zarr_format = 2;
     return CM_OK;
 }
 
-const cm_sink_ops cm_sink_references = {.find = find,
+const cm_sink_ops cm_sink_references = {.kind = CM_SINK_REFERS,
+                                        .find = find,
                                         .layout = cm_job_refer_layout,
                                         .begin = begin,
                                         .commit = commit,
                                         .verify = verify,
                                         .leave = leave};
 
-const cm_sink_ops cm_sink_references_foreseen = {
-    .find = find, .layout = cm_job_refer_layout, .begin = foresee, .leave = leave};
+const cm_sink_ops cm_sink_references_foreseen = {.kind = CM_SINK_REFERS,
+                                                 .terms.foreseen = true,
+
+                                                 .find = find,
+                                                 .layout = cm_job_refer_layout,
+                                                 .begin = foresee,
+                                                 .leave = leave};

@@ -57,7 +57,7 @@ static int set_options(cm_json *j, const cm_job *job, cm_error *err)
     if (rc == CM_OK && o->overflow != CM_OVERFLOW_ERROR)
         rc = cm_json_set(j, "`overflow`", cm_json_i64(o->overflow), err);
     /* A run that goes on counts what is there; parts count all together or not at all. */
-    if (rc == CM_OK && o->statistics && o->part.on)
+    if (rc == CM_OK && o->statistics && job->terms.alike)
         rc = add_texts(j, "`statistics`", &o->statistics_range, err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "`char_mode`", cm_json_i64(o->char_mode), err);
