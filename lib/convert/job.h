@@ -144,6 +144,8 @@ const char *cm_job_name(const cm_job_var *v);
 const char *cm_job_noun(const cm_job *job);
 /* The dataset that V's source is of. */
 cm_dataset *cm_job_dataset(const cm_job *job, const cm_job_var *v);
+/* It is the job's, and has V as a variable of its own: nobody stacked or grew it. */
+bool cm_job_is_own(const cm_job_var *v);
 /* plan_send.c: as many as are asked for, or one for each CPU. */
 unsigned cm_job_threads(const cm_job *job);
 

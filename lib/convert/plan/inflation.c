@@ -53,7 +53,7 @@ static growth growth_of(const cm_job *job, const cm_job_var *v)
     const cm_variable *s = v->source;
     const double all = nelem(s->rank, s->shape);
     growth g = {.unpacked = v->conversion.unpack, .before = all * s->dtype.nbytes};
-    if (v->typed || v->as_objects || v->as_strings || s->is_made || v->dataset != NULL ||
+    if (v->typed || v->as_objects || v->as_strings || !cm_job_is_own(v) ||
         cm_dtype_is_vlen(&v->type) || all == 0)
         return (growth){0};
     if (spec != NULL) {

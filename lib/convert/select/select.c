@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "convert/select/rename.h"
+#include "format/multi/multi.h"
 #include "options/varopt.h"
 
 static bool has_prefix_path(const char *path, const char *prefix)
@@ -48,6 +49,12 @@ static const char *path_in_group(const cm_job *job, const cm_variable *v)
     return strncmp(name, job->group, n) == 0 && name[n] == '/' ? name + n + 1 : NULL;
 }
 
+/* The source is many files, whose names a survey has held against each other. */
+static bool is_joined(const cm_job *job)
+{
+    return cm_multi_spec_of(job->source) != NULL;
+}
+
 static int visit_name(void *context, char *pattern, cm_error *err)
 {
     selection *s = context;
@@ -68,7 +75,7 @@ static int visit_name(void *context, char *pattern, cm_error *err)
         }
     }
     /* Variables to leave out of many files were left out when they were joined. */
-    if (!found && !s->value && s->job->options->dataset != NULL)
+    if (!found && !s->value && is_joined(s->job))
         return CM_OK;
     if (!found)
         return cm_fail(err, CM_EINVAL, "%s %s: the %s has no such %s", s->option, pattern,
@@ -308,7 +315,7 @@ int cm_job_select(cm_job *job, cm_error *err)
                       path_in_group(job, &job->source->var[i]) != NULL;
     if (rc == CM_OK)
         rc = apply_list(&s, "`exclude`", &o->exclude, false, err);
-    if (rc == CM_OK && o->exclude.n > 0 && o->dataset == NULL && !any_chosen(&s))
+    if (rc == CM_OK && o->exclude.n > 0 && !is_joined(job) && !any_chosen(&s))
         rc = cm_fail(err, CM_EINVAL, "`exclude` leaves no %s of the %s", cm_job_noun(job),
                      job->source->kind == CM_DATASET_ZARR ? "store" : "file");
     if (rc == CM_OK)

@@ -20,6 +20,11 @@ cm_dataset *cm_job_dataset(const cm_job *job, const cm_job_var *v)
     return v->dataset != NULL ? v->dataset : job->source;
 }
 
+bool cm_job_is_own(const cm_job_var *v)
+{
+    return v->dataset == NULL && !v->source->is_made;
+}
+
 /* Which chunks are stored is asked once; elements that never were are fill, or undefined. */
 static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
 {

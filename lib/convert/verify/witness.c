@@ -18,8 +18,7 @@ enum {
 static const cm_job_var *job_var_of(const cm_job *job, size_t index)
 {
     for (size_t i = 0; i < job->nvars; i++)
-        if (job->var[i].dataset == NULL && !job->var[i].source->is_made &&
-            job->var[i].source->index == index)
+        if (cm_job_is_own(&job->var[i]) && job->var[i].source->index == index)
             return &job->var[i];
     return NULL;
 }

@@ -11,7 +11,7 @@ static bool has(const cm_witness_var *v, uint32_t file)
 
 static cm_witness_var *var_of(const cm_witnesses *w, const cm_job_var *v)
 {
-    bool own = v->dataset == NULL && !v->source->is_made && v->source->index < w->spec->nvars;
+    bool own = cm_job_is_own(v) && v->source->index < w->spec->nvars;
     cm_witness_var *var = own ? &w->var[v->source->index] : NULL;
     return var != NULL && var->is_known && var->njoined > 0 && var->nfiles > 0 ? var : NULL;
 }
