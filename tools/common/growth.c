@@ -9,8 +9,8 @@
 int cm_growth_refuse(const cm_tool *tool, const cm_common_options *common, const char *asked,
                      bool of_files)
 {
-    for (const cm_sink_rule *r = cm_sink_rules; r->option; r++)
-        if (r->typed && cm_sink_rule_is_of(r, of_files) && cm_tool_given(tool, common, r->option))
+    for (const cm_sink_rule *r = cm_sink_rules; r->setting || r->option; r++)
+        if (r->option && cm_sink_rule_is_of(r, of_files) && cm_tool_given(tool, common, r->option))
             return cm_tool_usage_error(tool, "--%s: not with --%s%s", r->option, asked, r->typed);
     return CM_TOOL_RUN;
 }

@@ -1,8 +1,6 @@
 #include "convert/sink/rules.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 /* ---- the table ---- */
 
@@ -29,36 +27,37 @@ static const char AS_IT_IS[] = ", which leaves a store as it is";
 static const char AGAIN[] = "; the same command again completes one that was stopped";
 
 const cm_sink_rule cm_sink_rules[] = {
-    {"statistics", FLAG(statistics),
+    {"`statistics`", FLAG(statistics),
      .why = {[GROWS] = OTHER, [REFERS] = UNREAD, [COMPARES] = UNWRITTEN}},
-    {"chunks", TEXTS(chunks), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
-    {"shards", TEXTS(shards), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
-    {"codec", TEXTS(codec), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
-    {"sample", TEXT(sample), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
-    {"dtype", TEXTS(dtype), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
-    {"unpack", TEXTS(unpack), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
-    {"keepbits", TEXTS(keepbits), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
-    {"subset", TEXTS(subset), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
-    {"fill-value", TEXTS(fill_value), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
-    {"stack", TEXTS(stack), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
-    {"merge-along", TEXTS(merge_along), .why = {[REFERS] = POINT}},
-    {"variable", TEXTS(variable), .of = CM_SINK_FILES, .why = {[GROWS] = OTHER}},
-    {"overwrite", FLAG(overwrite), .why = {[GROWS] = OTHER}},
-    {"no-consolidate", FLAG(no_consolidate), .why = {[GROWS] = LAYOUT}},
-    {"resume", FLAG(resume), .typed = AGAIN, .why = {[REFERS] = POINT}},
-    {"check", FLAG(check), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
-    {"refer", TEXT(refer), .why = {[GROWS] = OTHER}},
-    {"certificate", TEXT(certificate), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
-    {"part", FLAG(part.on), .why = {[REFERS] = POINT}},
-    {"skip-unsupported", FLAG(skip_unsupported), .of = CM_SINK_ONE, .why = {[GROWS] = OTHER}},
-    {"zarr-format", .typed = AS_IT_IS},
-    {"along", .of = CM_SINK_FILES, .typed = AS_IT_IS},
-    {"new-dim", .of = CM_SINK_FILES, .typed = AS_IT_IS},
-    {"store-per", .of = CM_SINK_FILES, .typed = AS_IT_IS},
-    {"file-attr", .of = CM_SINK_FILES, .typed = AS_IT_IS},
-    {"promote", .of = CM_SINK_FILES, .typed = AS_IT_IS},
-    {"survey", .of = CM_SINK_FILES, .typed = AS_IT_IS},
-    {"stack", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {"`chunks`", TEXTS(chunks), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
+    {"`shards`", TEXTS(shards), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
+    {"`codec`", TEXTS(codec), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
+    {"`sample`", TEXT(sample), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
+    {"`dtype`", TEXTS(dtype), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
+    {"`unpack`", TEXTS(unpack), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
+    {"`keepbits`", TEXTS(keepbits), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
+    {"`subset`", TEXTS(subset), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
+    {"`fill_value`", TEXTS(fill_value), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
+    {"`stack`", TEXTS(stack), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
+    {"`merge_along`", TEXTS(merge_along), .why = {[REFERS] = POINT}},
+    {"`variable`", TEXTS(variable), .of = CM_SINK_FILES, .why = {[GROWS] = OTHER}},
+    {"`overwrite`", FLAG(overwrite), .why = {[GROWS] = OTHER}},
+    {"`no_consolidate`", FLAG(no_consolidate), .why = {[GROWS] = LAYOUT}},
+    {"`resume`", FLAG(resume), .why = {[REFERS] = POINT}},
+    {"`check`", FLAG(check), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
+    {"`refer`", TEXT(refer), .why = {[GROWS] = OTHER}},
+    {"`certificate`", TEXT(certificate), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
+    {"`part`", FLAG(part.on), .why = {[REFERS] = POINT}},
+    {"`skip_unsupported`", FLAG(skip_unsupported), .of = CM_SINK_ONE, .why = {[GROWS] = OTHER}},
+    {.option = "zarr-format", .typed = AS_IT_IS},
+    {.option = "along", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {.option = "new-dim", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {.option = "store-per", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {.option = "file-attr", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {.option = "promote", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {.option = "survey", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {.option = "stack", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {.option = "resume", .typed = AGAIN},
     {0},
 };
 
@@ -88,17 +87,12 @@ bool cm_sink_rule_is_of(const cm_sink_rule *r, bool files)
 static int check_rules(const cm_transform_options *o, cm_sink_kind kind, cm_error *err)
 {
     const bool files = o->dataset != NULL;
-    for (const cm_sink_rule *r = cm_sink_rules; r->option != NULL; r++) {
+    for (const cm_sink_rule *r = cm_sink_rules; r->setting != NULL; r++) {
         const char *why = r->why[kind];
-        char name[32];
         if (why == NULL || !is_set(r, o) || !cm_sink_rule_is_of(r, files))
             continue;
-        snprintf(name, sizeof(name), "%s", r->option);
-        for (char *p = name; (p = strchr(p, '-')) != NULL;)
-            *p = '_';
-        return cm_fail(err, CM_EINVAL,
-                       kind == CM_SINK_COMPARES ? "`%s` and `check`: %s" : "`%s`: %s", name,
-                       why == VALUES && files ? FILE_VALUES : why);
+        return cm_fail(err, CM_EINVAL, kind == CM_SINK_COMPARES ? "%s and `check`: %s" : "%s: %s",
+                       r->setting, why == VALUES && files ? FILE_VALUES : why);
     }
     return CM_OK;
 }

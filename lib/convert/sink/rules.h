@@ -33,12 +33,13 @@ typedef enum cm_sink_source {
 
 /* Why an option leaves a sink no choice; NULL where it does. */
 typedef struct cm_sink_rule {
-    const char *option; /* of the programs; the library's name has '_' for '-' */
+    const char *setting; /* "`chunks`", of the library, */
     cm_sink_field field;
-    size_t at; /* of it in cm_transform_options */
+    size_t at;          /* of it in cm_transform_options */
+    const char *option; /* or "along", of the programs: these rows come last */
     cm_sink_source of;
     const char *why[CM_SINK_KINDS];
-    const char *typed; /* of a store that grows: what follows "not with --append" or "--replace" */
+    const char *typed; /* why an option is none of a store that grows, after its name */
 } cm_sink_rule;
 
 /* Up to the one without a name. */

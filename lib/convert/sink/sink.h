@@ -78,12 +78,12 @@ int cm_sink_check_apart(const cm_sink *s, const cm_job *job, cm_error *err);
 char *cm_sink_folder_above(const char *path, cm_error *err);
 /* "STORE::NODE" in its parts; the target becomes that folder. */
 int cm_sink_find_into(cm_sink *s, cm_error *err);
-/* The target gets the format of the store that it lies in; CM_EINVAL where another was asked for. */
+/* The target gets the format of the store that it lies in; CM_EINVAL: another was asked for. */
 int cm_sink_take_format(cm_sink *s, cm_error *err);
 
 /* ---- for sinks ---- */
 
-/* The metadata, and what is to be told before anything is written; PLACE: of statistics, or NULL. */
+/* The metadata, and what is told before anything is written; PLACE: of statistics, or NULL. */
 int cm_sink_describe(cm_job *job, const char *place, cm_error *err);
 /* Compares STORE, which is complete and goes by NAME; counts the time. */
 int cm_sink_verify(cm_job *job, cm_store *store, const char *name, cm_error *err);
