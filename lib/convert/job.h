@@ -204,6 +204,8 @@ int cm_job_notice_conflicts(cm_job *job, cm_error *err);
 bool cm_job_is_absent(const cm_job_var *v);
 /* V's writer into STORE, and its transfer before any plan. */
 int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err);
+/* Writers go before the store that they write into. */
+void cm_job_release_writers(cm_job *job);
 /* plan.c: writers into STORE, and the routes of all variables within the memory. */
 int cm_job_plan(cm_job *job, cm_store *store, cm_error *err);
 /* probe.c: how quickly this machine reads, decodes, encodes and writes V's chunks. */

@@ -159,3 +159,11 @@ int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
     v->absent = cm_job_is_absent(v);
     return v->as_strings || v->absent ? CM_OK : describe_transfer(job, v, err);
 }
+
+void cm_job_release_writers(cm_job *job)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_zarr_writer_free(job->var[i].writer);
+        job->var[i].writer = NULL;
+    }
+}

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "convert/sink/store/store.h"
 #include "convert/statistics/statistics.h"
 
 int cm_sink_describe(cm_job *job, const char *place, cm_error *err)

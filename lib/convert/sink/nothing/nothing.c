@@ -1,6 +1,5 @@
 /* Nothing, in the place of a store: a dry run. */
 #include "convert/sink/sink.h"
-#include "convert/sink/store/store.h"
 
 #include "store/open.h"
 

@@ -254,15 +254,6 @@ static int commit(cm_sink *s, cm_job *job, cm_error *err)
 
 /* ---- what stays ---- */
 
-/* Writers are gone before the store that they write into. */
-void cm_job_release_writers(cm_job *job)
-{
-    for (size_t i = 0; i < job->nvars; i++) {
-        cm_zarr_writer_free(job->var[i].writer);
-        job->var[i].writer = NULL;
-    }
-}
-
 /* Errors without a place concern the source. */
 void cm_job_name_source(const cm_job *job, cm_error *err)
 {

@@ -11,8 +11,6 @@ int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err);
 void cm_job_use_journal(cm_job *job, const cm_output *out, cm_journal *journal);
 /* Adds what the writers made to the report. */
 void cm_job_sum_written(cm_job *job);
-/* Writers are gone before the store that they write into. */
-void cm_job_release_writers(cm_job *job);
 /* Makes ERR, with status RC, be about the source, unless it is said to be about the target. */
 void cm_job_name_source(const cm_job *job, cm_error *err);
 
