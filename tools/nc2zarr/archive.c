@@ -162,7 +162,7 @@ static int run(archive_job *job)
     } else if (job->began) {
         job->options.source = job->survey[0]->name; /* for people */
         nc2zarr_say_findings(job->survey[0], job->common);
-        const nc2zarr_of of = {.archive = job->archive};
+        const nc2zarr_of of = {.archive = job->archive, .survey = job->survey[0]};
         exit_status = nc2zarr_report(status, &job->options, &job->report, job->common, &of, &err);
     } else {
         exit_status = report_survey(job, status, &err);

@@ -57,6 +57,8 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
 void nc2zarr_draw_coverage(const cm_archive_axis *axis);
 /* The findings of a conversion, on standard error. */
 void nc2zarr_say_findings(const cm_archive_report *report, const cm_common_options *common);
+/* The first findings that need no decision and change the store, as lines of a summary. */
+void nc2zarr_print_notes(const cm_archive_report *report);
 
 /* The document of --survey --json.  COMMAND, which converts the files, and FAILURE may be NULL. */
 int nc2zarr_print_survey_json(const cm_archive *archive, const cm_archive_report *const *report,
@@ -72,6 +74,7 @@ const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size);
 /* Of an archive, what a conversion is of. */
 typedef struct nc2zarr_of {
     const cm_archive *archive;
+    const cm_archive_report *survey; /* of the store */
     size_t store;
     const char *name; /* of the store */
     cm_json *stores;  /* its document is appended to these, not printed; or NULL */
@@ -83,9 +86,12 @@ typedef struct nc2zarr_of {
  */
 int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
                    const cm_common_options *common, const nc2zarr_of *of, const cm_error *err);
-/* The summary for people, of what was made or under --dry-run would be, on standard output. */
+/*
+ * The summary for people, of what was made or under --dry-run would be, on standard output.
+ * SURVEY is that of several files, or NULL.
+ */
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
-                           const cm_common_options *common);
+                           const cm_archive_report *survey, const cm_common_options *common);
 
 /* The document of --json, described by tools/schema/nc2zarr.json.  FAILURE may be NULL. */
 cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,

@@ -37,7 +37,7 @@ int nc2zarr_report(int status, const cm_transform_options *asked, const cm_trans
             exit_status = CM_EXIT_FAILED;
         }
     } else if (whole && common->verbosity >= 0 && (!r->finished || options->check)) {
-        nc2zarr_print_summary(options, r, common);
+        nc2zarr_print_summary(options, r, of != NULL ? of->survey : NULL, common);
     }
     if (r->finished && whole && common->verbosity >= 0)
         cm_say(NC2ZARR.name, "%s: the store is complete, nothing to resume%s", asked->target,

@@ -13,6 +13,8 @@
 #include "base/fileurl.h"
 #include "base/number.h"
 #include "base/outstream.h"
+#include "convert/beside/beside.h"
+#include "options/store_path.h"
 
 enum {
     SHAPE_TEXT = 96 /* bytes; a shape of 32 long dimensions is cut */
@@ -365,8 +367,30 @@ static void print_changes(const cm_transform_report *r)
     }
 }
 
+/*
+ * The folder beside the store, where it is still there, with the ledger: it is not a part of the
+ * store.  A bucket is not asked: every store of several files that lies in one has it.
+ */
+static void print_beside(const cm_transform_options *options)
+{
+    cm_beside b = {.fd = -1};
+    cm_store_path at;
+    if (cm_store_path_split(options->target, &at, NULL) != CM_OK)
+        return;
+    bool there = *at.node == '\0' && cm_beside_find(at.path, options->net, &b, NULL) == CM_OK;
+    if (there && !b.remote)
+        there = cm_beside_open(&b, false, NULL) == CM_OK && b.in != NULL;
+    if (there)
+        cm_print(stdout,
+                 "  Beside the store: %s lists the input files, so that --append need not read "
+                 "them again; it may be removed\n",
+                 b.path);
+    cm_beside_release(&b);
+    cm_store_path_release(&at);
+}
+
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
-                           const cm_common_options *common)
+                           const cm_archive_report *survey, const cm_common_options *common)
 {
     mode m = options->check ? CHECKED : options->dry_run ? PLANNED : MADE;
     cm_print_clean(report->target ? report->target : options->target, stdout);
@@ -394,6 +418,9 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     }
     print_variables(report, m);
     putchar('\n');
+    /* -v says them on standard error, before. */
+    if (survey != NULL && m != CHECKED && common->verbosity == 0)
+        nc2zarr_print_notes(survey);
     if (options->refer) {
         print_references(options, report, m);
         return;
@@ -409,6 +436,8 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
         print_verification(options, report);
     print_sizes(report, m);
     print_cost(report, m);
+    if (m == MADE && report->written && survey != NULL)
+        print_beside(options);
     if (common->verbosity > 0)
         print_details(report);
     if (report->part.on)

@@ -124,7 +124,7 @@ static int convert_one(archive_job *job, const char *folder, const char *ending,
         rc = cm_run(&NC2ZARR, job->common, job->asked.monitor, nc2zarr_convert_store, job, &err);
     job->options.source = survey->name; /* for people */
     nc2zarr_say_findings(survey, job->common);
-    const nc2zarr_of of = {job->archive, job->store, survey->store, stores};
+    const nc2zarr_of of = {job->archive, survey, job->store, survey->store, stores};
     int exit_status = nc2zarr_report(rc, &job->options, &job->report, job->common, &of, &err);
     cm_transform_report_release(&job->report);
     job->report = (cm_transform_report){0};

@@ -9,6 +9,10 @@
 #include "base/number.h"
 #include "survey.h"
 
+enum {
+    NOTES = 8 /* of a summary, at most */
+};
+
 static const char *weight_name(const cm_finding *f)
 {
     return f->weight == CM_WEIGHT_WARNING ? "warning" : "note";
@@ -40,6 +44,23 @@ void nc2zarr_say_findings(const cm_archive_report *r, const cm_common_options *c
         format_finding(f, text, sizeof(text));
         cm_say(NC2ZARR.name, "%s: %s", weight_name(f), text);
     }
+}
+
+void nc2zarr_print_notes(const cm_archive_report *r)
+{
+    char text[4096];
+    size_t n = 0;
+    for (size_t i = 0; i < r->nfindings; i++) {
+        const cm_finding *f = &r->finding[i];
+        /* How the files were stored is nothing that the store has. */
+        if (f->weight != CM_WEIGHT_NOTE || f->kind == CM_FINDING_LAYOUT || n++ >= NOTES)
+            continue;
+        format_finding(f, text, sizeof(text));
+        cm_print_remark("Note", text);
+    }
+    if (n > NOTES)
+        cm_print(stdout, "  %zu more note%s; --survey prints all\n", n - NOTES,
+                 cm_plural(n - NOTES));
 }
 
 static void print_axis(const cm_archive_axis *a)
