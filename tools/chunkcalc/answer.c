@@ -51,7 +51,7 @@ static int print_option(const cm_chunkcalc_report *r, const char *option, const 
     return print_word(word, err);
 }
 
-/* A new store in the working folder: weather.zarr of weather.nc, or a-rechunked.zarr. */
+/* Names a new store in the working folder: weather.zarr of weather.nc, a-rechunked.zarr of a. */
 static char *output_of(const cm_chunkcalc_report *r)
 {
     size_t end = strlen(r->path);
