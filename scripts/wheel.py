@@ -32,7 +32,7 @@ def metadata(version):
 
 def contents(bundle):
     """(name in the wheel, file, whether it is run)."""
-    for file in sorted((ROOT / "tools/python/chunkmill").glob("*.py")):
+    for file in sorted([*(ROOT / "tools/python/chunkmill").glob("*.py"), ROOT / "tools/python/chunkmill/py.typed"]):
         yield f"chunkmill/{file.name}", file, False
     for name in PROGRAMS:
         yield f"chunkmill/bin/{name}", bundle / "bin" / name, True

@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library 
 os.environ["CHUNKMILL_LIBRARY"] = str(paths.BUILD / "lib" / "libchunkmill_loader.so.1")
 import chunkmill  # noqa: E402
 
-DECODED = {"cast": "xarray", "unpack": True, "fill_to_nan": True}
 RNG = np.random.default_rng(8)
 SHAPE = (6, 5)
 
@@ -120,4 +119,37 @@ def test_as_xarray_decodes(tmp_path, kind):
             zarr_store(path, values, attrs, int(kind[1]))
             ds = xarray.open_zarr(path, consolidated=False, chunks=None)
         with ds:
-            assert_same_numbers(delivered(path, "v", {"time": 6, "x": 5}, **DECODED), ds["v"].values, f"{kind}: {what}")
+            assert_same_numbers(delivered(path, "v", {"time": 6, "x": 5}), ds["v"].values, f"{kind}: {what}")
+            raw = delivered(path, "v", {"time": 6, "x": 5}, decode=False)
+            assert raw.dtype == values.dtype
+            np.testing.assert_array_equal(raw, values, err_msg=what)
+
+
+def test_one_type_for_all(tmp_path):
+    """A cast comes with what is decoded; parts of it may be left out."""
+    values = with_value("i2", -1)
+    path = zarr_store(tmp_path / "a.zarr", values, {"scale_factor": 0.5, "add_offset": 1.0, "_FillValue": -1}, 3)
+    shape = {"time": 6, "x": 5}
+    with xarray.open_zarr(path, consolidated=False, chunks=None) as ds:
+        want = ds["v"].values.astype("f4")
+    np.testing.assert_array_equal(delivered(path, "v", shape, cast="float32"), want)
+    got = delivered(path, "v", shape, fill_to_nan=False)
+    np.testing.assert_array_equal(got, values * 0.5 + 1)
+    got = delivered(path, "v", shape, decode=False, cast="float64")
+    assert got.dtype == "f8"
+    np.testing.assert_array_equal(got, values)
+
+
+@pytest.mark.parametrize("path", paths.shared_files("netcdf", suffixes=(".nc", ".nc4")))
+def test_real_files(path):
+    """Every field of numbers that xarray and the loader read, a few steps of it."""
+    try:
+        ds = xarray.open_dataset(path, engine="netcdf4", decode_times=False, decode_timedelta=False, decode_coords=False)
+    except (OSError, ValueError, TypeError, AttributeError) as problem:
+        pytest.skip(f"xarray does not open it: {problem}")
+    with ds:
+        for name, v in ds.data_vars.items():
+            if v.dtype.kind not in "iuf" or v.ndim == 0 or 0 in v.shape or v.nbytes > 1 << 20:
+                continue
+            got = delivered(path, name, dict(zip(v.dims, v.shape)))
+            assert_same_numbers(got, v.values, f"{path.name}: {name}")

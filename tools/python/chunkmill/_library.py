@@ -1,9 +1,15 @@
 """The C library, as ctypes sees it (chunkmill/loader.h)."""
+from __future__ import annotations
+
 import ctypes
 import os
 import re
+from collections.abc import Iterable
 from ctypes import (POINTER, Structure, byref, c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t,
                     c_uint, c_uint8, c_uint32, c_uint64, c_void_p)
+from typing import Any, Callable
+
+from .errors import of_status
 
 NAME = "libchunkmill_loader.so.1"
 FOR_EVER = 0xFFFFFFFF
@@ -12,22 +18,18 @@ MAX_DIMS = 32
 
 STATUS = ("ok", "invalid", "memory", "io", "no-space", "not-found", "exists", "format", "unsupported",
           "budget", "canceled", "differs", "internal")
-INVALID, CANCELED = STATUS.index("invalid"), STATUS.index("canceled")
-
-
-class ChunkmillError(Exception):
-    """What failed, in one sentence; `status` is a short name to branch on."""
-
-    def __init__(self, text, status="internal"):
-        super().__init__(text)
-        self.status = status
+CANCELED = STATUS.index("canceled")
 
 
 class Error(Structure):
+    """cm_error."""
+
     _fields_ = [("status", c_int), ("placed", c_int), ("text", c_char * 1020), ("passes", c_int)]
 
 
 class Options(Structure):
+    """cm_loader_options."""
+
     _fields_ = [
         ("size", c_size_t), ("version", c_uint32),
         ("variable", POINTER(c_char_p)), ("nvariables", c_size_t),
@@ -46,17 +48,23 @@ class Options(Structure):
 
 
 class Dim(Structure):
+    """cm_loader_dim."""
+
     _fields_ = [("name", c_char_p), ("length", c_uint64), ("sample", c_uint64), ("type", c_char_p),
                 ("coords", c_void_p)]
 
 
 class Variable(Structure):
+    """cm_loader_variable."""
+
     _fields_ = [("name", c_char_p), ("lag", c_int64), ("type", c_char_p), ("stored_type", c_char_p),
                 ("ndims", c_uint), ("dim", c_uint32 * MAX_DIMS), ("shape", c_uint64 * MAX_DIMS),
                 ("nbytes", c_uint64)]
 
 
 class Info(Structure):
+    """cm_loader_info."""
+
     _fields_ = [("size", c_size_t), ("nsamples", c_uint64), ("nbatches", c_uint64),
                 ("batch_nbytes", c_uint64), ("dim", POINTER(Dim)), ("ndims", c_size_t),
                 ("variable", POINTER(Variable)), ("nvariables", c_size_t),
@@ -65,10 +73,14 @@ class Info(Structure):
 
 
 class Position(Structure):
+    """cm_loader_position."""
+
     _fields_ = [("bytes", c_uint8 * 64)]
 
 
 class Stats(Structure):
+    """cm_loader_stats."""
+
     _fields_ = [("size", c_size_t)] + [(name, c_uint64) for name in (
         "epoch", "batch", "batches", "samples", "nbytes", "failed_batches", "wait_ns", "max_wait_ns",
         "since_begin_ns", "chunks", "decoded", "requests", "stored_nbytes", "decoded_nbytes",
@@ -77,17 +89,21 @@ class Stats(Structure):
 
 
 class BatchInfo(Structure):
+    """cm_batch_info."""
+
     _fields_ = [("size", c_size_t), ("epoch", c_uint64), ("number", c_uint64), ("nsamples", c_uint64),
                 ("sample", c_void_p), ("index", c_void_p)]
 
 
 class CTensor(Structure):
+    """cm_tensor."""
+
     _fields_ = [("variable", POINTER(Variable)), ("data", c_void_p), ("nbytes", c_uint64),
                 ("ndims", c_uint), ("shape", POINTER(c_int64)), ("device_type", c_int32),
                 ("device_number", c_int32)]
 
 
-_PROTOTYPES = {
+_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     # name: (result, arguments)
     "cm_loader_options_init": (None, [POINTER(Options), c_size_t]),
     "cm_loader_open": (c_int, [c_char_p, POINTER(Options), c_void_p, POINTER(Error)]),
@@ -106,7 +122,7 @@ _PROTOTYPES = {
 }
 
 
-def find():
+def find() -> str:
     """The library of the wheel, or CHUNKMILL_LIBRARY, or the system's."""
     named = os.environ.get("CHUNKMILL_LIBRARY")
     if named:
@@ -115,11 +131,12 @@ def find():
     return own if os.path.exists(own) else NAME
 
 
-def load():
+def load() -> Any:
+    """The library with the types of its functions."""
     path = find()
     try:
         # Without Python's lock in every call: what waits in C leaves other threads alone.
-        library = ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL)
+        library: Any = ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL)
     except OSError as problem:
         raise ImportError(
             f"chunkmill: the loader's library cannot be loaded: {problem}; install the wheel, or name "
@@ -137,10 +154,10 @@ def load():
     return library
 
 
-_loaded = None
+_loaded: Any = None
 
 
-def library():
+def library() -> Any:
     """Loaded when it is first needed: the programs need none of it."""
     global _loaded
     if _loaded is None:
@@ -150,24 +167,51 @@ def library():
 
 # The library marks its settings; a file's name between such marks is none of these.
 _SETTING = re.compile("(?<![^ (])`(" + "|".join(
-    [*(name for name, _ in Options._fields_), "variables", "epochs", "mode"]) + ")`(?![^ ,;:)])")
+    [*(field[0] for field in Options._fields_), "variables", "epochs", "mode"]) + ")`(?![^ ,;:)])")
 _OPTION = {"variable": "variables", "mode": "loader", "cache_nbytes": "cache",
            "cache_dir_nbytes": "cache_dir_size"}
 
 
-def words(text):
+def argument(field: str) -> str:
+    """The name that Loader has for a field of the options."""
+    return _OPTION.get(field, field)
+
+
+def words(text: str) -> str:
     """A sentence of the library with the names that Loader has for its options."""
     text = text.replace("`mode` sync", "sync")
     return _SETTING.sub(lambda found: _OPTION.get(found[1], found[1]), text)
 
 
-def check(status, error):
+def check(status: int, error: Error) -> None:
+    """Raises what ERROR says where STATUS is not ok."""
     if status != 0:
         name = STATUS[status] if status < len(STATUS) else str(status)
-        raise ChunkmillError(words(error.text.decode("utf-8", "replace")), name)
+        raise of_status(words(error.text.decode("utf-8", "replace")), name)
 
 
-def made(make, *arguments):
+def environment(told: Iterable[tuple[str, str | None]]) -> Any:
+    """getenv() for the library, with variables that are TOLD in place of the process's; None: not set.
+
+    Without any it is the C library's own, which is asked without Python's lock.
+    """
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype, getenv.argtypes = c_void_p, [c_char_p]
+    kept = {name.encode(): None if value is None else ctypes.create_string_buffer(value.encode())
+            for name, value in told}
+    if not kept:
+        return getenv
+
+    def look(name: bytes) -> int | None:
+        if name not in kept:
+            return getenv(name)  # type: ignore[no-any-return]
+        value = kept[name]
+        return None if value is None else ctypes.addressof(value)
+
+    return ctypes.CFUNCTYPE(c_void_p, c_char_p)(look)
+
+
+def made(make: Callable[..., Any], *arguments: Any) -> Any:
     """An object that MAKE, a function of the library, makes; its last argument is where it says why not."""
     error = Error()
     try:

@@ -1,9 +1,21 @@
 """Batches and their tensors, which other libraries take by DLPack."""
+from __future__ import annotations
+
 import os
+from collections.abc import Iterator, Sequence
 from ctypes import byref
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _library as c
-from ._library import ChunkmillError, check
+from ._library import check
+from .errors import InvalidError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .loader import Dim, Loader, Variable
+
+Key = Union[str, "tuple[str, int]"]
 
 # Of DLPack's device types; and of CUDA's streams, as it numbers them.
 _CPU, _CUDA, _DEFAULT_STREAM = 1, 2, 1
@@ -13,19 +25,20 @@ _FORMAT = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", 
            "uint32": "I", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d", "bool": "?"}
 
 
-def array(raw, kind, shape):
+def array(raw: Any, kind: str, shape: Sequence[int]) -> Any:
     """`raw` bytes as a NumPy array, or as a memoryview where there is no NumPy."""
     try:
         import numpy
     except ImportError:
-        return memoryview(raw).cast("B").cast(_FORMAT.get(kind, "q"), shape)
+        flat: Any = memoryview(raw).cast("B")
+        return flat.cast(_FORMAT.get(kind, "q"), shape)
     return numpy.frombuffer(raw, dtype=kind).reshape(shape)
 
 
 _MOST_CHARACTERS = 16 << 20
 
 
-def labels(texts):
+def labels(texts: list[str]) -> Any:
     """Texts as a NumPy array, or as a list where there is no NumPy."""
     try:
         import numpy
@@ -36,18 +49,19 @@ def labels(texts):
     return numpy.array(texts, dtype=str if len(texts) * widest <= _MOST_CHARACTERS else object)
 
 
-def _cut(dim, starts):
+def _cut(dim: Dim, starts: list[int]) -> Any:
     """The coordinates of samples that begin at STARTS."""
-    parts = [dim.coords[s:s + dim.sample] for s in starts]
-    if isinstance(dim.coords, list):
+    coords = dim.coords
+    parts = [coords[s:s + dim.sample] for s in starts]
+    if isinstance(coords, list):
         return parts
-    if isinstance(dim.coords, memoryview):
-        return array(b"".join(part.tobytes() for part in parts), dim.type, [len(parts), dim.sample])
+    if isinstance(coords, memoryview):
+        return array(b"".join(part.tobytes() for part in parts), str(dim.type), [len(parts), dim.sample])
     import numpy
     return numpy.stack(parts)
 
 
-def _not_sent(what):
+def _not_sent(what: str) -> TypeError:
     return TypeError(f"a chunkmill.{what} lies in its loader's memory and cannot be pickled or copied: take an "
                      "array of NumPy or PyTorch from it, and copy that")
 
@@ -60,34 +74,47 @@ class Tensor:
     and, on a GPU, when the streams that took it have done what they then had to do.
     """
 
-    def __init__(self, batch, about):
+    def __init__(self, batch: Batch, about: Variable) -> None:
         self._batch = batch
         self._about = about
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """The variable's name."""
         return self._about.name
 
     @property
-    def lag(self):
+    def lag(self) -> int:
+        """Steps along the first dimension from the sample's start; 0 but with `lags`."""
         return self._about.lag
 
     @property
-    def dtype(self):
+    def dtype(self) -> str:
+        """The name of its type: "float32", "bfloat16", ..."""
         return self._about.dtype
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
+        """Samples, and the lengths of one of them."""
         return (self._batch._n, *self._about.shape)
 
     @property
-    def nbytes(self):
+    def dims(self) -> tuple[str | None, ...]:
+        """Names of the dimensions of a sample, those behind the first of `shape`."""
+        return self._about.dims
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all samples."""
         return self._batch._n * self._about.nbytes
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's type and number of the device: (1, 0) is the CPU, (2, 0) the first GPU."""
         return self._batch._loader._place
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        """A capsule of DLPack, which holds the batch's memory as long as its consumer does."""
         batch = self._batch
         place = batch._loader._place
         if dl_device is not None and tuple(dl_device) != place:
@@ -102,26 +129,28 @@ class Tensor:
         versioned = max_version is not None and max_version[0] >= 1
         return c.made(self._about.capsule, batch._handle or batch._live(), self._about.number, versioned)
 
-    def numpy(self):
+    def numpy(self) -> np.ndarray[Any, Any]:
         """A NumPy array of the same memory; of a type that NumPy lacks, bytes."""
         import numpy
         if self.__dlpack_device__()[0] != _CPU:
             raise BufferError("chunkmill: the batch lies on a device, and NumPy's memory is the CPU's")
         return numpy.from_dlpack(self)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """For numpy.asarray: the same memory, or a copy where another type is asked for."""
         taken = self.numpy()
         if dtype is not None and taken.dtype != dtype:
             return taken.astype(dtype)
         return taken.copy() if copy else taken
 
-    def __len__(self):
+    def __len__(self) -> int:
+        """Samples."""
         return self.shape[0]
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         raise _not_sent("Tensor")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lag = f", lag={self.lag}" if self.lag else ""
         return f"<chunkmill.Tensor {self.name!r} {self.dtype} {list(self.shape)}{lag}>"
 
@@ -129,36 +158,41 @@ class Tensor:
 class Batch:
     """Samples that were read together: tensors by the names of their variables.
 
-    batch["t2m"], or batch["t2m", 6] for a lag.  `index` has the first element of each sample along
-    each dimension of the loader, `samples` their numbers in the epoch, `coords` the coordinates of
-    each sample by dimension.
+    batch["t2m"], or batch["t2m", 6] for a lag.
+
+    Attributes:
+        epoch: number of the epoch that it is of.
+        number: its number in the epoch, from 0.
     """
 
-    def __init__(self, loader, holder, cell, handle, epoch, number, n, numbers):
+    def __init__(self, loader: Loader, holder: Any, cell: int, handle: int, epoch: int, number: int, n: int,
+                 numbers: bytes) -> None:
         self._holder = holder  # a capsule, which gives the memory back when it goes
         self._cell = cell      # of the handle, in the capsule
-        self._handle = handle
+        self._handle: int | None = handle
         self._loader = loader
         self.epoch = epoch
         self.number = number
         self._n = n
         self._numbers = numbers  # of the samples, and where each begins
 
-    def _live(self):
+    def _live(self) -> int:
         if self._handle is None:
-            raise ChunkmillError("the batch was released", "invalid")
+            raise InvalidError("the batch was released")
         return self._handle
 
-    def keys(self):
+    def keys(self) -> list[Key]:
+        """Names of variables, with their lag where that is not 0."""
         return self._loader.keys()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Key]:
         return iter(self.keys())
 
-    def __contains__(self, key):
+    def __contains__(self, key: object) -> bool:
         return key in self._loader._keys
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Key) -> Tensor:
+        """The tensor of one variable."""
         loader = self._loader
         try:
             about = loader._keys[key]
@@ -166,56 +200,60 @@ class Batch:
             raise KeyError(f"{key!r}: the loader reads {', '.join(map(repr, self.keys()))}") from None
         self._live()
         if os.getpid() != loader._pid:
-            raise ChunkmillError("the batch is not of this process", "invalid")
+            raise InvalidError("the batch is not of this process")
         return Tensor(self, about)
 
-    def items(self):
+    def items(self) -> list[tuple[Key, Tensor]]:
+        """Pairs of keys and tensors."""
         return [(key, self[key]) for key in self.keys()]
 
-    def values(self):
+    def values(self) -> list[Tensor]:
+        """All tensors."""
         return [self[key] for key in self.keys()]
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Samples."""
         return self._n
 
-    def _starts(self):
+    def _starts(self) -> bytes:
         return self._numbers[8 * self._n:]
 
     @property
-    def index(self):
+    def index(self) -> Any:
+        """The first element of each sample along each dimension of the loader: [samples, dimensions]."""
         return array(self._starts(), "int64", [self._n, len(self._loader.dims)])
 
     @property
-    def samples(self):
+    def samples(self) -> Any:
+        """The samples' numbers in the epoch."""
         return array(self._numbers[:8 * self._n], "uint64", [self._n])
 
     @property
-    def coords(self):
-        """Coordinates of dimensions that have them: {name: [samples, length]}, as they are stored.
+    def coords(self) -> dict[str, Any]:
+        """Coordinates of all elements of each sample: {dimension: [samples, length]}.
 
-        Labels, as those of channels, are texts: a NumPy array of str, without NumPy lists.
+        They are those of Dim.coords; dimensions without coordinates are left out.
         """
         starts = memoryview(self._starts()).cast("q")
-        found = {}
+        found: dict[str, Any] = {}
         for place, dim in enumerate(self._loader.dims):
-            if dim.coords is not None:
+            if dim.name is not None and dim.coords is not None:
                 found[dim.name] = _cut(dim, starts[place::len(self._loader.dims)].tolist())
         return found
 
-    def release(self):
+    def release(self) -> None:
         """Gives the memory back, once tensors that were taken are gone too."""
         self._handle = None
         c.library().cm_batch_clear(self._cell)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         raise _not_sent("Batch")
 
-    def __enter__(self):
+    def __enter__(self) -> Batch:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.release()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<chunkmill.Batch {self.number} of epoch {self.epoch}: {self._n} samples>"

@@ -1,63 +1,102 @@
 """The loader that readbench measures, to train with."""
+from __future__ import annotations
+
 import atexit
 import contextlib
 import ctypes
+import json
 import os
 import sys
 import threading
 import weakref
+from collections.abc import Iterable, Iterator
 from ctypes import byref, c_char_p, c_void_p, sizeof, string_at
+from typing import Any, Callable
 
+from . import _arguments as a
+from . import _coords, _inputs, _xarray
 from . import _library as c
-from ._library import ChunkmillError, check
-from ._tensor import Batch, array, labels
+from ._library import check
+from ._tensor import Batch, Key, array, labels
+from .errors import InvalidError
 
 _SLICE_MS = 100  # between two looks at signals: Ctrl-C ends a wait
 
-_NOTHING = contextlib.nullcontext()
+_NOTHING: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
-_opened = weakref.WeakSet()
+_opened: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
 @atexit.register
-def _close_all():
+def _close_all() -> None:
     """Before the interpreter ends: later there are no modules to close with."""
     for loader in list(_opened):
         loader.close()
 
 
 class Dim:
-    """A dimension of the samples."""
+    """A dimension of the samples.
 
-    def __init__(self, d):
-        self.name = d.name.decode() if d.name else None
-        self.length = d.length
-        self.sample = d.sample
-        self.type = d.type.decode() if d.type else None
-        self.coords = None if not d.coords else _coordinates(d.coords, self.type, d.length)
+    Attributes:
+        name: None where the store gives it none.
+        length: elements of the whole dimension.
+        sample: elements that a sample takes.
+        type: of the coordinates as they are stored: "float64", "string", ...; None where there are none.
+        attributes: of the variable that has the coordinates, as `units` and `calendar`.
+    """
 
-    def __repr__(self):
+    def __init__(self, d: Any, attributes: bytes | None, decode: bool) -> None:
+        self.name: str | None = d.name.decode() if d.name else None
+        self.length: int = d.length
+        self.sample: int = d.sample
+        self.type: str | None = d.type.decode() if d.type else None
+        self.attributes: dict[str, Any] = json.loads(attributes) if attributes else {}
+        self._decode = decode
+        self._stored = _coordinates(d.coords, self.type, d.length) if d.coords and self.type else None
+        self._decoded: Any = None
+
+    @property
+    def coords(self) -> Any:
+        """The coordinates of all elements: a NumPy array, and None where there are none.
+
+        With `decode` packed ones are unpacked, and times are datetime64[ns] ([us] beyond the years 1677 to
+        2262).  In calendars that datetime64 does not have, as 360_day, they are objects of cftime, or
+        chunkmill.Date where that is not installed.  Labels, as those of channels, are texts.
+
+        Without NumPy they are as they are stored: a memoryview, or a list of texts.
+        """
+        return self.meant() if self._decode else self._stored
+
+    def meant(self) -> Any:
+        """The coordinates decoded, also without `decode`."""
+        if self._decoded is None and self._stored is not None:
+            plain = isinstance(self._stored, (list, memoryview))
+            self._decoded = self._stored if plain else _coords.decode(self._stored, self.attributes)
+        return self._decoded
+
+    def __repr__(self) -> str:
         return f"<chunkmill.Dim {self.name!r}: {self.sample} of {self.length}>"
 
 
 class Variable:
     """What all tensors of one variable have in common: `shape` and `nbytes` are a sample's."""
 
-    def __init__(self, number, v):
+    def __init__(self, number: int, v: Any, dims: list[Dim]) -> None:
         self.number = number
-        self.name = v.name.decode()
-        self.lag = v.lag
-        self.dtype = v.type.decode()
-        self.shape = tuple(v.shape[:v.ndims])
-        self.nbytes = v.nbytes
+        self.name: str = v.name.decode()
+        self.lag: int = v.lag
+        self.dtype: str = v.type.decode()
+        self.shape: tuple[int, ...] = tuple(v.shape[:v.ndims])
+        self.dims: tuple[str | None, ...] = tuple(dims[d].name for d in v.dim[:v.ndims])
+        self.nbytes: int = v.nbytes
         self.capsule = c.library().capsule
 
 
-def _coordinates(address, kind, n):
+def _coordinates(address: int, kind: str, n: int) -> Any:
     """N of them at ADDRESS; None where they are of a type that Python has no objects for."""
     name = kind.rstrip("0123456789")
     if kind == "string":
-        texts = (c_char_p * n).from_address(address)
+        texts: Any = (c_char_p * n).from_address(address)
         return labels([text.decode("utf-8", "surrogateescape") for text in texts])
     if name in ("bytes", "unicode"):
         size = int(kind[len(name):]) * (1 if name == "bytes" else 4)
@@ -73,39 +112,20 @@ def _coordinates(address, kind, n):
     return None
 
 
-def _shape(sample):
-    if sample is None or isinstance(sample, str):
-        return sample
-    if isinstance(sample, (tuple, list)):
-        return "x".join(str(length) for length in sample)
-    return ",".join(f"{name}={length}" for name, length in sample.items())
-
-
-def _from_environment(name, default):
+def _from_environment(name: str, default: int) -> int:
     text = os.environ.get(name)
     if text is None:
         return default
     try:
         return int(text)
     except ValueError:
-        raise ChunkmillError(f"{name}={text}: not an integer", "invalid") from None
+        raise InvalidError(f"{name}={text}: not an integer") from None
 
 
-_SIZES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-
-
-def _size(value):
-    if not isinstance(value, str):
-        return int(value or 0)
-    digits = value.rstrip("KMGTiB")
-    try:
-        return int(float(digits) * _SIZES[value[len(digits):]])
-    except (ValueError, KeyError):
-        raise ChunkmillError(f"{value}: give a size as 512MiB or 2GiB", "invalid") from None
-
-
-def _text(value):
-    return None if value is None else os.fsencode(value)
+def _texts(values: Iterable[str]) -> tuple[Any, int]:
+    """A list of the library's, and how many they are."""
+    encoded = [os.fsencode(value) for value in values]
+    return (c_char_p * (len(encoded) + 1))(*encoded), len(encoded)
 
 
 class Loader:
@@ -115,146 +135,205 @@ class Loader:
             for batch in loader:
                 x = torch.from_dlpack(batch["t2m"])
 
+    `store` is a path (str or os.PathLike) or URL, a Group or Array of zarr-python, or a Dataset or
+    DataArray of xarray that shows a store as it was opened.  Of a Dataset all data variables are read
+    where `variables` names none, of the others the largest.
+
     Options have the names and meanings of readbench's (`man readbench`).  What a sample is:
     `sample` ({"time": 4, "lat": 64, "lon": 64}, where a dimension that is not named is read whole,
-    or (4, 64, 64) in order),
+    {} for whole arrays, or (4, 64, 64) in order),
     `variables`, `lags`.  Which samples: `batch`, `batches` of an epoch (all), `drop_last`, `order`,
     `seed`, `rank` and `world_size` (those of torchrun, where its variables are set).  How:
     `loader` ("map" or "planned"), `window`, `workers`, `worker_threads`, `prefetch`, `memory`,
-    `cache`, `cache_dir`, `io`, `sync` (without threads).  What it becomes: `cast`, `unpack`,
-    `fill_to_nan`.  What references may point to beside what lies where they lie: `allow`, a place
+    `cache`, `cache_dir`, `io`, `sync` (without threads).  Sizes are bytes, or "3GB", "256MiB".
+    What references may point to beside what lies where they lie: `allow`, a place
     or several.  Where it comes to lie: `device` ("cuda:0"), `staging`.  `held`: batches
     that you hold when you ask for the next one (2).
 
+    Numbers are those that xarray decodes: unpacked by scale_factor and add_offset, fill values NaN, of
+    the type that xarray gives them, coordinates of time as datetime64.  `decode=False` gives what is
+    stored.  `cast` ("float32", "float16", "bfloat16", "float64") is the type of all variables;
+    `unpack` and `fill_to_nan` say one part of `decode` otherwise.
+
     Each iteration is an epoch, also one that is left early; the first is epoch 0, unless set_epoch
     says otherwise.
+
+    Attributes:
+        store: the path or URL that was opened.
+        rank: this process among those that share an epoch.
+        world_size: how many they are.
+        batch: samples of a batch.
+        dims: the dimensions of a sample, each a Dim.
+        nsamples: samples of an epoch, all ranks.
+        batch_nbytes: bytes of a batch.
+        workers: threads that make batches.
+        worker_threads: threads of each worker.
+        slots: batches that there is memory for.
+        memory: bytes that the loader takes at most.
+        window: chunks of a window of the planned loader, as it was chosen; 0 with "map".
+        device: where batches lie: "none", "host", "cuda:0".
     """
 
-    def __init__(self, store, *, sample=None, variables=None, lags=None, batch=32, batches=None,
-                 drop_last=False, order=None, seed=0, rank=None, world_size=None, loader=None,
-                 window=0, workers=0, worker_threads=0, prefetch=2, held=2, sync=False, memory=0,
-                 cast=None, unpack=False, fill_to_nan=False, io=None, cache=0, cache_policy=None,
-                 cache_dir=None, cache_dir_size=0, device=None, staging=None, anonymous=False,
-                 allow=None):
-        self._handle = None
+    def __init__(self, store: Any, *, sample: a.Sample = None, variables: a.Names = None, lags: Any = None,
+                 batch: int = 32, batches: int | None = None, drop_last: bool = False, order: str | None = None,
+                 seed: int = 0, rank: int | None = None, world_size: int | None = None, loader: str | None = None,
+                 window: int | None = None, workers: int | None = None, worker_threads: int | None = None,
+                 prefetch: int = 2, held: int = 2, sync: bool = False, memory: a.Size = None, decode: bool = True,
+                 cast: str | None = None, unpack: bool | None = None, fill_to_nan: bool | None = None,
+                 io: str | None = None, cache: a.Size = None, cache_policy: str | None = None,
+                 cache_dir: str | os.PathLike[str] | None = None, cache_dir_size: a.Size = None,
+                 device: str | None = None, staging: str | None = None, anonymous: bool = False,
+                 allow: a.Names = None) -> None:
+        self._handle: int | None = None
         # One that a handler of signals may take again, to save where the loader is.
         self._lock = threading.RLock()
         self._pid = os.getpid()
-        if isinstance(variables, str):
-            variables = [variables]
+        names = a.names("variables", variables)
+        if variables is not None and not names:
+            raise InvalidError("variables: an empty list; leave it out, or name one")
+        self._decode = decode = a.flag("decode", decode)
+        source = _inputs.find(store, names)
         if rank is None:
             rank = _from_environment("RANK", 0) if world_size is None else 0
         if world_size is None:
             world_size = _from_environment("WORLD_SIZE", 1)
-        names = [_text(name) for name in variables or []]
-        list_of_names = (c_char_p * (len(names) + 1))(*names)
-        allowed = [_text(place) for place in ([allow] if isinstance(allow, str) else allow or [])]
-        list_of_allowed = (c_char_p * (len(allowed) + 1))(*allowed)
+        list_of_names, nnames = _texts(source.variables)
+        list_of_allowed, nallowed = _texts(a.names("allow", allow))
+        self._environment = c.environment(source.place.environment)  # lives as long as the loader
+        texts = ctypes.POINTER(c_char_p)
+
+        def whole(name: str, value: Any) -> int:
+            return 0 if value is None else a.integer(name, value)
+
+        values: dict[str, Any] = {
+            "variable": ctypes.cast(list_of_names, texts), "nvariables": nnames,
+            "sample": a.sample(sample), "lags": a.lags(lags),
+            "batch": a.integer("batch", batch), "batches": whole("batches", batches),
+            "drop_last": a.flag("drop_last", drop_last), "order": a.text("order", order),
+            "seed": a.integer("seed", seed), "world_size": a.integer("world_size", world_size),
+            "rank": a.integer("rank", rank), "loader": a.text("loader", loader),
+            "window": whole("window", window), "workers": whole("workers", workers),
+            "worker_threads": whole("worker_threads", worker_threads),
+            "local_ranks": _from_environment("LOCAL_WORLD_SIZE", 1), "prefetch": a.integer("prefetch", prefetch),
+            "held": a.integer("held", held), "sync": a.flag("sync", sync), "memory": a.size("memory", memory),
+            "cast": a.text("cast", "xarray" if decode and cast is None else cast),
+            "unpack": decode if unpack is None else a.flag("unpack", unpack),
+            "fill_to_nan": decode if fill_to_nan is None else a.flag("fill_to_nan", fill_to_nan),
+            "io": a.text("io", io), "cache_nbytes": a.size("cache", cache),
+            "cache_policy": a.text("cache_policy", cache_policy), "cache_dir": a.path("cache_dir", cache_dir),
+            "cache_dir_nbytes": a.size("cache_dir_size", cache_dir_size), "device": a.text("device", device),
+            "staging": a.text("staging", staging),
+            "anonymous": a.flag("anonymous", anonymous) or source.place.anonymous,
+            "allow": ctypes.cast(list_of_allowed, texts), "nallow": nallowed,
+            "environment": ctypes.cast(self._environment, c_void_p)}
         lib, o = c.library(), c.Options()
         lib.cm_loader_options_init(byref(o), sizeof(o))
-        values = {
-            "variable": ctypes.cast(list_of_names, ctypes.POINTER(c_char_p)),
-            "nvariables": len(names), "sample": _text(_shape(sample)),
-            "lags": _text(lags if lags is None or isinstance(lags, str)
-                          else ",".join(str(lag) for lag in lags)),
-            "batch": batch, "batches": batches or 0, "drop_last": drop_last, "order": _text(order),
-            "seed": seed, "world_size": world_size, "rank": rank, "loader": _text(loader),
-            "window": window, "workers": workers, "worker_threads": worker_threads,
-            "local_ranks": _from_environment("LOCAL_WORLD_SIZE", 1), "prefetch": prefetch,
-            "held": held, "sync": sync, "memory": _size(memory), "cast": _text(cast),
-            "unpack": unpack, "fill_to_nan": fill_to_nan, "io": _text(io),
-            "cache_nbytes": _size(cache), "cache_policy": _text(cache_policy),
-            "cache_dir": _text(cache_dir), "cache_dir_nbytes": _size(cache_dir_size),
-            "device": _text(device), "staging": _text(staging), "anonymous": anonymous,
-            "allow": ctypes.cast(list_of_allowed, ctypes.POINTER(c_char_p)),
-            "nallow": len(allowed),
-            # The C library's own: it is asked without Python's lock.
-            "environment": ctypes.cast(ctypes.CDLL(None).getenv, c_void_p)}
         for name, value in values.items():
-            if isinstance(value, int) and not isinstance(value, bool) and value < 0:
-                raise ChunkmillError(f"{name}: {value} is negative", "invalid")
-            try:
-                setattr(o, name, value)
-            except TypeError as problem:
-                raise TypeError(f"{name}: {problem}") from None
+            setattr(o, name, value)
             # ctypes cuts a number that its field does not hold.
             if isinstance(value, int) and getattr(o, name) != value:
-                raise ChunkmillError(f"{name}: {value} is too large", "invalid")
+                raise InvalidError(f"{c.argument(name)}: {value} is too large")
         # The capsule closes what was opened, wherever Ctrl-C falls.
         at, error = c_void_p(), c.Error()
         self._holder = c.made(lib.loader_holder, byref(at))
         self._cell = at.value
         try:
-            check(lib.cm_loader_open(_text(store), byref(o), self._cell, byref(error)), error)
-            self._handle = c_void_p.from_address(self._cell).value
+            check(lib.cm_loader_open(os.fsencode(source.place.path), byref(o), self._cell, byref(error)), error)
+            self._handle = c_void_p.from_address(at.value or 0).value
             _opened.add(self)
-            self._start(store, rank, world_size, batch)
+            self.store: str = source.place.path
+            self.rank: int = values["rank"]
+            self.world_size: int = values["world_size"]
+            self.batch: int = values["batch"]
+            self._start()
+            if source.view is not None:
+                self._check_view(source.view, decode and cast is None)
         except BaseException:
+            self._handle = None
             lib.cm_loader_clear(self._cell)
             raise
 
-    def _start(self, store, rank, world_size, batch):
-        self.store = os.fsdecode(store)
-        self.rank, self.world_size, self.batch = rank, world_size, batch
+    def _start(self) -> None:
         self._epoch = 0
         self._resume = False  # a restored epoch waits to be gone on with
         self._running = 0     # which iterator is the last one
         self._within = False  # an epoch was begun, and its end not met
         self._describe()
 
-    def _describe(self):
+    def _check_view(self, view: _xarray.View, as_decoded: bool) -> None:
+        """Refuses a Dataset that shows other dimensions, types or coordinates than the loader delivers."""
+        for v, variable in zip(self._keys.values(), view.variables.values()) if len(view.variables) == 1 else (
+                (self._keys[name], variable) for name, variable in view.variables.items()):
+            if v.dims != variable.dims:
+                raise InvalidError(f"store: dimensions of {v.name} are {variable.dims} in the Dataset and {v.dims} in the "
+                                   "store: they were renamed; give the path, and the names that are there")
+            if as_decoded and variable.dtype != v.dtype:
+                raise InvalidError(f"store: {v.name} is {variable.dtype} in the Dataset, and {v.dtype} where it is decoded; "
+                                   "give decode=False for what is stored")
+        for dim in self.dims:
+            shown = view.coords.get(str(dim.name))
+            if shown is not None and not _xarray.same_coords(shown.values, dim._stored, dim.meant()):
+                raise InvalidError(f"store: coordinate {dim.name} of the Dataset is not the store's: it was assigned since it "
+                                   "was opened; drop it, or give the path")
+
+    def _describe(self) -> None:
         info, error = c.Info(size=sizeof(c.Info)), c.Error()
         check(self._call("describe", byref(info), byref(error)), error)
-        self.dims = [Dim(info.dim[i]) for i in range(info.ndims)]
-        self._keys = {}
+        attributes = c.library().cm_loader_dim_attributes
+        self.dims = [Dim(info.dim[i], attributes(self._handle, i), self._decode) for i in range(info.ndims)]
+        self._keys: dict[Key, Variable] = {}
         for i in range(info.nvariables):
-            v = Variable(i, info.variable[i])
+            v = Variable(i, info.variable[i], self.dims)
             if v.lag == 0 or v.name not in self._keys:
                 self._keys[v.name] = v
             if v.lag != 0:
                 self._keys[v.name, v.lag] = v
-        self._nbatches = info.nbatches
-        self.nsamples = info.nsamples
-        self.batch_nbytes = info.batch_nbytes
-        self.workers, self.worker_threads = info.workers, info.worker_threads
-        self.slots, self.memory, self.window = info.slots, info.memory_nbytes, info.window
-        self.device = info.device.decode()
+        self._nbatches: int = info.nbatches
+        self.nsamples: int = info.nsamples
+        self.batch_nbytes: int = info.batch_nbytes
+        self.workers: int = info.workers
+        self.worker_threads: int = info.worker_threads
+        self.slots: int = info.slots
+        self.memory: int = info.memory_nbytes
+        self.window: int = info.window
+        self.device: str = info.device.decode()
         kind, _, number = self.device.partition(":")
         # Where tensors lie, as DLPack says it: CUDA is 2; 1 is the CPU, to which `host` belongs.
         self._place = (2, int(number)) if kind == "cuda" else (1, 0)
         # Where the library tells of a batch, the same memory for each: it is read under the lock.
-        at, info, error = c_void_p(), c.BatchInfo(size=sizeof(c.BatchInfo)), c.Error()
-        self._told = (c.library().cm_loader_next_described, c.library().batch_holder, at, byref(at), info,
-                      error, (byref(info), byref(error)))
+        at, about, error = c_void_p(), c.BatchInfo(size=sizeof(c.BatchInfo)), c.Error()
+        self._told = (c.library().cm_loader_next_described, c.library().batch_holder, at, byref(at), about,
+                      error, (byref(about), byref(error)))
         self._number_nbytes = 8 * (1 + len(self.dims))  # of the numbers of a sample
 
-    def _calls(self):
+    def _calls(self) -> contextlib.AbstractContextManager[Any]:
         """Nothing is closed while another thread calls.  A forked child has nobody to wait for."""
         return self._lock if os.getpid() == self._pid else _NOTHING
 
-    def _call(self, name, *arguments):
+    def _call(self, name: str, *arguments: Any) -> int:
         function = getattr(c.library(), "cm_loader_" + name)
         with self._calls():
             if self._handle is None:
-                raise ChunkmillError("the loader was closed", "invalid")
-            return function(self._handle, *arguments)
+                raise InvalidError("the loader was closed")
+            return int(function(self._handle, *arguments))
 
-    def keys(self):
+    def keys(self) -> list[Key]:
         """What a batch has: names of variables, with their lag where that is not 0."""
         return list(self._keys)
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Batches of an epoch, of this rank."""
         return self._nbatches
 
     # ---- epochs ----
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """The epoch that the next iteration is; the ones after it follow."""
-        self._epoch = int(epoch)
+        self._epoch = a.integer("epoch", epoch)
         self._resume = self._within = False
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Batch]:
+        """Begins an epoch; an iteration that was begun before ends with an error."""
         error = c.Error()
         if not self._resume:
             epoch = self._epoch + self._within  # the one before may have been left early
@@ -265,16 +344,16 @@ class Loader:
         self._running += 1
         return _Epoch(self, self._running)
 
-    def _next(self):
+    def _next(self) -> Batch | None:
         """The next batch; None at the end."""
         call, hold, at, where, info, error, arguments = self._told
         while True:
             with self._lock if os.getpid() == self._pid else _NOTHING:
                 if self._handle is None:
-                    raise ChunkmillError("the loader was closed", "invalid")
+                    raise InvalidError("the loader was closed")
                 # What holds the batch is there before the batch is: Ctrl-C between the two loses neither.
                 holder = hold(where, arguments[1])
-                cell = at.value
+                cell: Any = at.value
                 status = call(self._handle, _SLICE_MS, cell, *arguments)
                 if status == 0:
                     handle = c_void_p.from_address(cell).value
@@ -286,20 +365,20 @@ class Loader:
                 if status != c.CANCELED:
                     check(status, error)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Where the next batch will come from; for load_state_dict, in any process."""
         position, error = c.Position(), c.Error()
         check(self._call("save", byref(position), byref(error)), error)
         return {"position": bytes(position.bytes).hex(), "epoch": self._epoch,
                 "within": self._within}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """The next iteration goes on where state_dict was taken."""
         try:
             raw = bytes.fromhex(state["position"])
             position = c.Position.from_buffer_copy(raw)
         except (KeyError, TypeError, ValueError):
-            raise ChunkmillError("the state is not one that a loader gave", "invalid") from None
+            raise InvalidError("the state is not one that a loader gave") from None
         error = c.Error()
         check(self._call("restore", byref(position), byref(error)), error)
         self._running += 1
@@ -307,66 +386,65 @@ class Loader:
         # At the end of an epoch the next iteration is the one after it.
         self._resume = self._within = bool(state.get("within", True))
 
-    def stats(self):
+    def stats(self) -> dict[str, int]:
         """Counts and times since the loader was opened."""
         stats, error = c.Stats(size=sizeof(c.Stats)), c.Error()
         check(self._call("get_stats", byref(stats), byref(error)), error)
-        return {name: getattr(stats, name) for name, _ in c.Stats._fields_ if name != "size"}
+        return {field[0]: getattr(stats, field[0]) for field in c.Stats._fields_ if field[0] != "size"}
 
     # ---- PyTorch ----
 
-    def dataset(self, transform=None):
+    def dataset(self, transform: Callable[[Batch], Any] | None = None) -> Any:
         """An IterableDataset for torch.utils.data.DataLoader(..., batch_size=None, num_workers=0).
 
-        It gives {name: tensor}, or what `transform` makes of a batch.
+        It gives {name: tensor}, or what `transform` makes of a batch: chunkmill.torch.IterableDataset.
         """
-        from ._torch import dataset
-        return dataset(self, transform)
+        from .torch import IterableDataset
+        return IterableDataset(self, transform=transform)
 
     # ---- the end ----
 
-    def close(self):
+    def close(self) -> None:
         """Stops the workers.  Tensors that were taken stay as they are."""
         with self._calls():
             self._handle = None
             c.library().cm_loader_clear(self._cell)
 
-    def __enter__(self):
+    def __enter__(self) -> Loader:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def __del__(self, ends=sys.is_finalizing):
+    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
         # As with a batch: modules are empty when the interpreter ends.
         if getattr(self, "_handle", None) is not None and not ends():
             self.close()
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         raise TypeError("a chunkmill.Loader has threads and cannot be sent to another process: open it "
                         "there; with a DataLoader use num_workers=0, the loader has its own workers")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<chunkmill.Loader {self.store!r}: {len(self)} batches of {self.batch}>"
 
 
 class _Epoch:
     """One iteration."""
 
-    def __init__(self, loader, running):
+    def __init__(self, loader: Loader, running: int) -> None:
         self._loader = loader
         self._number = running
         self._over = False
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Batch]:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Batch:
         if self._over:
             raise StopIteration
         if self._loader._running != self._number:
-            raise ChunkmillError("another iteration of this loader was begun: it has one epoch at a "
-                                 "time", "invalid")
+            raise InvalidError("another iteration of this loader was begun: it has one epoch at a time")
         batch = self._loader._next()
         if batch is None:
             self._over = True
@@ -375,5 +453,5 @@ class _Epoch:
             raise StopIteration
         return batch
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._loader)
