@@ -15,7 +15,8 @@ Names = Union[str, Iterable[str], None]
 Sample = Union[str, Iterable[Any], Mapping[str, Any], None]
 
 # As the programs read sizes: letters alone are binary.
-_UNITS = {"": 1, "b": 1, **{f"{letter}b": 1000 ** (i + 1) for i, letter in enumerate("kmgt")},
+_UNITS: dict[str, int] = {
+    "": 1, "b": 1, **{f"{letter}b": 1000 ** (i + 1) for i, letter in enumerate("kmgt")},
           **{f"{letter}{more}": 1024 ** (i + 1) for i, letter in enumerate("kmgt") for more in ("", "ib")}}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
@@ -34,7 +35,7 @@ def integer(name: str, value: Any) -> int:
     try:
         if _is_bool(value):
             raise TypeError
-        found: int = operator.index(value)
+        found = operator.index(value)
     except TypeError:
         raise _wrong_type(name, value, "an integer") from None
     if found < 0:

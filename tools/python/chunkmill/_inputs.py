@@ -5,6 +5,7 @@ zarr, xarray, fsspec and obstore are not imported: an object is recognised by th
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -109,6 +110,11 @@ def _of_array(array: Any) -> tuple[Place, str]:
     return _of_store(array.store).below(group), name
 
 
+def _exactly(name: str) -> str:
+    """A pattern of the library for one variable, and none of the same name in a group below."""
+    return "/" + re.sub(r"([*?\[\]\\])", r"\\\1", name)
+
+
 # ---- what a Loader may be given ----
 
 def _of_dataset(view: _xarray.View) -> Source:
@@ -123,7 +129,7 @@ def _of_dataset(view: _xarray.View) -> Source:
         raise InvalidError("store: the variables lie in several stores, " + ", ".join(p.path for p in places) +
                            ": open a loader for each")
     ((place, names),) = places.items()
-    return Source(place, [name for name in names if name], view)
+    return Source(place, [_exactly(name) for name in names if name], view)
 
 
 def find(store: object, variables: list[str]) -> Source:
@@ -136,7 +142,7 @@ def find(store: object, variables: list[str]) -> Source:
         if variables:
             raise InvalidError(f"variables: {', '.join(variables)}: an array has no variables; leave them out")
         place, name = _of_array(store)
-        return Source(place, [name] if name else [])
+        return Source(place, [_exactly(name)] if name else ["/"])
     if is_of(store, "zarr", "Group", "AsyncGroup", "StorePath"):
         return Source(_of_store(store.store).below(store.path), variables)  # type: ignore[attr-defined]
     if is_of(store, "zarr", "Store"):

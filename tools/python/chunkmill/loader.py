@@ -262,8 +262,8 @@ class Loader:
 
     def _check_view(self, view: _xarray.View, as_decoded: bool) -> None:
         """Refuses a Dataset that shows other dimensions, types or coordinates than the loader delivers."""
-        for v, variable in zip(self._keys.values(), view.variables.values()) if len(view.variables) == 1 else (
-                (self._keys[name], variable) for name, variable in view.variables.items()):
+        for name, variable in view.variables.items():
+            v = next(iter(self._keys.values())) if view.is_array else self._keys[name]  # an array by any name
             if v.dims != variable.dims:
                 raise InvalidError(f"store: dimensions of {v.name} are {variable.dims} in the Dataset and {v.dims} in the "
                                    "store: they were renamed; give the path, and the names that are there")
