@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -41,3 +42,83 @@ def test_attributes_of_coordinates(store):
         said = [library.cm_loader_dim_attributes(loader._handle, i) for i in range(4)]
         assert json.loads(said[0]) == {"units": "hours since 2000-01-01", "calendar": "standard"}
         assert said[1:] == [None] * 3
+
+
+def test_samples(store):
+    for sample, want in (({}, VALUES.shape), ({"time": 2}, (2, 4, 5)), ({"time": np.int64(2), "lat": None}, (2, 4, 5)),
+                         ({"time": 2, "lat": slice(None), "lon": "full"}, (2, 4, 5)), ((2, 3, None), (2, 3, 5)),
+                         (np.array([2, 3, 4]), (2, 3, 4)), ("time=3", (3, 4, 5))):
+        with chunkmill.Loader(store, variables="v", sample=sample, batch=np.int32(2), seed=np.uint8(3)) as loader:
+            assert next(iter(loader))["v"].shape[1:] == want and loader.dims[0].sample == want[0]
+
+
+def test_sizes(store):
+    for text, want in (("64MB", 64_000_000), ("64 MB", 64_000_000), ("64MiB", 64 << 20), ("0.0625gib", 64 << 20),
+                       ("67108864", 64 << 20), (64e6, 64_000_000), (np.int64(64 << 20), 64 << 20), ("65536K", 64 << 20)):
+        assert chunkmill._arguments.size("memory", text) == want
+        with chunkmill.Loader(store, variables="v", sample={"time": 2}, memory=text, cache="1MB") as loader:
+            assert loader.memory <= want
+    with chunkmill.Loader(store, variables="v", sample={"time": 2}, memory=None, cache=None, workers=None, window=None):
+        pass
+
+
+WRONG = [
+    ({"memory": "3 sacks"}, 'memory: "3 sacks" is not a size', ValueError),
+    ({"memory": True}, "memory: needs bytes or a size as \"2GB\", not True, of type bool", TypeError),
+    ({"cache": [1]}, "cache: needs bytes or a size", TypeError),
+    ({"cache_dir_size": -1}, "cache_dir_size: -1 is negative", ValueError),
+    ({"batch": None}, "batch: needs an integer, not None", TypeError),
+    ({"batch": True}, "batch: needs an integer, not True", TypeError),
+    ({"seed": 1.5}, "seed: needs an integer, not 1.5, of type float", TypeError),
+    ({"drop_last": "yes"}, "drop_last: needs True or False", TypeError),
+    ({"decode": None}, "decode: needs True or False, not None", TypeError),
+    ({"order": 3}, "order: needs a text, not 3", TypeError),
+    ({"cast": np.float32}, "cast: needs a text", TypeError),
+    ({"cache_dir": 3}, "cache_dir: needs a path", TypeError),
+    ({"variables": 3}, "variables: needs a text or a list of texts", TypeError),
+    ({"variables": [3]}, "variables: needs texts, not 3", TypeError),
+    ({"variables": []}, "variables: an empty list", ValueError),
+    ({"sample": 4}, "sample: needs lengths by dimension", TypeError),
+    ({"sample": {3: 4}}, "sample: needs names of dimensions", TypeError),
+    ({"sample": {"time": 2.0}}, "sample['time']: needs an integer, not 2.0", TypeError),
+    ({"sample": {"time": 0}}, "sample['time']: 0 elements are no sample", ValueError),
+    ({"sample": {"time": -1}}, "sample['time']: -1 is negative", ValueError),
+    ({"sample": {"time": slice(0, 4)}}, "sample['time']: slice(0, 4, None) chooses elements", ValueError),
+    ({"lags": [0.5]}, "lags: needs an integer", TypeError),
+    ({"order": "sideways"}, "order sideways: give random", ValueError),
+    ({"cache_dir_size": 1 << 64}, "cache_dir_size: 18446744073709551616 is too large", ValueError),
+]
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("options, words, kind", WRONG, ids=lambda x: x if isinstance(x, str) else "")
+def test_what_is_wrong_is_named(store, options, words, kind):
+    with pytest.raises(kind) as problem:
+        chunkmill.Loader(store, **{"variables": "v", "sample": {"time": 2}, **options})
+    assert isinstance(problem.value, chunkmill.InvalidError) and problem.value.status == "invalid"
+    assert str(problem.value).startswith(words)
+
+
+def test_errors_are_built_in_ones(store, tmp_path):
+    options = {"variables": "v", "sample": {"time": 2}}
+    with pytest.raises(FileNotFoundError) as missing:
+        chunkmill.Loader(tmp_path / "nowhere.zarr", **options)
+    assert isinstance(missing.value, chunkmill.NotFoundError) and missing.value.status == "not-found"
+    with pytest.raises(MemoryError) as budget:
+        chunkmill.Loader(store, memory=1000, **options)
+    assert isinstance(budget.value, chunkmill.OutOfMemoryError) and budget.value.status == "budget"
+    with chunkmill.Loader(store, loader="map", **options) as loader:
+        (store / "v" / "zarr.json").unlink()
+        for chunk in (store / "v" / "c").rglob("*"):
+            if chunk.is_file():
+                chunk.unlink()
+        with pytest.raises(OSError, match="removed") as gone:
+            list(loader)
+    assert isinstance(gone.value, chunkmill.StorageError) and not isinstance(gone.value, FileNotFoundError)
+    with pytest.raises(ValueError, match="was closed"):
+        iter(loader)
+    for kind in vars(chunkmill).values():
+        if isinstance(kind, type) and issubclass(kind, chunkmill.Error) and kind is not chunkmill.ProgramError:
+            again = pickle.loads(pickle.dumps(kind("words")))
+            assert (type(again), str(again), again.status) == (kind, "words", kind("words").status)
+    assert chunkmill.ChunkmillError is chunkmill.Error
