@@ -71,5 +71,7 @@ def decode(values: Any, attrs: Mapping[str, Any]) -> Any:
     since = _dates.parse(units)
     if since is None or calendar not in _dates.CALENDARS:
         return values
+    if values.dtype.kind == "f":  # products in float32 would be off by milliseconds
+        values = values.astype("float64")
     found = _datetimes(values, since, calendar) if calendar in (_PROLEPTIC, *_MIXED) else None
     return _dates.objects(values, str(units), since, calendar) if found is None else found

@@ -157,8 +157,6 @@ def objects(values: Any, units: str, since: Since, calendar: str) -> Any:
         for i, value in enumerate(values.tolist()):
             found[i] = date_of(since, value, calendar)
         return found
-    if values.dtype.kind == "f":
-        values = values.astype(numpy.float64)  # cftime multiplies in the type that it gets
     there = ~numpy.isnan(values)
     found[there] = cftime.num2date(values[there], units, calendar, only_use_cftime_datetimes=True)
     return found
