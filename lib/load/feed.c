@@ -81,7 +81,7 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
     return CM_OK;
 }
 
-/* Also where no element can have the value, as -1 of unsigned bytes: the type follows anyway. */
+/* Also where no element can have the value, as -1 of unsigned bytes: the type follows. */
 static bool names_fill(const cm_array *a, const char *name)
 {
     const cm_json *value = cm_json_member(a->attrs, name);

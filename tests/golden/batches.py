@@ -49,8 +49,6 @@ SETTINGS = {
     "float16": {"cast": "float16", "variables": ["b", "d"]},
     "unpacked": {"unpack": True, "cast": "float32", "variables": ["c"], "sample": {"time": 2, "lon": 9}},
     "fill to NaN": {"fill_to_nan": True, "variables": ["d"], "sample": {"lat": 6, "lon": 9}},
-    "decoded": {"decode": True},
-    "planned, decoded, version 2": {**PLANNED, "decode": True, "store": "v2.zarr"},
     "in this thread": {"sync": True, "workers": 0},
     "planned, in this thread": {**PLANNED, "sync": True, "workers": 0},
     "one worker": {"workers": 1, "worker_threads": 2},
@@ -63,6 +61,8 @@ SETTINGS = {
     "no such variable": {"variables": ["nosuch"]},
     "sample too large": {"sample": {"time": 99}},
     "no such order": {"order": "sideways"},
+    "decoded": {"decode": True},
+    "planned, decoded, version 2": {**PLANNED, "decode": True, "store": "v2.zarr"},
 }
 USUAL = {"store": "v3.zarr", "variables": ALL, "sample": SAMPLE, "batch": 7, "batches": MOST, "seed": 3, "workers": 2, "memory": "128MiB", "world_size": 1, "rank": 0, "decode": False}
 
