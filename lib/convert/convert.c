@@ -67,6 +67,7 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
                                         .net = job->options->net,
                                         .memory = job->options->memory};
     int rc = CM_OK;
+    job->source = job->options->dataset;
     if (job->source == NULL) {
         rc = cm_dataset_open(at->path, at->node, &options, &job->source, err);
         job->opened = job->source;
@@ -93,15 +94,15 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
 }
 
 /* A dataset that is there goes by its own name. */
-static int find_source(cm_job *job, cm_store_path *at, cm_error *err)
+static int find_source(const cm_job *job, cm_store_path *at, cm_error *err)
 {
     const cm_transform_options *o = job->options;
-    job->source = o->dataset;
-    if (job->source == NULL) {
+    const cm_dataset *ds = o->dataset;
+    if (ds == NULL) {
         int rc = cm_store_path_split(o->source, at, err);
         return rc == CM_OK ? cm_store_path_fetch(at, o->net, o->scratch, err) : rc;
     }
-    at->path = cm_strdup(job->source->path, err);
+    at->path = cm_strdup(ds->path, err);
     at->node = cm_strdup("", err);
     return at->path == NULL || at->node == NULL ? CM_ENOMEM : CM_OK;
 }

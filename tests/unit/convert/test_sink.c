@@ -199,9 +199,27 @@ static void filled(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* Another output file that cannot be made is no fault of the source. */
+static void claimed(void **state)
+{
+    static const made_file FILE_ = {"f", .var = {{"v", "int16", "t=4"}}};
+    cm_transform_options o = {.target = "/tmp/chunkmill-sink.zarr",
+                              .certificate = "/dev/null/c.json",
+                              .verify = CM_VERIFY_FULL};
+    cm_transform_report report;
+    cm_error err = {0};
+    (void)state;
+    o.dataset = made_open(&FILE_);
+    assert_int_not_equal(cm_transform(&o, &report, &err), CM_OK);
+    if (strncmp(err.text, o.certificate, strlen(o.certificate)) != 0)
+        fail_msg("%s", err.text);
+    cm_transform_report_release(&report);
+    cm_dataset_close(o.dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chosen), cmocka_unit_test(refused),
-                                       cmocka_unit_test(filled)};
+                                       cmocka_unit_test(filled), cmocka_unit_test(claimed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
