@@ -16,18 +16,18 @@ typedef struct cm_budget {
     uint64_t limit_nbytes;
     uint64_t held_nbytes; /* the process before anything is moved, and its reserve */
     unsigned nthreads;
-    unsigned ahead;           /* chunks that each worker has on their way to a server */
-    size_t worker_nbytes;     /* of one */
-    size_t request_nbytes;    /* of them, for what it asks a server */
-    size_t slots_nbytes;      /* target chunks in flight */
-    size_t shards_nbytes;     /* those in assembly, beside the slots */
-    size_t early_nbytes;      /* chunks that wait for others of their shards */
-    size_t ahead_nbytes;      /* pieces on their way, beyond those in HELD */
-    size_t piece_nbytes;      /* of what the target sends */
-    bool last_pieces;         /* there are no smaller ones */
-    size_t sent_nbytes;       /* of the shards in assembly, what the target keeps */
+    unsigned ahead;          /* chunks that each worker has on their way to a server */
+    size_t worker_nbytes;    /* of one */
+    size_t request_nbytes;   /* of them, for what it asks a server */
+    size_t slots_nbytes;     /* target chunks in flight */
+    size_t shards_nbytes;    /* those in assembly, beside the slots */
+    size_t early_nbytes;     /* chunks that wait for others of their shards */
+    size_t ahead_nbytes;     /* pieces on their way, beyond those in HELD */
+    size_t piece_nbytes;     /* of what the target sends */
+    bool last_pieces;        /* there are no smaller ones */
+    size_t sent_nbytes;      /* of the shards in assembly, what the target keeps */
     cm_store_limits sending; /* how the target sends shards */
-    size_t text_nbytes;       /* the longest chunk of strings that was moved */
+    size_t text_nbytes;      /* the longest chunk of strings that was moved */
 } cm_budget;
 
 /* The limit that was ASKED for; 0: half of what is free, or what the process has. */

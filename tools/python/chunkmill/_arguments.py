@@ -30,14 +30,20 @@ def _wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
     return ArgumentTypeError(f"{name}: needs {wanted}, not {given}")
 
 
-def integer(name: str, value: Any) -> int:
-    """An integer of Python or NumPy that is not negative."""
+def any_integer(name: str, value: Any) -> int:
+    """An integer of Python or NumPy."""
     try:
         if _is_bool(value):
             raise TypeError
         found = operator.index(value)
     except TypeError:
         raise _wrong_type(name, value, "an integer") from None
+    return found
+
+
+def integer(name: str, value: Any) -> int:
+    """An integer of Python or NumPy that is not negative."""
+    found = any_integer(name, value)
     if found < 0:
         raise InvalidError(f"{name}: {found} is negative")
     return found
@@ -102,8 +108,8 @@ def lags(value: Any) -> bytes | None:
     if value is None or isinstance(value, str):
         return text("lags", value)
     if isinstance(value, Iterable):
-        return ",".join(str(integer("lags", lag)) for lag in value).encode() or None
-    return str(integer("lags", value)).encode()
+        return ",".join(str(any_integer("lags", lag)) for lag in value).encode() or None
+    return str(any_integer("lags", value)).encode()
 
 
 def _length(name: str, value: Any) -> str:
