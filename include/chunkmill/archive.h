@@ -233,8 +233,8 @@ typedef struct cm_archive cm_archive;
  */
 int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_error *err);
 /*
- * What SURVEYED found, joined by other decisions: OPTIONS have the same inputs.  No file is opened
- * again but to read values.  SURVEYED is closed after OUT.
+ * Joins the files that SURVEYED found by other decisions: OPTIONS have the same inputs.  No file is
+ * opened again but to read values.  SURVEYED is closed after OUT.
  */
 int cm_archive_open_again(cm_archive *surveyed, const cm_archive_options *options, cm_archive **out,
                           cm_error *err);

@@ -53,7 +53,7 @@ def paste(line, cwd):
 
 
 def joined(files):
-    """What xarray makes of them; None where it does not join them."""
+    """The Dataset that xarray makes of them; None where it does not join them."""
     how = {"combine": "by_coords", "data_vars": "minimal", "coords": "minimal", "join": "exact", "compat": "no_conflicts", "combine_attrs": "drop_conflicts"}
     try:
         return xr.open_mfdataset(list(map(str, files)), **how)

@@ -1,4 +1,4 @@
-"""What the summary of a conversion says of the survey before it, and of what stays beside the store."""
+"""The summary of a conversion tells of the survey before it, and of the folder that stays beside the store."""
 
 import netCDF4
 import pytest
@@ -24,7 +24,7 @@ NOTE = "d1.nc: attributes that are not the same in all files are left out: histo
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--virtual", "json")], ids=" ".join)
 def test_notes_of_the_survey_are_in_the_summary(days, options):
-    """Those that say what the store has, not how the files are stored."""
+    """Notes about the store, not about how files are stored."""
     survey = tool.nc2zarr("--survey", "d*.nc", cwd=days).ok().out
     assert f"note: {NOTE}\n" in survey and "its chunks are not those of" in survey
     done = tool.nc2zarr(*options, "d*.nc", "out.json" if "--virtual" in options else "out.zarr", cwd=days).ok()

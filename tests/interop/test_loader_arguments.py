@@ -1,4 +1,4 @@
-"""What a Loader is asked for: stores, shapes and sizes as people write them, and errors that say what is wrong."""
+"""Arguments of a Loader: stores, shapes and sizes as people write them, and errors that say what is wrong."""
 
 import json
 import os

@@ -97,7 +97,7 @@ static void print_of_variable(const cm_chunkcalc_report *r)
         cm_print(stdout, " of %s", r->variable);
 }
 
-/* What reads take with the present chunks, in the audit's words where there is one. */
+/* Cost of reads with the present chunks, in the audit's words where there is one. */
 static void print_present(const cm_chunkcalc_report *r)
 {
     char time[32];

@@ -262,8 +262,8 @@ static int print_batches(const printer *p, cm_error *err)
 /* ---- the layout of a store ----------------------------------------------------------------- */
 
 /*
- * What was measured on a sample of the chunks; nothing in CSV and "-" elsewhere where it was
- * not.
+ * Cells measured on a sample of the chunks.  Where nothing was measured they are empty in CSV, and
+ * "-" elsewhere.
  */
 static void measured_cells(const printer *p, const cm_chunkcalc_array *a, grid *g)
 {

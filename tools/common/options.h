@@ -221,7 +221,7 @@ bool cm_option_word(const char *words, size_t i, const char **word, size_t *nbyt
 size_t cm_option_first_sentence(const char *help);
 
 void cm_tool_print_help(const cm_tool *tool, FILE *to);
-/* What -h prints, one screen: examples, and the first sentence of the rows that are brief. */
+/* Prints the screen of -h: examples, and the first sentence of the rows that are brief. */
 void cm_tool_print_brief(const cm_tool *tool, FILE *to);
 
 /*

@@ -98,7 +98,7 @@ int nc2zarr_convert_store(void *context, cm_error *err)
     return rc;
 }
 
-/* What failed may have looked at a store to which another process adds: then that is said. */
+/* A failure may come from a store that another process adds to: name that cause. */
 static int explain(const archive_job *job, int status, cm_error *err)
 {
     cm_error why = {0};
@@ -122,7 +122,7 @@ static int survey_and_convert(void *context, cm_error *err)
     return explain(job, nc2zarr_convert_store(job, err), err);
 }
 
-/* What comes before, or instead of, a conversion.  Returns the exit status. */
+/* Reports the survey, before or instead of a conversion.  Returns the exit status. */
 static int report_survey(archive_job *job, int status, const cm_error *err)
 {
     const cm_common_options *common = job->common;

@@ -1,4 +1,4 @@
-/* What decides all that a survey found: options, what they cost, and the command line with them. */
+/* Options that decide all findings of a survey, their costs, and the command line with them. */
 #ifndef CM_TOOLS_NC2ZARR_DECIDE_H
 #define CM_TOOLS_NC2ZARR_DECIDE_H
 

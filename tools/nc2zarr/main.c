@@ -44,7 +44,7 @@ static char *default_output(const char *input)
     char *output = NULL;
     if (n > INT_MAX || asprintf(&output, "%.*s.zarr", (int)n, name) < 0)
         return NULL;
-    /* What cannot be decoded is told of the input. */
+    /* A name that cannot be decoded is an error of the input, which is reported there. */
     if (is_url)
         (void)cm_fileurl_decode(output, NULL);
     return output;

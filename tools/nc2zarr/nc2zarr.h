@@ -81,7 +81,7 @@ typedef struct nc2zarr_of {
 } nc2zarr_of;
 
 /*
- * What STATUS of a conversion means, in sentences and results; OF is NULL for one file.
+ * Reports STATUS of a conversion in sentences and results; OF is NULL for one file.
  * Returns the exit status.
  */
 int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,

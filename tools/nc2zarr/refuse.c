@@ -1,4 +1,4 @@
-/* What nc2zarr's contract names and this build does not do yet. */
+/* Refuses options of nc2zarr's contract that this build does not implement yet. */
 #include "nc2zarr.h"
 
 #include <string.h>

@@ -54,7 +54,7 @@ static bool any_sharded(const cm_transform_report *r)
     return false;
 }
 
-/* What happens to one variable: the columns that the plan and the result share. */
+/* Columns of one variable that the plan and the result share. */
 static void layout_cells(cm_table *t, const cm_transform_variable *v, bool shards, mode m)
 {
     cm_table_cell(t, "%s", v->name);
@@ -349,7 +349,7 @@ static void print_replaced(const cm_replace_report *r)
              (unsigned long long)r->end);
 }
 
-/* What is other than before. */
+/* Differences from the store before. */
 static void print_changes(const cm_transform_report *r)
 {
     char count[32];

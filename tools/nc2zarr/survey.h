@@ -1,4 +1,4 @@
-/* What a survey found, for people: findings, what decides them, and the command line for it. */
+/* A survey for people: findings, the options that decide them, and the command line. */
 #ifndef CM_TOOLS_NC2ZARR_SURVEY_H
 #define CM_TOOLS_NC2ZARR_SURVEY_H
 
@@ -15,7 +15,7 @@ void nc2zarr_print_option(const nc2zarr_option *o, FILE *f);
  */
 void nc2zarr_print_findings(FILE *to, unsigned columns, const cm_archive_report *r,
                             cm_finding_weight weight, bool all);
-/* What is left out of the names in them, before findings of LEAST and more. */
+/* The beginning that file names share and findings of LEAST and more leave out. */
 void nc2zarr_print_beginning(FILE *to, const cm_archive_report *r, cm_finding_weight least);
 
 /* survey_text.c: a survey on standard output; why nothing is converted, on standard error. */

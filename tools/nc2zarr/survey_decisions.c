@@ -1,4 +1,4 @@
-/* What the options of a command line cost and which others there are, and the line itself. */
+/* The options of the command line with their costs and alternatives, and the line itself. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,7 +12,7 @@ enum {
     LABEL_MOST = 28
 };
 
-/* What a cell of a row stands for, by whether a step of it is in no file, one, several. */
+/* Bits of a cell: it has steps that are in no file, in one, in several. */
 enum {
     NONE = 1,
     ONE = 2,

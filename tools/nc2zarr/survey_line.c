@@ -15,7 +15,7 @@ enum {
     PATTERN_FROM = 4 /* inputs: fewer are named one by one */
 };
 
-/* What a shell leaves as it is. */
+/* Text that a shell leaves as it is. */
 static bool is_plain(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)

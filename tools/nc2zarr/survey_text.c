@@ -1,4 +1,4 @@
-/* What a survey found, for people. */
+/* A survey as text. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

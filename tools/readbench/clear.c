@@ -1,5 +1,5 @@
 /*
- * What --overwrite takes away: the files of a report that is there, by their names, and
+ * Removes for --overwrite the files of a report that is there, by their names, and
  * the folders of its sessions when nothing else is in them.  No link is followed.
  */
 #include <dirent.h>

@@ -123,7 +123,7 @@ static bool is_empty(const char *path)
     return !any;
 }
 
-/* What is there may be written into when it is a report, and the user said so. */
+/* An existing file is written into only if it is a report, and the user said so. */
 static int take_existing(const char *path, const char *name, bool overwrite, cm_error *err)
 {
     if (overwrite && (readbench_is_report(name) || is_empty(name)))

@@ -37,7 +37,7 @@ int readbench_file_json(const char *path, cm_json **out, cm_error *err);
 /* FOLDER/PREFIXNAME in memory to be freed, or NULL and an error. */
 char *readbench_file_path(const char *folder, const char *prefix, const char *name, cm_error *err);
 
-/* What a file is called while it is written. */
+/* In the name of a file while it is written. */
 #define READBENCH_PART ".part-"
 
 #endif

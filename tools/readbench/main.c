@@ -18,7 +18,7 @@ static int run(readbench_values *v, const cm_common_options *common, const cm_te
     int status = cm_run_refuse_remote(&READBENCH, paths);
     if (status != CM_TOOL_RUN)
         return status;
-    /* What a hint measures gets a folder of its own, unless reports are to be replaced. */
+    /* A hint's measurement gets a folder of its own, unless reports are to be replaced. */
     static const char *const anew[] = {"tune", "out", "trace", NULL};
     static const char *const replaced[] = {"tune", NULL};
     char *command = cm_run_command_line(argc, argv);

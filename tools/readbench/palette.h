@@ -17,7 +17,7 @@
 #define PALE      0xd9d9d9u
 #define PAPER     0xffffffu
 
-/* What each stands for, the same in every plot. */
+/* Colours have the same meaning in every plot. */
 #define COLOUR_STORAGE  BLUE
 #define COLOUR_DECODE   ORANGE
 #define COLOUR_ASSEMBLE GREEN

@@ -220,7 +220,7 @@ static void print_all(const readbench_ranks *r, const together *all, FILE *to)
              all->worst <= MOST_WAIT ? "fed" : "not fed");
 }
 
-/* What ranks left to begin together is of no use any more. */
+/* Removes the files by which ranks began together. */
 static void tidy(const readbench_ranks *r)
 {
     for (uint64_t k = 0; k < r->n; k++)

@@ -1,5 +1,5 @@
 /*
- * What happened when: set-up and epochs, a row for each rank with its steps and the
+ * Draws when things happened: set-up and epochs, a row for each rank with its steps and the
  * waits between them, a row for each worker.  A long run is shown as shares over all of
  * it, and in full where it began and around its longest wait.
  */

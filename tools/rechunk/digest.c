@@ -86,7 +86,7 @@ static void release(digests *d)
     free(d->warning);
 }
 
-/* What has no digest is named where it is not lost between those that have one. */
+/* Warnings, and arrays without a digest: on standard error, apart from the digests. */
 static void say_remarks(const digests *d)
 {
     for (size_t i = 0; i < d->nwarnings; i++)

@@ -19,7 +19,7 @@ typedef struct rechunk_values {
 
 extern const cm_tool RECHUNK;
 
-/* What was made, or under --dry-run the plan, for people, on standard output. */
+/* The result, or under --dry-run the plan, as text on standard output. */
 void rechunk_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common);
 /* The part of it that compares plan and bound: one row an array. */

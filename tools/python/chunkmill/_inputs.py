@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What a Loader opens."""
+    """A place that a Loader opens, and how."""
 
     place: Place
     variables: list[str]

@@ -145,7 +145,7 @@ def load() -> Any:
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
-    # What makes a Python object is called with Python's lock.
+    # A function that makes a Python object is called with Python's lock.
     capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_size_t, c_bool, POINTER(Error))
     library.capsule = capsule(("cm_batch_capsule", library))
     holder = ctypes.PYFUNCTYPE(ctypes.py_object, POINTER(c_void_p), POINTER(Error))

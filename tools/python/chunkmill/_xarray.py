@@ -23,7 +23,7 @@ class Stored(NamedTuple):
 
 
 class View(NamedTuple):
-    """What the user sees: variables by name, and where each lies."""
+    """A Dataset as the user sees it: variables by name, and where each lies."""
 
     stored: dict[str, Stored]
     variables: dict[str, Any]
@@ -38,7 +38,7 @@ def _takes_all(key: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _below_dask(array: Any) -> Any:
-    """What a dask array reads its chunks from, as xarray opened it; None where it computes anything."""
+    """The array behind a dask array, as xarray opened it; None where dask computes anything."""
     graph = array.__dask_graph__()
     layers = getattr(graph, "layers", {})
     sources = [name for name in layers if name.startswith("original-")]

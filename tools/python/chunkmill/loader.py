@@ -79,7 +79,7 @@ class Dim:
 
 
 class Variable:
-    """What all tensors of one variable have in common: `shape` and `nbytes` are a sample's."""
+    """A variable at a lag, common to all its tensors: `shape` and `nbytes` are a sample's."""
 
     def __init__(self, number: int, v: Any, dims: list[Dim]) -> None:
         self.number = number
@@ -318,7 +318,7 @@ class Loader:
             return int(function(self._handle, *arguments))
 
     def keys(self) -> list[Key]:
-        """What a batch has: names of variables, with their lag where that is not 0."""
+        """Keys of a batch: names of variables, with their lag where that is not 0."""
         return list(self._keys)
 
     def __len__(self) -> int:
@@ -351,7 +351,7 @@ class Loader:
             with self._lock if os.getpid() == self._pid else _NOTHING:
                 if self._handle is None:
                     raise InvalidError("the loader was closed")
-                # What holds the batch is there before the batch is: Ctrl-C between the two loses neither.
+                # The holder is made before the batch: Ctrl-C between the two loses neither.
                 holder = hold(where, arguments[1])
                 cell: Any = at.value
                 status = call(self._handle, _SLICE_MS, cell, *arguments)
