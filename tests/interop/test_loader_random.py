@@ -55,6 +55,7 @@ def make_setting(rng, dims, length):
         "batch": rng.randint(1, 20),
         "order": rng.choice(ORDERS),
         "seed": rng.randrange(1000),
+        "decode": False,
         "loader": rng.choice(("planned", "planned", "map")),
         "drop_last": rng.random() < 0.2,
         "workers": rng.randint(1, 4),
