@@ -1,4 +1,4 @@
-/* What --cast, --unpack and --fill-to-nan do to one array, from its attributes. */
+/* Feed of one array: `cast`, `unpack` and `fill_to_nan`, as its attributes describe the data. */
 #include <math.h>
 #include <string.h>
 

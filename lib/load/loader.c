@@ -50,7 +50,7 @@ static int check_parts(const cm_load_run *run, cm_error *err)
     return CM_OK;
 }
 
-/* What a URL, or what a document of references points to, is reached by. */
+/* Network access for a store at a URL, or a document of references, which may point to URLs. */
 static int open_net(cm_loader *l, const cm_loader_options *given, cm_error *err)
 {
     const cm_net_settings settings = {

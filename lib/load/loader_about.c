@@ -1,4 +1,4 @@
-/* What a loader says of its dimensions and variables, coordinates included. */
+/* Description of a loader's dimensions and variables, coordinates included. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

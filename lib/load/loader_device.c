@@ -72,7 +72,7 @@ void cm_loader_device_close(cm_loader_hold *h)
         return;
     cm_loader_device_unlock(d);
     void *before = cm_device_enter(d->device);
-    /* What reads the buffers; where waiting fails, the device has failed, and reads no more. */
+    /* Wait for the buffers' readers; if that fails, the device has failed and reads no more. */
     (void)cm_device_sync(d->device, NULL);
     cm_stream_close(d->copying);
     cm_event_close(d->copied);

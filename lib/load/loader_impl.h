@@ -1,4 +1,4 @@
-/* What the files of the public loader (chunkmill/loader.h) share; for them alone. */
+/* Internals of the public loader (chunkmill/loader.h), shared by its files alone. */
 #ifndef CM_LOAD_LOADER_IMPL_H
 #define CM_LOAD_LOADER_IMPL_H
 
@@ -30,7 +30,7 @@ typedef struct cm_loader_buffer {
     bool unknown_reader;
 } cm_loader_buffer;
 
-/* What copies batches to a device. */
+/* Device to which batches are copied, and the objects that copying needs. */
 typedef struct cm_loader_device {
     cm_device *device; /* NULL: there is none */
     cm_stream *copying;
@@ -39,7 +39,7 @@ typedef struct cm_loader_device {
     size_t locked_nbytes;
 } cm_loader_device;
 
-/* What was opened, for as long as the loader or a batch is there. */
+/* Description of the opened run, kept as long as the loader or a batch exists. */
 typedef struct cm_loader_about {
     atomic_uint refs;
     cm_loader_dim *dim;
@@ -63,7 +63,7 @@ struct cm_batch {
     cm_loader_buffer buffer;
 };
 
-/* What outlives the loader while batches are held. */
+/* State that outlives the loader while batches are held. */
 struct cm_loader_hold {
     atomic_uint refs; /* the loader, and each batch that is held */
     pid_t pid;

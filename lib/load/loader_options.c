@@ -21,7 +21,7 @@ void cm_loader_options_init(cm_loader_options *options, size_t size)
         memset((char *)options + sizeof all, 0, size - sizeof all);
 }
 
-/* What a caller of an older interface does not know is as init leaves it. */
+/* Options that a caller of an older interface does not know keep the values of init. */
 static int take_known(const cm_loader_options *given, cm_loader_options *out, cm_error *err)
 {
     cm_loader_options_init(out, sizeof *out);

@@ -10,7 +10,7 @@
 
 /* Code, libraries and their heaps, where the system does not tell: 14 to 21 MiB were seen. */
 #define PROCESS_NBYTES ((uint64_t)24 << 20)
-/* What a process takes above what it has when memory is planned, or when it is forked. */
+/* Growth of a process beyond its size when memory is planned, or when it is forked. */
 #define GROWTH_NBYTES ((uint64_t)1 << 20)
 #define THREAD_NBYTES ((uint64_t)512 << 10) /* a thread's stack, tasks and heap */
 /*
@@ -72,7 +72,7 @@ uint64_t cm_load_open_nbytes(const cm_load_run *l)
     return total;
 }
 
-/* What one thread holds while it reads one sample. */
+/* Bytes that one thread holds while it reads one sample. */
 static uint64_t thread_nbytes(const cm_load_run *l)
 {
     const cm_load_space *s = &l->shared.space;

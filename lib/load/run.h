@@ -37,7 +37,7 @@ typedef enum cm_load_engine {
     CM_LOAD_COMMAND /* a program of the user reads */
 } cm_load_engine;
 
-/* What tests put in an option's hook. */
+/* Hooks for tests, which set them in the options. */
 struct cm_readbench_hook {
     const cm_device_hooks *device;
     bool no_probe; /* this machine's raw rates stay unknown: a session then takes no second */
@@ -106,7 +106,7 @@ typedef struct cm_load_opening {
 int cm_load_data_open(const cm_readbench_options *options, const cm_load_setting *setting,
                       const cm_load_opening *opening, cm_load_data *out, cm_error *err);
 void cm_load_data_release(cm_load_data *data);
-/* What messages call A: an array that is the root of its store has no name. */
+/* Name of A in messages: "/" for the root array of a store, which has no name. */
 const char *cm_load_array_name(const cm_array *a);
 /*
  * A chunk that is not there is fill values, unless the whole array has gone: CM_EIO where its
@@ -190,7 +190,7 @@ typedef struct cm_load_rank {
     cm_error err;
 } cm_load_rank;
 
-/* What the order of the planned loader follows from, beside the samples and the seed. */
+/* Inputs of the planned loader's order, besides the samples and the seed. */
 typedef struct cm_load_shape {
     uint64_t window;            /* blocks that are mixed; 0: to be chosen */
     uint8_t grown[CM_MAX_RANK]; /* cm_blocks.grown */
@@ -205,7 +205,7 @@ struct cm_load_run {
     /* The memory is for what the run takes; otherwise for all that this process has. */
     bool apart;
     void *owner;
-    /* What the owner takes besides, asked once slots have their size; bytes. */
+    /* Memory that the owner takes besides, bytes; called once slots have their size. */
     uint64_t (*other_nbytes)(void *owner);
     /* Tells the user of the owner that something is not as it was asked for. */
     int (*note)(void *owner, const char *sentence, cm_error *err);

@@ -1,4 +1,4 @@
-/* What the texts of readbench's options mean. */
+/* Parses the texts of readbench's options into a setting. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -230,10 +230,10 @@ static bool waits_for_chunks(const cm_readbench_options *o, const cm_load_settin
 }
 
 /*
- * What a pool needs where its store is behind a network.  Batches are asked for ahead
- * (lookahead.c), but for the indices of shards, when they are met first; elsewhere a thread waits
- * most of the time, for one chunk, and those that decode ask for nothing.  Where all is asked for
- * ahead fewer do (cm_load_lookahead_threads).
+ * Threads that a pool needs for a store behind a network.  Chunks of batches are requested ahead
+ * (lookahead.c), except the indices of shards, for which a thread waits when it first meets them.
+ * Without lookahead a thread mostly waits, for one chunk at a time, and threads that decode request
+ * nothing.  Fewer threads suffice if everything is requested ahead (cm_load_lookahead_threads).
  */
 static unsigned remote_threads(const cm_readbench_options *o, const cm_load_setting *s)
 {
@@ -371,7 +371,7 @@ static int set_device(const cm_readbench_options *o, cm_load_setting *s, cm_erro
     return rc;
 }
 
-/* What excludes each other is refused, never weakened. */
+/* Options that exclude each other are refused, never weakened. */
 static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_error *err)
 {
     if (o->cold && o->warm)

@@ -1,4 +1,4 @@
-/* What workers read with, opened in the process that reads. */
+/* Sources that workers read with; their arrays are opened in the process that reads. */
 #include <stdlib.h>
 #include <string.h>
 

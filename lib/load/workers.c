@@ -40,7 +40,7 @@ static int start_batcher(cm_load_run *l, unsigned i, cm_error *err)
                              &l->rank[i].batcher, err);
 }
 
-/* What workers read with; made once. */
+/* The source that workers read with; made once. */
 static int make_source(cm_load_run *l, const char *store, cm_error *err)
 {
     int rc = CM_OK;

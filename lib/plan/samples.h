@@ -77,7 +77,7 @@ typedef struct cm_sample_part {
     uint64_t lag;                /* elements along dimension 0 of the space */
 } cm_sample_part;
 
-/* What PART reads for SAMPLE, a box that cm_sample_at gave. */
+/* Box that PART reads for SAMPLE, a box that cm_sample_at gave. */
 void cm_sample_part_box(const cm_sample_part *part, const cm_box *sample, cm_box *out);
 
 /*
@@ -107,8 +107,8 @@ int cm_epoch_share_init(cm_epoch_share *share, cm_error *err);
 /* Number in the epoch of sample K (0 <= K < per_rank) of this rank. */
 uint64_t cm_epoch_share_sample(const cm_epoch_share *share, uint64_t k);
 /*
- * The same where each rank has a run of the epoch, so that chunks that several samples need are
- * needed by one rank: its place in the order, which begins anew behind the last one.
+ * Place of sample K in the order where each rank has a run of the epoch, so that chunks that
+ * several samples need are needed by one rank.  Behind the last place the order begins anew.
  */
 uint64_t cm_epoch_share_place(const cm_epoch_share *share, uint64_t k);
 /* Samples of batch B: `batch`, fewer for the last. */

@@ -62,7 +62,7 @@ uint64_t cm_permute(uint64_t n, uint64_t key, uint64_t i)
      */
     if (i < 2)
         i ^= cm_mix64(key) & 1;
-    /* What leaves the range goes on: the walk ends, for it is a cycle that began inside. */
+    /* A number outside the range is permuted again; this ends, for its cycle began inside. */
     do {
         i = feistel(half, key, i);
     } while (i >= n);

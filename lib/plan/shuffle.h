@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a key is for: the same seed and epoch give each purpose numbers of its own. */
+/* Purpose of a key: the same seed and epoch give each purpose numbers of its own. */
 typedef enum cm_shuffle_purpose {
     CM_SHUFFLE_SAMPLES,
     CM_SHUFFLE_RUNS,

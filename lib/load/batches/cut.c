@@ -2,7 +2,7 @@
 
 #include "model/copy.h"
 
-/* What the chunk at COORD, number CHUNK of the frame, has of BOX. */
+/* Copies the part of BOX that the chunk at COORD, number CHUNK of the frame, covers. */
 static void cut_chunk(const cm_cut *c, const uint64_t *coord, uint64_t chunk, const cm_box *box,
                       const int64_t *dst_stride, uint8_t *dst, cm_load_counts *counts)
 {

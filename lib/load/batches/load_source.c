@@ -21,7 +21,7 @@ enum {
     NEAR_NBYTES = 96 << 20
 };
 
-/* What all workers of a source have in common. */
+/* State that all workers of a source share. */
 typedef struct source {
     cm_load_source_options options;
     cm_expecting expecting;
@@ -133,7 +133,7 @@ static cm_disk_cache_counts disk_counts(const cm_load_arrays *in)
                                   : (cm_disk_cache_counts){0};
 }
 
-/* What the workers of this process share: opened by the first of them. */
+/* Arrays that the workers of this process share; the first worker opens them. */
 static int join_arrays(source *s, cm_load_arrays **out, cm_error *err)
 {
     int rc = CM_OK;
@@ -267,7 +267,7 @@ static size_t element_nbytes(const cm_load_arrays *in, size_t part)
     return feed != NULL ? cm_feed_nbytes(feed) : in->array[in->part[part].array]->dtype.nbytes;
 }
 
-/* What PART takes of SAMPLE, and how many bytes that are: no more than a whole one has. */
+/* Box that PART takes of SAMPLE, and its bytes as fed: at most those of a whole sample. */
 static int share_of(const cm_load_arrays *in, const cm_box *sample, size_t part, cm_box *box,
                     size_t *nbytes, cm_error *err)
 {
@@ -281,7 +281,7 @@ static int share_of(const cm_load_arrays *in, const cm_box *sample, size_t part,
     return CM_OK;
 }
 
-/* The same of sample number I. */
+/* As share_of, for sample number I of EPOCH. */
 static int place_part(const cm_load_arrays *in, uint64_t epoch, uint64_t i, size_t part,
                       cm_box *box, size_t *nbytes, cm_error *err)
 {
@@ -290,7 +290,7 @@ static int place_part(const cm_load_arrays *in, uint64_t epoch, uint64_t i, size
     return share_of(in, &sample, part, box, nbytes, err);
 }
 
-/* What a clipped sample of NBYTES leaves of its place at DST becomes zero. */
+/* Zeroes the rest of the place at DST, behind a clipped sample of NBYTES. */
 static void clear_rest(const cm_load_arrays *in, size_t part, uint8_t *dst, size_t nbytes)
 {
     memset(dst + nbytes, 0, in->part_nbytes[part] - nbytes);
@@ -481,7 +481,7 @@ static int load_cut(worker *w, cm_load_result *result, cm_error *err)
     return rc;
 }
 
-/* What the cache on a faster disk did since it was asked before. */
+/* Adds the disk cache's hits, misses and evictions since they were last counted. */
 static void count_disk(worker *w, cm_load_counts *counts)
 {
     const bool own = w->arrays == &w->own;

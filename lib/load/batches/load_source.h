@@ -25,7 +25,7 @@ enum {
     CM_LOAD_MAX_THREADS = 256
 };
 
-/* What is read, and what it becomes.  Everything is the opener's, and stays until it is closed. */
+/* Arrays to read, and their feeds.  Everything is the opener's, and stays valid until close. */
 typedef struct cm_load_arrays {
     const char *store; /* for messages */
     cm_array *const *array;

@@ -157,7 +157,7 @@ static void fill(cm_lookahead *h)
             TAILQ_REMOVE(&h->free, p, next);
             TAILQ_INSERT_TAIL(&list->asked, p, next);
         }
-        /* What cannot be asked for now its thread fetches, and tells why where it fails. */
+        /* A group that cannot be requested now is fetched by its thread, which reports errors. */
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct cm_lookahead_list cm_lookahead_list; /* one batch's */
 int cm_lookahead_create(unsigned nplaces, size_t group_nbytes, cm_lookahead **out, cm_error *err);
 void cm_lookahead_free(cm_lookahead *ahead); /* after all lists; NULL accepted */
 
-/* What one place takes at most beside the stored bytes of a group (cm_reader_stored_nbytes). */
+/* Bytes of one place at most, besides the stored bytes of a group (cm_reader_stored_nbytes). */
 size_t cm_lookahead_place_nbytes(void);
 
 int cm_lookahead_list_create(cm_lookahead *ahead, cm_lookahead_list **out, cm_error *err);

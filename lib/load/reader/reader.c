@@ -32,7 +32,7 @@ void cm_reader_free(cm_reader *reader)
     free(reader);
 }
 
-/* What a stored chunk of A takes, but for one that no encoder of ours would write. */
+/* Bytes of a stored chunk of A at most, except one that no encoder of ours would write. */
 static size_t usual_nbytes(const cm_array *a)
 {
     const size_t decoded = cm_chain_decoded_nbytes(a->chain), most = a->max_stored_nbytes;

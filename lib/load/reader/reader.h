@@ -55,9 +55,9 @@ int cm_reader_create(const cm_reader_options *options, cm_reader **out, cm_error
 void cm_reader_free(cm_reader *reader); /* NULL accepted */
 
 /*
- * What a reader holds of A at most, the codec's contexts and FEED (or NULL)
- * counted; with group_nbytes it is so many bytes more.  Not counted is what a box
- * takes that a library reads and a feed converts.
+ * Bytes that a reader holds for A at most, the codec's contexts and FEED (or NULL)
+ * included; group_nbytes are added to them.  Not included: the buffer of a box that
+ * a library reads and a feed converts.
  */
 size_t cm_reader_memory(const cm_array *a, const cm_feed *feed);
 
@@ -81,8 +81,8 @@ int cm_reader_box(cm_reader *reader, cm_array *a, const cm_box *box, const cm_fe
                   cm_load_counts *counts, cm_error *err);
 
 /*
- * What cm_reader_box would ask for, without a cache: adds to COUNTS its chunks, requests and
- * stored bytes (those that are known without asking storage), and reads no data.
+ * Counts the requests of cm_reader_box without a cache: adds its chunks, requests and stored bytes
+ * (those that are known without asking storage) to COUNTS, and reads no data.
  */
 int cm_reader_count(cm_reader *reader, cm_array *a, const cm_box *box, cm_load_counts *counts,
                     cm_error *err);

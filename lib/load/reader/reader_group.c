@@ -45,7 +45,7 @@ static int decode(cm_read_call *c, const cm_fetch_item *item, void *dst, bool fa
     return rc;
 }
 
-/* What was fetched: decoded into ENTRY (NULL: no cache), its place or scratch, and handed on. */
+/* Decodes a fetched chunk into ENTRY (NULL: no cache), its place or scratch; hands it on. */
 static void deliver(cm_read_call *c, const cm_fetch_item *item, cm_cached_chunk *entry)
 {
     cm_reader *r = c->reader;

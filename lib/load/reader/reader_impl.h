@@ -1,4 +1,4 @@
-/* What the files of the reader share. */
+/* Internals shared by the files of the reader. */
 #ifndef CM_LOAD_READER_READER_IMPL_H
 #define CM_LOAD_READER_READER_IMPL_H
 
@@ -50,7 +50,7 @@ typedef struct cm_read_call {
 
 /* ---- reader_group.c ---- */
 
-/* What passed since the last stage ended was stage WHICH. */
+/* Ends stage WHICH: counts the time since the last stage ended as its own. */
 void cm_read_stage(cm_read_call *c, int which);
 /*
  * Makes RC the call's status, with the store in front of its sentence, unless an error is

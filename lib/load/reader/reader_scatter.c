@@ -8,7 +8,7 @@ enum {
     MAX_VALUE_NBYTES = 16 /* of an element that a feed converts */
 };
 
-/* What chunk NUMBER shares with the box, and where that begins there; false: nothing. */
+/* Intersection PART of a chunk's box, COVERED, with the call's, at *DST; false: it is empty. */
 static bool share_of(const cm_read_call *c, const cm_box *covered, cm_box *part, uint8_t **dst,
                      int64_t *dst_stride)
 {

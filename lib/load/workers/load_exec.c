@@ -80,7 +80,7 @@ static int make_greeting(worker *w, cm_error *err)
     return rc;
 }
 
-/* What part P takes of each sample. */
+/* Variable, start and shape of part P in each sample. */
 static cm_json *part_json(const worker *w, const cm_load_task *task, size_t p, int *rc,
                           cm_error *err)
 {

@@ -49,8 +49,8 @@ typedef struct cm_load_exec_options {
 #define CM_LOAD_EXEC_READY_NS (UINT64_C(120) * 1000000000)
 #define CM_LOAD_EXEC_BATCH_NS (UINT64_C(300) * 1000000000)
 /*
- * What a pool gives its processes to end (cm_pool_options.grace_ns): each must live to kill what it
- * began, after half a second of patience, and on a busy machine that takes longer.
+ * Time that a pool gives its processes to end (cm_pool_options.grace_ns): each must live to kill
+ * the processes that it began, after half a second of patience; a busy machine needs longer.
  */
 #define CM_LOAD_EXEC_GRACE_NS (UINT64_C(30) * 1000000000)
 

@@ -70,7 +70,7 @@ enum {
     CM_LOAD_NSTAGES
 };
 
-/* What happened, in all of a task's reads. */
+/* Counts over all reads of a task. */
 typedef struct cm_load_counts {
     uint64_t stage_ns[CM_LOAD_NSTAGES];
     uint64_t stage_calls[CM_LOAD_NSTAGES];
@@ -105,8 +105,8 @@ typedef struct cm_load_result {
 } cm_load_result;
 
 /*
- * What does the work.  open, load and close are called in the worker, one after the other for
- * each state.
+ * Functions that do the work.  open, load and close are called in the worker, one after the other
+ * for each state.
  */
 typedef struct cm_load_source {
     void *context;

@@ -1,4 +1,4 @@
-/* What clients ask of a pool: tasks in, results out. */
+/* The clients' side of a pool: tasks in, results out. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * What the files of the pool share; for them alone.
+ * Internals of the pool, shared by its files alone.
  *
  * One lock guards all lists.  A *member* is a worker as the pool sees it: a thread
  * that does the work, or one that looks after a process that does.  Jobs wait in
@@ -56,7 +56,7 @@ typedef struct cm_pool_client {
     unsigned nresults;    /* of these, made */
 } cm_pool_client;
 
-/* Who calls load: a thread, a process, or the client itself. */
+/* Caller of load: a thread, a process, or the client itself. */
 typedef struct cm_pool_runner {
     const cm_load_source *source;
     uint8_t *arena;
