@@ -219,16 +219,27 @@ static bool setting_is(const cm_readbench_session *s, const char *name, const ch
     return false;
 }
 
-/* Its constructor refuses prefetching and persistence without workers. */
+/* The copy from page-locked memory is the one that runs beside the step. */
+static bool is_gpu(const cm_readbench_session *s)
+{
+    return s->device.used && s->device.driver != NULL && s->device.driver[0] != '\0';
+}
+
+/*
+ * Its constructor refuses prefetching and persistence without workers.  A process that has threads,
+ * as one with CUDA or with an open store, is not forked safely: workers come from a server.
+ */
 char *cm_readbench_data_loader(const cm_readbench_session *s, cm_error *err)
 {
     if (is_sync(s))
-        return cm_asprintf(err, "DataLoader(num_workers=0)");
+        return cm_asprintf(err, "DataLoader(num_workers=0%s)",
+                           is_gpu(s) ? ", pin_memory=True" : "");
     return cm_asprintf(err,
                        "DataLoader(num_workers=%u, prefetch_factor=%u, persistent_workers=%s, "
-                       "multiprocessing_context=\"fork\")",
+                       "multiprocessing_context=\"forkserver\"%s)",
                        s->workers, s->prefetch,
-                       setting_is(s, "persistent", "false") ? "False" : "True");
+                       setting_is(s, "persistent", "false") ? "False" : "True",
+                       is_gpu(s) ? ", pin_memory=True" : "");
 }
 
 /* The line is that of the best setting that was run and that PyTorch has; none was: no line. */

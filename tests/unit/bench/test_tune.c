@@ -277,7 +277,16 @@ static void test_lines_for_pytorch(void **state)
     s.prefetch = 4;
     line = cm_readbench_data_loader(&s, NULL);
     assert_string_equal(line, "DataLoader(num_workers=6, prefetch_factor=4, "
-                              "persistent_workers=True, multiprocessing_context=\"fork\")");
+                              "persistent_workers=True, multiprocessing_context=\"forkserver\")");
+    free(line);
+    s.device.used = true; /* this machine's memory has no driver, and nothing is copied to a GPU */
+    s.device.driver = (char[]){""};
+    line = cm_readbench_data_loader(&s, NULL);
+    assert_null(strstr(line, "pin_memory"));
+    free(line);
+    s.device.driver = (char[]){"550.54.15, CUDA 12.4"};
+    line = cm_readbench_data_loader(&s, NULL);
+    assert_non_null(strstr(line, "\"forkserver\", pin_memory=True)"));
     free(line);
     s.setting = once;
     s.nsettings = 1;
