@@ -231,8 +231,10 @@ typedef struct cm_readbench_rates { /* bytes a second, but for `samples` and `ef
     double asked;
     /* the same chunks read without decoding, by as many threads, in this run; 0: not probed */
     double storage;
-    double memory;     /* memory copied by one thread */
-    double efficiency; /* asked over storage; 0: not known */
+    double memory;          /* memory copied by one thread */
+    double efficiency;      /* asked over storage; 0: not known, or UNCOMPARED says why not */
+    bool from_memory;       /* STORAGE was measured where the page cache held the store */
+    const char *uncompared; /* why storage is no bound of what was asked; or NULL */
     /*
      * logical bytes over the time at work, times the threads: what the loader gives when it
      * need not wait
@@ -288,7 +290,8 @@ typedef enum cm_readbench_cause {
     CM_CAUSE_FEW_REQUESTS, /* storage would give more than it is asked for */
     CM_CAUSE_CPUS,         /* all busy with this loader */
     CM_CAUSE_FEW_WORKERS,  /* CPUs are idle */
-    CM_CAUSE_WORK          /* as many threads as CPUs, and they work */
+    CM_CAUSE_WORK,         /* as many threads as CPUs, and they work */
+    CM_CAUSE_UNEVEN        /* the loader's capacity is enough, but batches come late all the same */
 } cm_readbench_cause;
 
 /* "contention", "chunk-shape", ...: stable names, for documents. */

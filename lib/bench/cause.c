@@ -31,6 +31,7 @@ const char *cm_readbench_cause_name(cm_readbench_cause cause)
         [CM_CAUSE_CPUS] = "cpus",
         [CM_CAUSE_FEW_WORKERS] = "few-workers",
         [CM_CAUSE_WORK] = "work",
+        [CM_CAUSE_UNEVEN] = "uneven",
     };
     return names[cause];
 }
@@ -71,6 +72,32 @@ static cm_readbench_cause storage_cause(const cm_readbench_session *s)
     return s->rates.efficiency < CM_RULE_STORAGE_RATE ? CM_CAUSE_FEW_REQUESTS : CM_CAUSE_STORAGE;
 }
 
+static bool by_others_code(const cm_readbench_session *s)
+{
+    return cm_readbench_by_user(s) || cm_readbench_by_library(s);
+}
+
+/* Then neither storage nor CPUs are what it lacks. */
+static bool has_capacity(const cm_readbench_session *s)
+{
+    return s->accelerators.needed > 0 && s->rates.capacity > s->accelerators.needed;
+}
+
+/*
+ * What other programs do not change: how much is decoded in how many chunks, which is counted, and
+ * the delay of a storage that is imitated, where that takes more time than they may have taken.
+ */
+static cm_readbench_cause cause_beside_others(const cm_readbench_session *s,
+                                              const cm_readbench_facts *f)
+{
+    if (cm_readbench_shape_saves(s, f) > CM_RULE_SHAPE_SAVES)
+        return CM_CAUSE_CHUNK_SHAPE;
+    if (s->emulated && f->stage_share[0] > CM_RULE_STORAGE && !has_capacity(s) &&
+        f->stage_share[0] > f->others_explain)
+        return storage_cause(s);
+    return CM_CAUSE_CONTENTION;
+}
+
 /* Steps waited: for what? */
 static cm_readbench_cause waiting_cause(const cm_readbench_session *s, const cm_readbench_facts *f)
 {
@@ -78,8 +105,10 @@ static cm_readbench_cause waiting_cause(const cm_readbench_session *s, const cm_
         return CM_CAUSE_DEVICE_COPY;
     if (cm_readbench_shape_saves(s, f) > CM_RULE_SHAPE_SAVES)
         return CM_CAUSE_CHUNK_SHAPE;
-    if (f->stage_share[0] > CM_RULE_STORAGE)
+    if (f->stage_share[0] > CM_RULE_STORAGE && (by_others_code(s) || !has_capacity(s)))
         return storage_cause(s);
+    if (has_capacity(s))
+        return CM_CAUSE_UNEVEN;
     if (f->all_cores > CM_RULE_LOOKS)
         return CM_CAUSE_CPUS;
     if (f->largest_stage < 0 || f->nthreads < s->cpus || f->one_core > CM_RULE_LOOKS)
@@ -98,5 +127,5 @@ cm_readbench_cause cm_readbench_find_cause(const cm_readbench_session *s,
         return CM_CAUSE_UNKNOWN;
     if (s->wait_share <= CM_RULE_KEEPS_UP)
         return CM_CAUSE_STEP;
-    return f->contended ? CM_CAUSE_CONTENTION : waiting_cause(s, f);
+    return f->contended ? cause_beside_others(s, f) : waiting_cause(s, f);
 }

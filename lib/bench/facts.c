@@ -1,5 +1,6 @@
 #include "bench/facts.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -136,6 +137,18 @@ static void compare_stages(const cm_readbench_session *s, cm_readbench_facts *ou
     }
 }
 
+/*
+ * Who waits for a storage that is imitated, or for a disk, does not want the CPU meanwhile; the rest
+ * of the loader's time may be longer by the share of the CPUs that others had.
+ */
+static void blame_others(const cm_readbench_session *s, cm_readbench_facts *out)
+{
+    const bool cached = !s->emulated && s->resident_after > CM_RULE_RESIDENT;
+    const double on_cpus = cached ? 1 : 1 - out->stage_share[0];
+    if (out->contended)
+        out->others_explain = on_cpus * fmin(1, out->other_cpus / s->ncpus);
+}
+
 /* What was decoded for a sample against what the best chunks would decode. */
 static void compare_chunks(const cm_readbench_session *s, cm_readbench_facts *out)
 {
@@ -160,6 +173,7 @@ int cm_readbench_facts_find(const cm_readbench_session *s, cm_readbench_facts *o
     compare_stages(s, out);
     compare_chunks(s, out);
     look_at_cores(s, epoch, nepochs, out);
+    blame_others(s, out);
     if (nepochs >= CM_RULE_EPOCHS)
         follow_epochs(s, epoch, nepochs, out);
     free(epoch);

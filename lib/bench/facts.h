@@ -12,6 +12,7 @@ typedef struct cm_readbench_facts {
     uint64_t nthreads;           /* that read */
     double own_cpus, other_cpus; /* busy, means over the looks; both negative: not known */
     bool contended;              /* by other programs */
+    double others_explain;       /* of the loader's time: what they may have taken, at the most */
     /* Decoded bytes over those that the best chunks for these samples need; 0: not known. */
     double excess;
     /* Share of the time of reading and decoding that those would save; negative: not known. */

@@ -41,9 +41,10 @@ static bool contended(const cm_readbench_session *s, const cm_readbench_facts *f
                       size_t size)
 {
     snprintf(text, size,
-             "contended: other programs kept %.1f of the %u CPUs busy, this run %.1f: its times "
-             "are not those of this store alone",
-             f->other_cpus, s->ncpus, f->own_cpus);
+             "contended: other programs kept %.1f of the %u CPUs busy, this run %.1f, which "
+             "explains %.0f %% of the loader's time at most: its times are not those of this store "
+             "alone",
+             f->other_cpus, s->ncpus, f->own_cpus, f->others_explain * 100);
     return f->contended;
 }
 
@@ -74,7 +75,7 @@ static bool one_core(const cm_readbench_session *s, const cm_readbench_facts *f,
              "one CPU was busy above %.0f %% while the other %u were below %.0f %%: more workers "
              "would use them",
              CM_RULE_CORE_BUSY * 100, s->ncpus - 1, CM_RULE_CORE_IDLE * 100);
-    return f->one_core > CM_RULE_LOOKS &&
+    return f->one_core > CM_RULE_LOOKS && !f->contended &&
            (f->cause == CM_CAUSE_FEW_WORKERS || f->cause == CM_CAUSE_FEW_REQUESTS);
 }
 
@@ -86,7 +87,7 @@ static bool cpu_bound(const cm_readbench_session *s, const cm_readbench_facts *f
              "all %u CPUs were busy above %.0f %% with this loader and steps still waited %.0f %% "
              "of the time: rechunk, or take a cheaper codec or faster storage, not more workers",
              s->ncpus, CM_RULE_ALL_BUSY * 100, s->wait_share * 100);
-    return f->all_cores > CM_RULE_LOOKS &&
+    return f->all_cores > CM_RULE_LOOKS && !f->contended &&
            (f->cause == CM_CAUSE_CPUS || f->cause == CM_CAUSE_CHUNK_SHAPE);
 }
 
@@ -218,6 +219,12 @@ static double explains_waits(const cm_readbench_session *s, const cm_readbench_f
     (void)f;
     return 1;
 }
+/* First where nothing else was found; below a cause that lies in the data. */
+static double explains_others(const cm_readbench_session *s, const cm_readbench_facts *f)
+{
+    (void)s;
+    return f->cause == CM_CAUSE_CONTENTION ? FIRST : 0;
+}
 static double explains_storage(const cm_readbench_session *s, const cm_readbench_facts *f)
 {
     (void)s;
@@ -240,7 +247,7 @@ static const rule rules[] = {
     {"failed-chunks", failed_chunks, WORTHLESS, NULL},
     {"validation", validation, WORTHLESS, NULL},
     {"workers-died", workers_died, WORTHLESS, NULL},
-    {"contended", contended, FIRST, NULL},
+    {"contended", contended, 0, explains_others},
     {"loader-waits", loader_waits, 0, explains_waits},
     {"io-bound", io_bound, 0, explains_storage},
     {"amplification", amplification, 0, cm_readbench_shape_saves},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "bench/rules.h"
 
 static const char *const stage_verbs[CM_READBENCH_STAGES] = {
@@ -51,8 +52,7 @@ static void storage_text(const cm_readbench_session *s, const cm_readbench_facts
     else
         snprintf(text, size,
                  "reading from storage is the bottleneck (%.0f %% of the loader's time), and it "
-                 "gives no more; try faster storage, a cache on a faster disk, or a codec that "
-                 "stores fewer bytes",
+                 "gives no more; try faster storage, or a cache on a faster disk",
                  share);
 }
 
@@ -92,6 +92,16 @@ static void work_text(const cm_readbench_facts *f, char *text, size_t size)
                  stage_verbs[f->largest_stage], share);
 }
 
+static void uneven_text(const cm_readbench_session *s, char *text, size_t size)
+{
+    char can[32], need[32];
+    snprintf(text, size,
+             "batches come unevenly, for the loader's capacity of %s is above the %s needed; try a "
+             "longer prefetch",
+             cm_format_rate(s->rates.capacity, can, sizeof(can)),
+             cm_format_rate(s->accelerators.needed, need, sizeof(need)));
+}
+
 static void cause_text(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                        size_t size)
 {
@@ -112,6 +122,9 @@ static void cause_text(const cm_readbench_session *s, const cm_readbench_facts *
     case CM_CAUSE_STORAGE:
     case CM_CAUSE_FEW_REQUESTS:
         storage_text(s, f, text, size);
+        break;
+    case CM_CAUSE_UNEVEN:
+        uneven_text(s, text, size);
         break;
     case CM_CAUSE_CPUS:
         snprintf(

@@ -3,9 +3,13 @@
 #include <string.h>
 
 #include "bench/readbench.h"
+#include "bench/rules.h"
+#include "bench/summary.h"
 
 #define NO_STEP 1e-5 /* seconds */
 #define FED     0.9  /* of the time: an accelerator that steps so much counts as fed */
+/* Of the store in the page cache: differences above this make two readings unlike. */
+#define ALIKE 0.25
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
@@ -195,6 +199,38 @@ static void times(const cm_bench *b, cm_readbench_session *s)
     s->utilisation = busy > 0 ? 1 - s->wait_share : 0;
 }
 
+void cm_readbench_compare_storage(cm_readbench_session *s)
+{
+    cm_readbench_rates *r = &s->rates;
+    const bool cold = s->temperature != NULL && strcmp(s->temperature, "cold") == 0;
+    r->efficiency = 0;
+    r->uncompared = NULL;
+    r->from_memory = !cold && s->resident_after > CM_RULE_RESIDENT;
+    if (!(r->storage > 0) || !(r->asked > 0))
+        return;
+    if (!cold && s->resident_before >= 0 && s->resident_after - s->resident_before > ALIKE)
+        r->uncompared = "the epochs filled the page cache that the probe then read";
+    else if (r->asked > r->storage)
+        r->uncompared = "the probe was slower than the loader, so it is no bound";
+    else
+        r->efficiency = r->asked / r->storage;
+}
+
+void cm_readbench_feed(cm_readbench_session *s, double each)
+{
+    cm_readbench_accelerators *a = &s->accelerators;
+    a->n = s->ranks;
+    a->needed = each * s->ranks;
+    a->got = s->rates.logical;
+    a->fed = 0;
+    if (!(each > 0))
+        return;
+    if (s->wait.n > 0) /* the same steps as those that say whether the loader keeps up */
+        a->got = a->needed * s->utilisation;
+    const double fed = a->got / (FED * each) + 1e-9;
+    a->fed = fed >= s->ranks ? s->ranks : (unsigned)fed;
+}
+
 /*
  * Over all epochs, first steps among them: the planned loader does much of its
  * reading before the first batch, and who leaves that out praises it for nothing.
@@ -218,19 +254,13 @@ static void rates(const cm_bench *b, cm_readbench_session *s)
     r->physical = ratio((double)c->stored_nbytes, s->wall_seconds);
     r->capacity = ratio(present, at_work) * threads;
     r->asked = ratio((double)c->stored_nbytes, asking) * threads;
-    r->efficiency = ratio(r->asked, r->storage);
-    s->accelerators.n = s->ranks;
-    s->accelerators.got = r->logical;
+    cm_readbench_compare_storage(s);
     const double batches = (double)(c->batches - c->failed_batches);
     const double per_batch = ratio((double)c->samples, batches);
     const double wanted = b->load.setting.step_ns + b->load.setting.step_per_sample_ns * per_batch;
     /* A step that takes no time needs more than anything gives: then the question has no answer. */
     const double each = wanted / 1e9 > NO_STEP ? ratio(ratio(present, batches), wanted / 1e9) : 0;
-    s->accelerators.needed = each * s->ranks;
-    if (each > 0) {
-        const double fed = s->accelerators.got / (FED * each) + 1e-9;
-        s->accelerators.fed = fed >= s->ranks ? s->ranks : (unsigned)fed;
-    }
+    cm_readbench_feed(s, each);
 }
 
 static void amplification(cm_readbench_session *s)

@@ -81,7 +81,12 @@ ITEM(asked)
 
 ITEM(storage)
 {
-    return rate(s->rates.storage, buf, size);
+    return !s->rates.from_memory && rate(s->rates.storage, buf, size);
+}
+
+ITEM(page_cache)
+{
+    return s->rates.from_memory && rate(s->rates.storage, buf, size);
 }
 
 ITEM(memory_rate)
@@ -91,7 +96,10 @@ ITEM(memory_rate)
 
 ITEM(efficiency)
 {
-    return s->rates.efficiency > 0 && share(s->rates.efficiency, 1, buf, size);
+    if (s->rates.uncompared != NULL)
+        snprintf(buf, size, "not compared: %s", s->rates.uncompared);
+    return s->rates.uncompared != NULL ||
+           (s->rates.efficiency > 0 && share(s->rates.efficiency, 1, buf, size));
 }
 
 ITEM(capacity)
@@ -403,8 +411,9 @@ const readbench_item READBENCH_ITEMS[] = {
     {NULL, "physical (as stored)", physical, true, "physical"},
     {NULL, "physical, while asking for it", asked, false, NULL},
     {NULL, "raw storage here", storage, false, NULL},
+    {NULL, "raw page cache here", page_cache, false, NULL},
     {NULL, "memory copied here", memory_rate, false, NULL},
-    {NULL, "reading, of raw storage", efficiency, false, NULL},
+    {NULL, "reading, of that raw rate", efficiency, false, NULL},
     {NULL, "the loader's capacity", capacity, false, NULL},
     {"Read amplification", "bytes decoded over bytes used", more_bytes, true, "bytes x"},
     {NULL, "chunks over the fewest", more_chunks, false, NULL},

@@ -213,10 +213,11 @@ static void with_a_cheaper_codec(const readbench_run *run, const cm_readbench_se
     with_codec(s, "blosc:lz4", to);
 }
 
-static void with_fewer_bytes(const readbench_run *run, const cm_readbench_session *s, FILE *to)
+static void with_a_longer_prefetch(const readbench_run *run, const cm_readbench_session *s,
+                                   FILE *to)
 {
-    (void)run;
-    with_codec(s, "blosc:zstd:7:shuffle", to);
+    if (put_again(run, to))
+        cm_print(to, " --prefetch %u", s->prefetch * 2);
 }
 
 static void read_it_all(const readbench_run *run, const cm_readbench_session *s, FILE *to)
@@ -241,7 +242,7 @@ static const struct {
     {"cpu-bound", with_a_cheaper_codec},
     {"cpus", with_a_cheaper_codec},
     {"work", with_a_cheaper_codec},
-    {"storage", with_fewer_bytes},
+    {"uneven", with_a_longer_prefetch},
     {"amplification", ask_chunkcalc},
     {"chunk-shape", for_the_sample},
     {"library", for_the_sample},

@@ -1,7 +1,10 @@
 /* Each rule on either side of its threshold, and the sentence at the end. */
 
+#include <math.h>
+
 #include "../unit.h"
 #include "bench/rules.h"
+#include "bench/summary.h"
 
 enum {
     NCPUS = 4,
@@ -447,6 +450,36 @@ static void has_small_chunks(fixture *f, double value)
     f->s.predicted.best_read_seconds = 1;
     f->s.wait_share = 0.5;
 }
+/* Storage takes the time, as fast as it can, but the loader could give VALUE times what is needed. */
+static void has_capacity_while_waiting(fixture *f, double value)
+{
+    storage_is_slow(f, 0.95);
+    has_spare(f, value);
+}
+/* Other programs use most of the CPUs while VALUE times what the best chunks need is decoded. */
+static void decodes_among_others(fixture *f, double value)
+{
+    decodes_more_than_the_best(f, value);
+    set_cores(f, 0.99F, 0.99F);
+    set_other_cpus(f, 3);
+    f->s.wait_share = 0.9;
+}
+/* The same with many small chunks. */
+static void has_small_chunks_among_others(fixture *f, double value)
+{
+    decodes_among_others(f, 1);
+    f->s.predicted.read_seconds = value;
+    f->s.predicted.best_read_seconds = 1;
+}
+/* The same where a delay of VALUE of the loader's time is imitated. */
+static void is_delayed_among_others(fixture *f, double value)
+{
+    storage_dominates(f, value);
+    f->s.wait_share = 0.9;
+    f->s.emulated = true;
+    set_cores(f, 0.99F, 0.99F);
+    set_other_cpus(f, 3.9F);
+}
 static void is_emulated(fixture *f, double value)
 {
     f->s.wait_share = value;
@@ -489,6 +522,13 @@ static void test_the_closing_sentence(void **state)
         {is_resident, 1, "step", {"keeps up", "from cold"}},
         {meets_nothing, 20, "nothing-stored", {"none of the chunks", "is stored"}},
         {meets_nothing, 19, "step", {"keeps up", ""}},
+        {has_capacity_while_waiting, 0.9, "storage", {"gives no more", ""}},
+        {has_capacity_while_waiting, 1.1, "uneven", {"capacity of 1.10 GB/s", "longer prefetch"}},
+        {decodes_among_others, 58, "chunk-shape", {"where 3.0 would do", ""}},
+        {decodes_among_others, 1, "contention", {"quiet machine", ""}},
+        {has_small_chunks_among_others, 20, "chunk-shape", {"takes 20.0 times as long", ""}},
+        {is_delayed_among_others, 0.95, "few-requests", {"EMULATED", "more workers"}},
+        {is_delayed_among_others, 0.1, "contention", {"EMULATED", "quiet machine"}},
         {is_emulated, 0.5, "few-workers", {"EMULATED: steps waited", ""}},
     };
     (void)state;
@@ -532,6 +572,80 @@ static void test_others_silence_what_times_say(void **state)
     assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
     assert_null(finding(&f, "contended"));
     release(&f);
+}
+
+/* What is counted is the same beside other programs, and stands above what they did to the times. */
+static void test_counts_come_before_others(void **state)
+{
+    fixture f;
+    (void)state;
+    init(&f);
+    decodes_among_others(&f, 58);
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_int_equal(f.s.nfindings, 2);
+    assert_string_equal(f.s.finding[0].rule, "amplification");
+    assert_string_equal(f.s.finding[1].rule, "contended");
+    assert_non_null(strstr(f.s.finding[1].sentence, "explains "));
+    release(&f);
+}
+
+/* ---- like with like ------------------------------------------------------------------------- */
+
+static void test_a_bound_that_is_passed_is_none(void **state)
+{
+    static const struct {
+        const char *temperature;
+        double before, after, asked, efficiency;
+        bool from_memory;
+        const char *uncompared;
+    } rows[] = {
+        {"as found", 1, 1, 90, 0.9, true, NULL},
+        {"as found", 0.1, 0.2, 90, 0.9, false, NULL},
+        {"cold", 0, 0.95, 90, 0.9, false, NULL}, /* the probe was made cold again */
+        {"as found", -1, -1, 90, 0.9, false, NULL},
+        {"as found", 0, 1, 90, 0, true, "filled the page cache"},
+        {"as found", 1, 1, 102, 0, true, "no bound"},
+        {"cold", 0, 0, 2405, 0, false, "no bound"},
+        {"warm", 1, 1, 0, 0, true, NULL},
+    };
+    (void)state;
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        cm_readbench_session s = {.temperature = (char *)rows[r].temperature,
+                                  .resident_before = rows[r].before,
+                                  .resident_after = rows[r].after,
+                                  .rates = {.asked = rows[r].asked, .storage = 100}};
+        cm_readbench_compare_storage(&s);
+        assert_true(fabs(s.rates.efficiency - (rows[r].efficiency)) < 1e-9);
+        assert_int_equal(s.rates.from_memory, rows[r].from_memory);
+        assert_int_equal(s.rates.uncompared == NULL, rows[r].uncompared == NULL);
+        if (rows[r].uncompared != NULL)
+            assert_non_null(strstr(s.rates.uncompared, rows[r].uncompared));
+    }
+}
+
+/* A loader that keeps up feeds, however slow the first batches of an epoch were. */
+static void test_what_keeps_up_feeds(void **state)
+{
+    (void)state;
+    for (unsigned waits = 0; waits <= 100; waits++) {
+        fixture f;
+        init(&f);
+        f.s.ranks = 4;
+        f.s.wait_share = waits / 100.0;
+        f.s.utilisation = 1 - f.s.wait_share;
+        f.s.rates.logical = 1;
+        cm_readbench_feed(&f.s, 100);
+        assert_true(fabs(f.s.accelerators.needed - (400)) < 1e-9);
+        assert_true(fabs(f.s.accelerators.got - (400 * f.s.utilisation)) < 1e-9);
+        assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+        if (f.s.cause == CM_CAUSE_STEP)
+            assert_int_equal(f.s.accelerators.fed, 4);
+        release(&f);
+    }
+    cm_readbench_session one = {.ranks = 1, .rates = {.logical = 60}};
+    cm_readbench_feed(&one, 100); /* no step but the first: the rate of all that there is */
+    assert_int_equal(one.accelerators.fed, 0);
+    assert_true(fabs(one.accelerators.got - (60)) < 1e-9);
 }
 
 /* One says that more workers help, or one says that they do not; never both. */
@@ -619,6 +733,9 @@ int main(void)
         cmocka_unit_test(test_nothing_to_say),
         cmocka_unit_test(test_what_keeps_rules_silent),
         cmocka_unit_test(test_others_silence_what_times_say),
+        cmocka_unit_test(test_counts_come_before_others),
+        cmocka_unit_test(test_a_bound_that_is_passed_is_none),
+        cmocka_unit_test(test_what_keeps_up_feeds),
         cmocka_unit_test(test_no_contradictions),
         cmocka_unit_test(test_the_order_of_findings),
         cmocka_unit_test(test_the_closing_sentence),
