@@ -1,4 +1,4 @@
-/* What the chunks that suit these samples best would decode and cost, beside those there are. */
+/* Chunks that suit these samples best: bytes decoded and cost, beside the present ones. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static int compare_part(cm_bench *b, const cm_sample_part *p, const cm_suit_cost
         const cm_read_cost now = cm_optimise_read_cost(&spec, 0, a->grid.chunk);
         const bool in_objects = v->words != NULL && !v->is_sharded;
         const double seconds = seconds_of(&costs->cost, in_objects, now.requests, now.bytes);
-        /* What is there may be better than the best that was looked for. */
+        /* The present chunks may be better than the best of the search. */
         const bool better = best.best.seconds < seconds;
         out->read_seconds += seconds;
         out->best_read_seconds += better ? best.best.seconds : seconds;

@@ -43,7 +43,7 @@ static double spared(const cm_readbench_session *s, const cm_readbench_facts *f)
         return f->excess > CM_RULE_EXCESS || f->spared > CM_RULE_SMALL_CHUNKS ? f->spared : 0;
     if (f->excess > 0)
         return f->excess > CM_RULE_EXCESS ? 1 - 1 / f->excess : 0;
-    /* What the best would decode is not known: a sample of its own bytes at the least. */
+    /* Unknown best chunks decode at least the bytes of the sample. */
     return s->amplification[0] > CM_RULE_AMPLIFICATION ? 1 - 1 / s->amplification[0] : 0;
 }
 
@@ -84,8 +84,8 @@ static bool has_capacity(const cm_readbench_session *s)
 }
 
 /*
- * What other programs do not change: how much is decoded in how many chunks, which is counted, and
- * the delay of a storage that is imitated, where that takes more time than they may have taken.
+ * Causes that other programs do not change: how much is decoded in how many chunks, which is counted,
+ * and the delay of an emulated storage, where that takes more time than they may have taken.
  */
 static cm_readbench_cause cause_beside_others(const cm_readbench_session *s,
                                               const cm_readbench_facts *f)

@@ -138,8 +138,8 @@ static void compare_stages(const cm_readbench_session *s, cm_readbench_facts *ou
 }
 
 /*
- * Who waits for a storage that is imitated, or for a disk, does not want the CPU meanwhile; the rest
- * of the loader's time may be longer by the share of the CPUs that others had.
+ * A thread that waits for an emulated storage or a disk needs no CPU meanwhile; the rest of the
+ * loader's time may be longer by the share of the CPUs that others had.
  */
 static void blame_others(const cm_readbench_session *s, cm_readbench_facts *out)
 {
@@ -149,7 +149,7 @@ static void blame_others(const cm_readbench_session *s, cm_readbench_facts *out)
         out->others_explain = on_cpus * fmin(1, out->other_cpus / s->ncpus);
 }
 
-/* What was decoded for a sample against what the best chunks would decode. */
+/* Bytes decoded for a sample against those of the best chunks. */
 static void compare_chunks(const cm_readbench_session *s, cm_readbench_facts *out)
 {
     const double best = s->predicted.best_decoded_nbytes * (double)s->counts.samples;

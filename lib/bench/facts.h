@@ -1,4 +1,4 @@
-/* What several rules ask of a session, computed once. */
+/* Facts of a session that several rules ask for, computed once. */
 #ifndef CM_BENCH_FACTS_H
 #define CM_BENCH_FACTS_H
 

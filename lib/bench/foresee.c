@@ -88,7 +88,7 @@ static int count_chunks(foresight *f, const cm_array *a, const cm_box *box, cm_e
     return rc;
 }
 
-/* What BATCH takes of array I. */
+/* Chunks, calls and bytes that BATCH takes of array I. */
 static int count_work(foresight *f, uint64_t batch, unsigned i, cm_batch_work *w, cm_error *err)
 {
     const cm_load_space *s = &f->b->load.shared.space;

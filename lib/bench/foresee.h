@@ -13,7 +13,7 @@
 
 #include "watch/costs.h"
 
-/* What one array gives to a batch, all samples together. */
+/* Share of one array in a batch, all samples together. */
 typedef struct cm_batch_work {
     uint64_t calls, requests, stored_nbytes; /* stored bytes 0: storage alone knows them */
     uint64_t chunks;                         /* met, those met twice counted twice */

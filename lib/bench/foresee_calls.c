@@ -137,7 +137,7 @@ static size_t begin(void *context, uint64_t call, uint64_t *number)
     return (size_t)(to - from);
 }
 
-/* What chunk NUMBER shares with the box, where that goes, and its strides there. */
+/* The part of chunk NUMBER in the box: where it goes, and its strides there. */
 static uint8_t *share_of(const cm_batch_calls *c, uint64_t number, cm_box *covered, cm_box *part,
                          int64_t *stride)
 {

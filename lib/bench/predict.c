@@ -1,4 +1,4 @@
-/* What the samples will meet: chunkcalc's arithmetic over all offsets, and the very ones drawn. */
+/* Chunks that samples meet: chunkcalc's arithmetic over all offsets, and the very ones drawn. */
 #include <string.h>
 
 #include "bench/readbench.h"

@@ -1,5 +1,5 @@
 /*
- * What this machine can do at best, in the same run: memory copied by one thread,
+ * Bounds of this machine, measured in the same run: memory copied by one thread,
  * and stored bytes of chunks that the samples met, read without decoding by as many
  * threads as the workers had.
  *

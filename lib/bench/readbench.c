@@ -33,7 +33,7 @@ static CM_DEFINE_SENTENCE(warn, verb, warning, nwarnings)
      * --------------------------------------------------------------------------------
      */
 
-    /* What may stand in a folder's name. */
+    /* Characters allowed in a folder's name. */
     static void make_plain(char *label)
 {
     for (char *p = label; *p != '\0'; p++)
@@ -170,7 +170,7 @@ static int check_shape(const char *text, cm_error *err)
     return rc;
 }
 
-/* What is wrong with the last point should be said before the first is run. */
+/* Check all points first: an error in the last one is told before the first runs. */
 static int check_point(const cm_readbench_point *point, cm_error *err)
 {
     cm_load_setting setting;
@@ -316,7 +316,7 @@ static int run_tuning(verb *v, cm_error *err)
 
 /* ---- the verb ------------------------------------------------------------------------------- */
 
-/* What went wrong while measuring, as the verb's own status. */
+/* An error of the measurement, as the verb's own status. */
 static int verdict(const cm_readbench_report *r, cm_error *err)
 {
     for (size_t i = 0; i < r->nsessions; i++) {

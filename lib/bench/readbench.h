@@ -129,7 +129,7 @@ int cm_bench_evict(const cm_bench *b, cm_error *err);
 int cm_bench_residency(const cm_bench *b, uint64_t *nbytes, double *share, cm_error *err);
 /* predict.c */
 int cm_bench_predict(cm_bench *b, cm_error *err);
-/* What PART takes along its dimension D. */
+/* Elements that PART takes along its dimension D. */
 uint64_t cm_bench_sample_along(const cm_bench *b, const cm_sample_part *part, unsigned d);
 /* best_chunks.c: with costs measured here, after the epochs. */
 int cm_bench_best_chunks(cm_bench *b, cm_error *err);

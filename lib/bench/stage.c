@@ -1,4 +1,4 @@
-/* What is measured of the device, and its copies checked. */
+/* Measurements of the device, and checks of its copies. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -64,7 +64,7 @@ static int collect(cm_bench *b, cm_error *err)
     return CM_OK;
 }
 
-/* What the ranks found besides: differences, the first failure; what the order does. */
+/* Other findings of the ranks: differences, the first failure, properties of the order. */
 static int collect_findings(cm_bench *b, cm_error *err)
 {
     cm_readbench_session *s = b->session;

@@ -13,7 +13,7 @@ enum {
     THREADS_PER_CPU = 4 /* reading threads: those that wait for storage leave the CPU to others */
 };
 
-/* What tuning may change. */
+/* Settings that tuning may change. */
 typedef struct choice {
     unsigned workers; /* of a pool; 0: the step's own thread reads */
     unsigned worker_threads;

@@ -198,7 +198,7 @@ int cm_job_check_text(cm_job *job, cm_error *err);
 int cm_job_notice(cm_job *job, cm_error *err);
 /* inflation.c: warns of variables that become much larger than what they are made of. */
 int cm_job_notice_growth(cm_job *job, cm_error *err);
-/* The same of a Zarr source's documents that contradict each other. */
+/* notice.c: warns of a Zarr source's documents that contradict each other. */
 int cm_job_notice_conflicts(cm_job *job, cm_error *err);
 /* prepare.c: nothing of V needs to be written. */
 bool cm_job_is_absent(const cm_job_var *v);
@@ -221,7 +221,7 @@ int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool chec
                         cm_strings *out, cm_error *err);
 /* metadata.c: of all groups and arrays; the target is complete then. */
 int cm_job_write_metadata(cm_job *job, cm_store *store, cm_error *err);
-/* The same into a store in memory, to be freed. */
+/* Writes the metadata into a store in memory, to be freed. */
 int cm_job_describe_in_memory(cm_job *job, cm_store **out, cm_error *err);
 /*
  * Writes them to memory, reads them as the verification will, and forgets them:

@@ -1,6 +1,6 @@
 /*
- * What comes out otherwise than a reader of the source might expect: nothing is
- * left behind, or seen with other eyes, silently.
+ * Warnings of output that differs from what a reader of the source might expect: nothing is left
+ * behind or reinterpreted silently.
  */
 #include <math.h>
 #include <stdlib.h>

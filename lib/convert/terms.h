@@ -1,4 +1,4 @@
-/* What the sink of a job asks of the steps before it. */
+/* Terms that the sink of a job sets for the steps before it. */
 #ifndef CM_CONVERT_TERMS_H
 #define CM_CONVERT_TERMS_H
 

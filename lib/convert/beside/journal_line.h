@@ -8,7 +8,7 @@
 
 /* Appends a line that says PAYLOAD, which has no newline. */
 int cm_journal_line_append(cm_buf *text, const char *payload, size_t nbytes, cm_error *err);
-/* The same for a chunk that was left out, into LINE of CM_JOURNAL_SKIP_SIZE; its length. */
+/* A line for a chunk that was left out, into LINE of CM_JOURNAL_SKIP_SIZE; returns its length. */
 #define CM_JOURNAL_SKIP_SIZE 64
 size_t cm_journal_line_of_skip(char *line, uint64_t item, uint64_t chunk);
 /*

@@ -36,7 +36,7 @@ const cm_ledger_entry *cm_ledger_find(const cm_ledger *l, const char *path);
 
 /* The identity that the file PATH has now. */
 int cm_ledger_look(const char *path, cm_ledger_entry *out, cm_error *err);
-/* The same with its SHA-256, 64 hexadecimal digits. */
+/* The SHA-256 of the file PATH, 64 hexadecimal digits. */
 int cm_ledger_digest(const char *path, char text[65], cm_error *err);
 
 /* ENTRY as the payload of a line. */

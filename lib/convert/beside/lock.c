@@ -359,8 +359,8 @@ static void release_file(cm_lock *lock, cm_beside *b)
         ;
     if (is_still_there(b, lock->name, lock->fd)) {
         /*
-         * What killed runs left.  Only who holds the lock writes here; one who is trying to take
-         * it tries again.
+         * Remove what killed runs left.  Only the holder of the lock writes here; a process that is
+         * trying to take it retries.
          */
         if (b->in != NULL && !lock->of_part)
             cm_store_sweep_temporaries(b->in, "", false, NULL);

@@ -47,7 +47,7 @@ typedef struct cm_lock_request {
     bool breaks;
 } cm_lock_request;
 
-/* The same for any lock in the folder. */
+/* Takes any lock in the folder, as cm_lock_take does that of the output. */
 int cm_lock_take_as(cm_beside *b, const cm_lock_request *request, cm_lock **out, char **note,
                     cm_error *err);
 

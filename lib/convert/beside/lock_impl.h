@@ -25,8 +25,8 @@ void cm_lock_describe(cm_holder_state state, const cm_holder *h, int64_t silent_
                       cm_lock_holder *out);
 
 /*
- * The same locks in a bucket: an object that is made only where none is.  Where the server cannot
- * do that, two runs that begin in the same moment may not see each other; *note says so.
+ * Locks in a bucket: an object that is created only where none exists.  Where the server cannot do
+ * that, two runs that begin at the same moment may not see each other; *note says so.
  */
 int cm_lock_remote_peek(cm_beside *b, const cm_lock_request *r, cm_error *err);
 int cm_lock_remote_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_error *err);

@@ -1,5 +1,5 @@
 /*
- * What several processes that make one store leave in the folder beside it:
+ * Files that several processes that make one store leave in the folder beside it:
  *
  *     plan             what is made, in how many parts: one line, written once
  *     part-K.lock      who makes part K now

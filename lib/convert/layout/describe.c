@@ -175,7 +175,7 @@ static int describe_in_words(cm_job *job, cm_job_var *v, cm_error *err)
         rc = set_fill(v, err);
     if (rc == CM_OK && !v->as_strings)
         rc = cm_zarr_fill_survives(m, &v->fill_survives, err);
-    /* The same words, which only v3 has, are seen alike in what stays absent. */
+    /* v3 to v3: the fill value is stored in the same words, so that absent chunks read the same. */
     bool same_words = m->zarr_format == 3 && v->source->words->zarr_format == 3;
     v->fill_stays = rc == CM_OK && (v->fill_survives || same_words) && words_fill_stays(v);
     if (rc != CM_OK)

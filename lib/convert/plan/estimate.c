@@ -1,6 +1,6 @@
 /*
- * What a conversion will store, from one chunk of each variable: the one in the
- * middle is read and encoded, and its ratio stands for all.
+ * Estimated size of a conversion's output: of each variable, the chunk in the middle is read and
+ * encoded, and its ratio stands for all.
  */
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /*
- * What of each variable is this part's: a run of objects; where chunks change, the
- * boxes that the run is, each swept by itself within the slots that the whole was
- * planned with.
+ * The share of each variable that this part makes: a run of objects; where chunks change, the boxes
+ * that make up the run, each swept by itself within the slots that were planned for the whole.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -123,7 +123,7 @@ static size_t worker_of_all(const cm_job *job, size_t free, option *o)
     return cm_send_worker_nbytes(job, &need, o->ahead);
 }
 
-/* The same by the routes that were chosen. */
+/* One worker for all variables, by the routes that were chosen. */
 static size_t worker_as_planned(const cm_job *job)
 {
     cm_worker_need need = {0};

@@ -1,5 +1,5 @@
 /*
- * What the engine will count, by the routes that were chosen.
+ * The engine's counts, predicted from the routes that were chosen.
  */
 #include <string.h>
 

@@ -113,10 +113,7 @@ static int prepare(probe *p, cm_error *err)
     return rc;
 }
 
-/*
- * What goes wrong here is said by whoever needs it: a chunk that is broken, a folder that is
- * full.
- */
+/* Errors, as of a broken chunk or a full folder, are left to the step that meets them again. */
 static bool measure(probe *p, const char *folder)
 {
     uint64_t number;

@@ -1,5 +1,5 @@
 /*
- * What verification holds, for its plan and for that of the conversion before it:
+ * Memory of a verification, for its own plan and for that of the conversion before it:
  *
  *     held by the process + what libnetcdf holds of the file
  *   + threads x (a chunk of the store, stored and decoded, + a box of both sides)

@@ -95,7 +95,7 @@ static int append_variable(const cm_job *job, const char *group, size_t ngroup, 
     return cm_buf_printf(out, err, "%.*s%s", (int)above, word, cm_path_last(v->name));
 }
 
-/* The same for the name of a dimension. */
+/* Where WORD means the dimension of a renamed coordinate, appends its new name, and else WORD. */
 static int append_dimension(const cm_job *job, const char *group, size_t ngroup, const char *word,
                             size_t nword, cm_buf *out, cm_error *err)
 {

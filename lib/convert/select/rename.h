@@ -13,7 +13,7 @@ int cm_job_rename(cm_job *job, cm_error *err);
  * of groups.
  */
 int cm_job_rename_rest(cm_job *job, cm_error *err);
-/* The same in ATTRS, a copy of V's attributes. */
+/* Renames in ATTRS, a copy of V's attributes. */
 int cm_job_rename_words(const cm_job *job, const cm_variable *v, cm_json *attrs, cm_error *err);
 /* Dimension J of V in the store, borrowed; NULL where it has no name. */
 const char *cm_job_dim_name(const cm_job *job, const cm_variable *v, unsigned j);

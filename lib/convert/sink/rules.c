@@ -97,7 +97,7 @@ static int check_rules(const cm_transform_options *o, cm_sink_kind kind, cm_erro
     return CM_OK;
 }
 
-/* What goes with no sink, or not with another option. */
+/* Refuses combinations of options that no sink accepts. */
 static int check_combinations(const cm_transform_options *o, cm_error *err)
 {
     if ((o->source == NULL && o->dataset == NULL) || (o->target == NULL && !o->dry_run))

@@ -15,7 +15,7 @@ typedef enum cm_sink_field {
     CM_SINK_FLAG
 } cm_sink_field;
 
-/* What leaves options no choice. */
+/* Kinds of sinks, by which rules refuse options. */
 typedef enum cm_sink_kind {
     CM_SINK_FREE, /* a store of its own, or a part of one */
     CM_SINK_GROWS,

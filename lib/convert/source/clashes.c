@@ -1,5 +1,5 @@
 /*
- * What only the data of many files can tell: whether they say the same where they must.  Asked
+ * Clashes that only the data of many files can show: files that must agree, and do not.  Looked for
  * before data move, so that a clash costs minutes and not hours.
  */
 #include <inttypes.h>

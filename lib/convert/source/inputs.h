@@ -23,7 +23,7 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
  */
 int cm_job_inputs_ledger(const cm_job *job, const char *dimension, uint64_t end, cm_json **out,
                          cm_error *err);
-/* The same of all files, put into LEDGER: of many, this takes far less memory. */
+/* Lines of all files, put into LEDGER: of many, this takes far less memory. */
 int cm_job_inputs_ledger_lines(const cm_job *job, cm_ledger_writer *ledger, cm_error *err);
 /* Their paths, borrowed; the list is the caller's to free. */
 int cm_job_inputs_paths(const cm_job *job, const char *path, const char ***out, size_t *n,

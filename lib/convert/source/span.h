@@ -1,5 +1,5 @@
 /*
- * What reading a part of a variable through a library takes.
+ * The cost of reading a part of a variable through a library.
  *
  * HDF5 plans a read with some KiB for every stored chunk that it meets (6 KiB in
  * 1.10: a million chunks of 8 bytes took 6 GiB), and a subset with a step is read

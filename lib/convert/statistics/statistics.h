@@ -27,8 +27,8 @@ int cm_statistics_watch(cm_job_var *v, cm_error *err);
 /* Bytes that they take at most. */
 uint64_t cm_statistics_nbytes(const cm_job *job);
 /*
- * What this process counted of V, as text for another: OUT, with its end.  The other hears the
- * texts of all, which together tell of every chunk.
+ * Tallies of V by this process, as text for another: appended to OUT, with a final NUL.  The other
+ * hears the texts of all, which together tell of every chunk.
  */
 int cm_statistics_tell(const cm_job_var *v, cm_buf *out, cm_error *err);
 int cm_statistics_hear(cm_job_var *v, const char *text, size_t nbytes, cm_error *err);

@@ -1,5 +1,5 @@
 /*
- * What several processes counted of one variable, put together to the bits that one would have.
+ * Tallies of one variable that several processes counted, merged to the bits that one would have.
  *
  * The tallies of a level's chunks stand in a tree that is fixed by their number: cut at the
  * largest power of two, again and again.  A process that counted some of the chunks tells the

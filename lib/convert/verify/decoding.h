@@ -1,5 +1,5 @@
 /*
- * What stored elements mean to a reader, decoded for verification alone: a join decodes with other
+ * Stored elements as a reader sees them, decoded for verification alone: a join decodes with other
  * code.  The rules are xarray's: _Unsigned, then _FillValue and missing_value (one or several),
  * then scale_factor and add_offset, then times of any unit and calendar as instants.
  *

@@ -362,8 +362,7 @@ static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *e
 }
 
 /*
- * What one reader of the store sees and another does not is a difference, whichever the file
- * has.
+ * Conflicts between readers of the store are differences, whichever of them agrees with the file.
  */
 static int differ_of(cm_job *job, const cm_zarr_conflicts *conflicts, int zarr_format,
                      cm_error *err)

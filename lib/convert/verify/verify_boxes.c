@@ -29,10 +29,7 @@ static uint64_t clip(uint64_t length, uint64_t whole)
     return length == 0 ? 1 : length;
 }
 
-/*
- * What comparing a box of SHAPE holds: the file's elements, with and without gaps, and the
- * store's.
- */
+/* Bytes to compare a box of SHAPE: the file's elements, with and without gaps, and the store's. */
 static double box_nbytes(const cm_job_var *v, const uint64_t *shape)
 {
     double source = (double)cm_verify_itemsize(v), target = v->as_strings ? source : v->type.nbytes;

@@ -149,8 +149,8 @@ static unsigned choose_threads(const cm_job *job)
 }
 
 /*
- * What is too long for the part that each of several threads has may be short enough for fewer:
- * chunks for those that the plan has, and text for one.
+ * Retries with fewer threads if the memory share of each was too small: as many as planned, which
+ * is enough for chunks, then one, for text.
  */
 static int run(verification *v, cm_pair *pair, size_t n, cm_error *err)
 {

@@ -71,8 +71,8 @@ int cm_witness_decoding_in(const cm_witnesses *w, const cm_witness_var *var, cm_
 /* ---- dimensions ---- */
 
 /*
- * Those that have other names in the file, as many on both sides, are in the same order.  Of more
- * in the store nobody knows which are which.
+ * Dimensions that have other names in the file, as many on both sides, are in the same order.  If
+ * more are left in the store, the match is unknown.
  */
 static cm_witness_match match_rest(const cm_witness_var *var, const cm_variable *v, bool *used,
                                    cm_witness_view *out)
@@ -272,7 +272,7 @@ static void judge_texts(const judge *g, uint64_t from, uint64_t stride, uint64_t
             (void)quoted(out->raw_text, from + i * stride, out->want, sizeof(out->want));
 }
 
-/* The same of numbers and characters. */
+/* A row of numbers or characters; FROM, STRIDE, AT and COUNT as in judge_texts. */
 static void judge_row(const judge *g, const reading *r, uint64_t from, uint64_t stride, uint64_t at,
                       uint64_t count)
 {

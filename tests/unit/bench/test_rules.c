@@ -574,7 +574,7 @@ static void test_others_silence_what_times_say(void **state)
     release(&f);
 }
 
-/* What is counted is the same beside other programs, and stands above what they did to the times. */
+/* Counts are the same beside other programs, and stand above their effect on times. */
 static void test_counts_come_before_others(void **state)
 {
     fixture f;

@@ -31,7 +31,7 @@ typedef struct cm_commit {
 } cm_commit;
 
 /*
- * What the documents of STORE, of ZARR_FORMAT, will be.  LEDGER, which may be NULL, is what the
+ * Prepares the new documents of STORE, of ZARR_FORMAT.  LEDGER, which may be NULL, is what the
  * ledger gets; borrowed.  Nothing is written.
  */
 int cm_commit_make(cm_store *store, int zarr_format, const cm_growth *growth, size_t n,

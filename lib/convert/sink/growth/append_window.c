@@ -1,6 +1,6 @@
 /*
- * What is written of each array: rows of whole chunks along the dimension that grows, those
- * behind the old end and those of the old dataset that new elements touch.
+ * The part of each array that is written: rows of whole chunks along the dimension that grows,
+ * those behind the old end and those of the old dataset that new elements touch.
  */
 #include <inttypes.h>
 #include <stdlib.h>

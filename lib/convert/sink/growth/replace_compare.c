@@ -1,6 +1,7 @@
 /*
- * What a replacement changes: elements of the store against those of the files, before anything
- * is written.  Of a run that goes on, the part that was written before has changed already.
+ * Changes that a replacement makes: compares elements of the store with those of the files before
+ * anything is written.  In a resumed run, the part that was written before has its new elements
+ * already.
  */
 #include <math.h>
 #include <pthread.h>

@@ -14,8 +14,8 @@
 #include "convert/job.h"
 
 /*
- * What parts that add to a store do otherwise than those that make one: nothing of it is removed
- * when the plan is published, and its end is another.  CONTEXT goes to all of them.
+ * Hooks of parts that add to a store, which is there already: publishing the plan removes nothing
+ * of it, and `finish` completes it.  CONTEXT goes to all hooks.
  */
 typedef struct cm_parts_hooks {
     void *context;

@@ -1,7 +1,7 @@
 /*
- * What a part says that it made: how many objects, their bytes, and a digest of which
- * objects these are and how long.  It stands in the part's file "done", and that of every part
- * in the file "complete".
+ * The claim of a part, what it made: how many objects, their bytes, and a digest of which objects
+ * these are and how long.  It stands in the part's file "done", and that of every part in the file
+ * "complete".
  *
  * A store whose folder somebody emptied beside its plan looks like one that nobody began; only
  * the objects themselves prove that a part is done.  Looking at one costs a stat(): a
@@ -23,8 +23,8 @@ typedef struct cm_part_claim {
 bool cm_part_claims_agree(const cm_part_claim *a, const cm_part_claim *b);
 
 /*
- * What is there, in OUTPUT's store and beside it, of the parts FIRST to FIRST + N - 1:
- * OUT[0 .. N-1], by several threads.
+ * Objects and statistics that the parts FIRST to FIRST + N - 1 really have, in OUTPUT's store and
+ * beside it, into OUT[0 .. N-1]; by several threads.
  */
 int cm_part_claims_see(cm_job *job, const cm_output *output, uint64_t first, uint64_t n,
                        cm_part_claim *out, cm_error *err);
@@ -34,8 +34,8 @@ cm_json *cm_part_claim_json(const cm_part_claim *claim);
 void cm_part_claim_parse(const cm_json *json, cm_part_claim *out);
 
 /*
- * What part NUMBER claims to have made, in the job's plan: by its own file, or by COMPLETE, where
- * all of them are done.
+ * Reads the claim of part NUMBER, in the job's plan, from its own file; or, with *COMPLETE set,
+ * from the file "complete", where all parts are done.
  */
 int cm_part_claim_read(const cm_job *job, const cm_beside *b, uint64_t number, bool *complete,
                        cm_part_claim *out, cm_error *err);

@@ -1,8 +1,8 @@
 /*
- * What a part counted for `statistics`, in the file "part-K.statistics": one document with a text
- * for each variable (statistics.h).  The part's claim names the digest of the file's bytes, so
- * that a part without what it counted is not done.  The files stay beside a store that is
- * complete: a part that is made again is counted with the others once more.
+ * Tallies of a part for `statistics`, in the file "part-K.statistics": one document with a text for
+ * each variable (statistics.h).  The part's claim names the digest of the file's bytes, so that a
+ * part without its tallies is not done.  The files stay beside a store that is complete: a part
+ * that is made again is counted with the others once more.
  */
 #ifndef CM_CONVERT_SINK_PART_PARTS_COUNTED_H
 #define CM_CONVERT_SINK_PART_PARTS_COUNTED_H

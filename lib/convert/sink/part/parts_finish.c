@@ -166,8 +166,9 @@ static bool is_tidy(cm_job *job, cm_output *out)
 }
 
 /*
- * What parts left goes with the output's lock, for files of the next plan have the same names.
- * Only they are waited for: of a lock alone, and of temporaries, whoever has it removes them.
+ * Part files are removed under the output's lock, for files of the next plan have the same names.
+ * Only part files are worth waiting for the lock: a lock alone, and temporaries, are removed by the
+ * lock's holder.
  */
 static void tidy(cm_job *job, cm_output *out)
 {

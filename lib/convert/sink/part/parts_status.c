@@ -210,8 +210,8 @@ static bool ends_with(const char *name, const char *what)
 }
 
 /*
- * What parts counted stays.  A lock that is left is of a process that was killed when its part was
- * done.
+ * Tallies that parts counted stay.  A leftover lock is of a process that was killed when its part
+ * was done.
  */
 static cm_verdict judge_part(void *context, const char *below, cm_entry_kind kind)
 {

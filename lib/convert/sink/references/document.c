@@ -362,9 +362,9 @@ static int write_state(writing *w, const char *path, uint64_t nbytes, uint64_t m
 }
 
 /*
- * What the files of this machine were when they were looked at, by which one that changed later
- * is known.  Readers of others pass over this member; GDAL takes every object beside "refs" for
- * more of them, so it is a list.
+ * Size and modification time of each file of this machine, so that a later change is noticed.
+ * Other readers skip this member; GDAL takes every object beside "refs" for more of them, so it is
+ * a list.
  */
 static int write_states(writing *w, cm_error *err)
 {
@@ -433,7 +433,7 @@ static int claim(cm_job *job, cm_outfile *file, const cm_outfile_guard *guard, c
 
 /* ---- as a sink ---- */
 
-/* What is made of the job; with CLAIMS in a file that is claimed. */
+/* Plans the job into a store in memory; CLAIMS: claims the output file before. */
 static int prepare(cm_sink *s, cm_job *job, bool claims, cm_error *err)
 {
     const char **path = NULL;
@@ -472,7 +472,7 @@ static int foresee(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
     return prepare(s, job, false, err);
 }
 
-/* What stands in the document has been converted into a store in memory. */
+/* Objects that the document itself holds are already converted, in a store in memory. */
 static int commit(cm_sink *s, cm_job *job, cm_error *err)
 {
     int rc = cm_job_write_metadata(job, s->store, err);

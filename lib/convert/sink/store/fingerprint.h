@@ -1,5 +1,5 @@
 /*
- * What makes a run the same run: the first line of its journal.
+ * The fingerprint of a run, the first line of its journal: equal ones mean the same run.
  */
 #ifndef CM_CONVERT_SINK_STORE_FINGERPRINT_H
 #define CM_CONVERT_SINK_STORE_FINGERPRINT_H

@@ -103,8 +103,8 @@ static int keep_members(const cm_json *raw, cm_json *doc, cm_error *err)
 }
 
 /*
- * What META, of array V or (NULL) of a group, comes to in the words of WAS, into *RAW; NULL: in
- * none of them.
+ * The document of META, of array V or (NULL) of a group, with the codecs, where they stay, and the
+ * unknown members of WAS, into *RAW; NULL: nothing of WAS is kept.
  */
 static int keep_words(const cm_zarr_meta *was, const cm_job_var *v, const cm_zarr_meta *meta,
                       cm_json **raw, cm_error *err)

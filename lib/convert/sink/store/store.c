@@ -105,7 +105,7 @@ void cm_job_sum_written(cm_job *job)
     }
 }
 
-/* What a run keeps until its store is complete. */
+/* State of a run until its store is complete. */
 typedef struct making {
     cm_made made;
     cm_journal *journal;
@@ -210,10 +210,7 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
         rc = CM_ENOMEM;
     if (rc != CM_OK)
         return rc;
-    /*
-     * What is there and no part of the target goes only when the plan, which may be refused, is
-     * made.
-     */
+    /* Plan first where an output exists that is not resumed: a refused plan deletes nothing. */
     bool is_there = out->store != NULL && !out->resumes;
     if (is_there)
         rc = plan(job, out, err);
