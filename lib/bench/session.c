@@ -185,8 +185,8 @@ int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err)
 /* ---- closing ------------------------------------------------------------------------------- */
 
 /*
- * Memory that rose and fell between two looks; where the peak is from before, it says nothing of this
- * session.
+ * Memory that rose and fell between two looks; where the peak is from before, it says nothing of
+ * this session.
  */
 static void keep_peak(cm_bench *b)
 {

@@ -5,8 +5,8 @@
 #include "readbench.h"
 
 /*
- * The command to type against WHAT, the name of a rule or of a cause, found in S of RUN, with the names
- * of this store; NULL: there is no such command, or no memory.  free() releases it.
+ * The command to type against WHAT, the name of a rule or of a cause, found in S of RUN, with the
+ * names of this store; NULL: there is no such command, or no memory.  free() releases it.
  */
 char *readbench_remedy(const readbench_run *run, const cm_readbench_session *s, const char *what);
 

@@ -450,7 +450,7 @@ static void has_small_chunks(fixture *f, double value)
     f->s.predicted.best_read_seconds = 1;
     f->s.wait_share = 0.5;
 }
-/* Storage takes the time, as fast as it can, but the loader could give VALUE times what is needed. */
+/* Storage takes the time, as fast as it can, but the loader could give VALUE times the need. */
 static void has_capacity_while_waiting(fixture *f, double value)
 {
     storage_is_slow(f, 0.95);
