@@ -84,8 +84,9 @@ static bool has_capacity(const cm_readbench_session *s)
 }
 
 /*
- * Causes that other programs do not change: how much is decoded in how many chunks, which is counted,
- * and the delay of an emulated storage, where that takes more time than they may have taken.
+ * Causes that other programs do not change: how much is decoded in how many chunks, which is
+ * counted, and the delay of an emulated storage, where that takes more time than they may have
+ * taken.
  */
 static cm_readbench_cause cause_beside_others(const cm_readbench_session *s,
                                               const cm_readbench_facts *f)
