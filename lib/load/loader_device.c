@@ -21,9 +21,9 @@ static int open_parts(cm_loader_hold *h, const cm_load_run *run, cm_error *err)
     for (unsigned i = 0; i < h->nbatches && rc == CM_OK; i++)
         rc = cm_device_alloc(d->device, run->batch_nbytes, &h->batch[i].buffer.memory, err);
     if (rc == CM_OK && run->setting.pinned) {
-        rc = cm_device_lock(d->device, run->arena.data, run->rank_nbytes, NULL, err);
+        rc = cm_device_lock(d->device, run->arena.data, run->nslots * run->slot_nbytes, NULL, err);
         d->locked = rc == CM_OK ? run->arena.data : NULL;
-        d->locked_nbytes = run->rank_nbytes;
+        d->locked_nbytes = run->nslots * run->slot_nbytes;
     }
     return rc;
 }

@@ -1,7 +1,7 @@
 /*
  * Batches on their way to a device: each rank has a device of its own and a
- * stage, the arena's share of the rank is where its batches lie, page-locked where
- * staging is pinned.  So workers decode straight into what the device fetches.
+ * stage.  The slots of the rank in the arena are page-locked where staging is pinned, so that
+ * workers write batches straight into what the device fetches; decoded chunks behind them are not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static int open_rank(cm_load_run *l, cm_load_rank *r, cm_error *err)
     if (rc == CM_OK)
         rc = cm_stage_open(&options, &r->stage, err);
     if (rc == CM_OK)
-        rc =
-            cm_stage_lock(r->stage, l->arena.data + r->index * l->rank_nbytes, l->rank_nbytes, err);
+        rc = cm_stage_lock(r->stage, l->arena.data + r->index * l->rank_nbytes,
+                           l->nslots * l->slot_nbytes, err);
     if (rc == CM_OK)
         rc = cm_stage_begin(r->stage, CM_VALIDATE_NONE, err);
     if (rc != CM_OK)
