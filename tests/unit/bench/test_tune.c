@@ -523,6 +523,33 @@ static void test_the_most_promising_step_first(void **state)
     cm_tuner_free(tuner);
 }
 
+/* The planned loader's workers are threads: it is tried with as many as the best had in all. */
+static void test_the_planned_loader_has_single_threads(void **state)
+{
+    cm_readbench_options o = plain(), next;
+    cm_readbench_session s[2];
+    cm_readbench_report report = {.session = s, .advice = {.cpus = 4, .workers = 1, .threads = 3}};
+    const char *label;
+    cm_tuner *tuner;
+    (void)state;
+
+    o.worker_threads = 0;
+    assert_int_equal(cm_tuner_create(&o, &tuner, NULL), CM_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        const measured m = {i ? "threads" : "sync", 1, i ? 3 : 1, 2, 10.0 * (i + 1), 0, 64};
+        assert_true(cm_tuner_next(tuner, &report, &next, &label));
+        s[i] = session_of(&m);
+        s[i].wait_share = 0.9;
+        s[i].amplification[0] = 8;
+        report.nsessions++;
+    }
+    assert_true(cm_tuner_next(tuner, &report, &next, &label));
+    assert_string_equal(next.loader, "planned");
+    assert_int_equal(next.workers, 3);
+    assert_int_equal(next.worker_threads, 1);
+    cm_tuner_free(tuner);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_limits_of_the_user),
         cmocka_unit_test(test_tuning_when_things_fail),
         cmocka_unit_test(test_the_most_promising_step_first),
+        cmocka_unit_test(test_the_planned_loader_has_single_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
