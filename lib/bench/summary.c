@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "bench/readbench.h"
 #include "bench/rules.h"
 #include "bench/summary.h"
@@ -323,6 +324,31 @@ static int events(cm_bench *b, cm_error *err)
     return rc;
 }
 
+/*
+ * A few batches of the planned loader decode most of what they draw from for the first time.  In a
+ * whole epoch each decoded chunk serves all samples of its block.  The time that a sample took to be
+ * put together here, and a chunk to be read and decoded, says how fast that is.
+ */
+static void foresee_epoch(const cm_bench *b, cm_readbench_session *s)
+{
+    const unsigned cpus = cm_cpu_count();
+    unsigned threads = s->pool_workers > 0 ? s->pool_workers * s->worker_threads : 1;
+    double chunk_ns = 0, sample_ns = 0;
+    if (!b->load.setting.planned || s->counts.decoded == 0 || s->counts.samples == 0)
+        return;
+    for (size_t i = 0; i < s->nrecords; i++) {
+        const uint64_t *ns = s->record[i].stage_ns;
+        chunk_ns += (double)(ns[CM_LOAD_STORAGE] + ns[CM_LOAD_DECODE] + ns[CM_LOAD_CONVERT]);
+        sample_ns += (double)ns[CM_LOAD_ASSEMBLE];
+    }
+    threads = threads < cpus ? threads : cpus;
+    const double decodes =
+        cm_blocks_decodes(&b->load.blocks).decoded / (double)b->load.shared.space.space.nsamples;
+    const double each =
+        sample_ns / (double)s->counts.samples + decodes * chunk_ns / (double)s->counts.decoded;
+    s->epoch_rate = each > 0 ? threads * 1e9 / each : 0;
+}
+
 int cm_bench_summarise(cm_bench *b, cm_error *err)
 {
     cm_readbench_session *s = b->session;
@@ -339,5 +365,6 @@ int cm_bench_summarise(cm_bench *b, cm_error *err)
     rates(b, s);
     s->round[s->nrounds++] = s->rates.samples;
     amplification(s);
+    foresee_epoch(b, s);
     return events(b, err);
 }

@@ -127,6 +127,12 @@ ITEM(once)
     return s->decodes_per_chunk > 0 && times_over(s->decodes_per_chunk, buf, size);
 }
 
+ITEM(whole_epoch)
+{
+    snprintf(buf, size, "%.0f", s->epoch_rate);
+    return s->epoch_rate > 0;
+}
+
 ITEM(displaced)
 {
     snprintf(buf, size, "%.3f", s->displacement);
@@ -419,6 +425,7 @@ const readbench_item READBENCH_ITEMS[] = {
     {NULL, "chunks over the fewest", more_chunks, false, NULL},
     {NULL, "requests over chunks", more_requests, false, NULL},
     {NULL, "decodes of a chunk an epoch", once, false, NULL},
+    {NULL, "samples/s of a whole epoch, foreseen", whole_epoch, false, NULL},
     {NULL, "displacement of the shuffle", displaced, false, NULL},
     {"Waiting for a batch", "p50", wait_p50, false, NULL},
     {NULL, "p95", wait_p95, true, "wait p95"},

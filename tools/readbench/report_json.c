@@ -81,6 +81,7 @@ static cm_json *loader(cm_document *d, const cm_readbench_session *s)
     cm_document_known_u64(d, o, "window", s->window, s->window > 0);
     cm_document_double(d, o, "decodes_per_chunk", s->decodes_per_chunk, s->decodes_per_chunk > 0);
     cm_document_double(d, o, "blocks_mixed", s->blocks_mixed, s->blocks_mixed > 0);
+    cm_document_double(d, o, "epoch_rate", s->epoch_rate, s->epoch_rate > 0);
     cm_document_double(d, o, "displacement", s->displacement, s->displacement >= 0);
     cm_document_u64(d, o, "batches_in_flight", s->batches_in_flight);
     cm_document_u64(d, o, "in_flight_nbytes", s->in_flight_nbytes);

@@ -483,6 +483,7 @@ static void fill_session(const plan *p, cm_readbench_session *s, unsigned i)
         s->displacement = 0.31;
         s->decodes_per_chunk = 1.12;
         s->blocks_mixed = 27;
+        s->epoch_rate = 41000;
         s->window = 64;
     }
     if (p->device) {

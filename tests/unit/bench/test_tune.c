@@ -550,6 +550,28 @@ static void test_the_planned_loader_has_single_threads(void **state)
     cm_tuner_free(tuner);
 }
 
+/* A planned loader that is foreseen to be faster over an epoch is named beside the best. */
+static void test_a_whole_epoch_is_named(void **state)
+{
+    (void)state;
+    for (int faster = 0; faster < 2; faster++) {
+        const measured row[] = {{"threads", 2, 1, 2, 100, 0, 64}, {"threads", 2, 1, 2, 20, 0, 64}};
+        cm_readbench_session s[2];
+        cm_readbench_report report = {.session = s, .nsessions = 2, .baseline = 0};
+        for (unsigned i = 0; i < 2; i++) {
+            s[i] = session_of(&row[i]);
+            s[i].label = (char *)(i ? "planned" : "map");
+        }
+        s[1].epoch_rate = faster ? 5000 : 90;
+        assert_int_equal(cm_readbench_judge_tuning(&report, NULL), CM_OK);
+        assert_int_equal(report.best, 0);
+        assert_int_equal(strstr(report.reason, "planned gave 20") != NULL, faster);
+        assert_int_equal(strstr(report.reason, "up to 5000 samples/s") != NULL, faster);
+        free(report.reason);
+        free(report.data_loader);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -566,6 +588,7 @@ int main(void)
         cmocka_unit_test(test_tuning_when_things_fail),
         cmocka_unit_test(test_the_most_promising_step_first),
         cmocka_unit_test(test_the_planned_loader_has_single_threads),
+        cmocka_unit_test(test_a_whole_epoch_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
