@@ -325,9 +325,9 @@ static int events(cm_bench *b, cm_error *err)
 }
 
 /*
- * A few batches of the planned loader decode most of what they draw from for the first time.  In a
- * whole epoch each decoded chunk serves all samples of its block.  The time that a sample took to be
- * put together here, and a chunk to be read and decoded, says how fast that is.
+ * A few batches of the planned loader decode most of what they draw from for the first time.  In
+ * a whole epoch each decoded chunk serves all samples of its block.  The time that a sample took to
+ * be put together here, and a chunk to be read and decoded, says how fast that is.
  */
 static void foresee_epoch(const cm_bench *b, cm_readbench_session *s)
 {
