@@ -352,8 +352,8 @@ typedef struct cm_readbench_session {
     /* Planned loader: how often a chunk is decoded in a whole epoch; blocks a batch meets. */
     double decodes_per_chunk, blocks_mixed;
     /*
-     * Planned loader: samples a second that its threads would make in a whole epoch, by the time that
-     * chunks and samples took here; 0: not known.
+     * Planned loader: samples a second that its threads would make in a whole epoch, by the time
+     * that chunks and samples took here; 0: not known.
      */
     double epoch_rate;
     cm_readbench_device device;
