@@ -41,8 +41,7 @@ static uint64_t need_nbytes(const cm_load_run *l, uint64_t nslots, uint64_t fram
 {
     const uint64_t others = total_nbytes(l, nslots);
     const uint64_t both = cm_add_sat(others, cm_mul_sat(l->setting.ranks, frames));
-    const uint64_t shared =
-        others > UINT64_MAX / SHAPE_SHARE ? UINT64_MAX : others / (SHAPE_SHARE - 1) * SHAPE_SHARE;
+    const uint64_t shared = cm_mul_sat(others / (SHAPE_SHARE - 1), SHAPE_SHARE);
     return !l->setting.planned || both > shared ? both : shared;
 }
 
@@ -219,7 +218,8 @@ static int set_blocks(cm_load_run *l, cm_error *err)
     return rc;
 }
 
-uint64_t cm_load_rank_nbytes(const cm_load_run *l)
+/* Of the arena. */
+static uint64_t rank_nbytes(const cm_load_run *l)
 {
     const uint64_t frames = l->setting.planned ? cm_mul_sat(l->nframes, l->blocks.frame_nbytes) : 0;
     return round_up(cm_add_sat(cm_mul_sat(l->nslots, l->slot_nbytes), frames), SLOT_ALIGN);
@@ -279,7 +279,7 @@ int cm_load_memory(cm_load_run *l, cm_error *err)
         rc = fit_frames(l, err);
     if (rc != CM_OK)
         return rc;
-    l->rank_nbytes = cm_load_rank_nbytes(l);
+    l->rank_nbytes = rank_nbytes(l);
     l->memory_free = cm_memory_available();
     const uint64_t arena = cm_mul_sat(l->setting.ranks, l->rank_nbytes);
     l->memory_planned = cm_add_sat(l->fixed_nbytes, arena);

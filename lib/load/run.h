@@ -269,7 +269,6 @@ void cm_load_lookahead_threads(cm_load_run *l);
 
 /* memory.c: slots and frames within the limit; makes the arena.  Keeps `shape` where it is set. */
 int cm_load_memory(cm_load_run *l, cm_error *err);
-uint64_t cm_load_rank_nbytes(const cm_load_run *l); /* of the arena */
 
 /* workers.c: pools and batchers. */
 int cm_load_start_workers(cm_load_run *l, cm_error *err);

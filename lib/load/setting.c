@@ -223,9 +223,8 @@ static int parse_lags(const char *text, cm_load_setting *s, cm_error *err)
 /* ---- workers ------------------------------------------------------------------------------- */
 
 /* Whether a thread has to wait for a chunk before it asks for the next one (lookahead.c). */
-static bool waits_for_chunks(const cm_readbench_options *o, const cm_load_setting *s)
+static bool waits_for_chunks(const cm_readbench_options *o)
 {
-    (void)s;
     return o->cache_nbytes > 0;
 }
 
@@ -235,10 +234,10 @@ static bool waits_for_chunks(const cm_readbench_options *o, const cm_load_settin
  * Without lookahead a thread mostly waits, for one chunk at a time, and threads that decode request
  * nothing.  Fewer threads suffice if everything is requested ahead (cm_load_lookahead_threads).
  */
-static unsigned remote_threads(const cm_readbench_options *o, const cm_load_setting *s)
+static unsigned remote_threads(const cm_readbench_options *o)
 {
     const unsigned n = cm_net_concurrency(o->net);
-    return waits_for_chunks(o, s) && n > REMOTE_THREADS ? n + cm_cpu_count() : REMOTE_THREADS;
+    return waits_for_chunks(o) && n > REMOTE_THREADS ? n + cm_cpu_count() : REMOTE_THREADS;
 }
 
 /*
@@ -254,7 +253,7 @@ static unsigned remote_workers(const cm_readbench_options *o, const cm_load_sett
     uint64_t batches = (o->batch > 0 ? n / o->batch : 0) + 2;
     if (batches < 2 * (uint64_t)advised)
         batches = 2 * (uint64_t)advised;
-    if (o->net == NULL || s->mode != CM_POOL_THREADS || waits_for_chunks(o, s))
+    if (o->net == NULL || s->mode != CM_POOL_THREADS || waits_for_chunks(o))
         return advised;
     const unsigned most = batches < REMOTE_WORKERS ? (unsigned)batches : REMOTE_WORKERS;
     return most > advised ? most : advised;
@@ -265,7 +264,7 @@ static unsigned advised_threads(const cm_readbench_options *o, const cm_load_set
                                 const cm_readbench_advice *advice)
 {
     const unsigned npools = s->shared_pool ? 1 : s->ranks, workers = npools * s->workers;
-    unsigned n = o->net != NULL ? remote_threads(o, s) / workers : 0;
+    unsigned n = o->net != NULL ? remote_threads(o) / workers : 0;
     if (n > CM_LOAD_MAX_THREADS)
         n = CM_LOAD_MAX_THREADS;
     if (o->nthreads > 0 && o->nthreads / workers < n)

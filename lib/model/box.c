@@ -87,6 +87,13 @@ void cm_grid_box(const cm_grid *grid, const uint64_t *coord, cm_box *out)
     }
 }
 
+void cm_grid_chunk_box(const cm_grid *grid, uint64_t number, cm_box *out)
+{
+    uint64_t coord[CM_MAX_RANK];
+    cm_grid_coord(grid, number, coord);
+    cm_grid_box(grid, coord, out);
+}
+
 bool cm_grid_is_edge(const cm_grid *grid, const uint64_t *coord)
 {
     for (unsigned j = 0; j < grid->rank; j++) {

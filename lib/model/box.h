@@ -41,6 +41,8 @@ void cm_grid_coord(const cm_grid *grid, uint64_t number, uint64_t *coord);
 uint64_t cm_grid_number(const cm_grid *grid, const uint64_t *coord);
 /* The part of the array that chunk COORD covers, clipped to the array. */
 void cm_grid_box(const cm_grid *grid, const uint64_t *coord, cm_box *out);
+/* The same of chunk NUMBER. */
+void cm_grid_chunk_box(const cm_grid *grid, uint64_t number, cm_box *out);
 /* True when COORD's chunk reaches past the array's edge. */
 bool cm_grid_is_edge(const cm_grid *grid, const uint64_t *coord);
 /* First chunk and number of chunks in each dimension that meet BOX (none of whose lengths is 0). */

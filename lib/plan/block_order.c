@@ -166,8 +166,7 @@ void cm_block_order_at(cm_block_order *o, uint64_t place, cm_block_sample *out)
     const uint64_t id = o->id[k % o->window];
     const uint64_t within = done_before(o, k, o->step) + (i - o->before[in_window]);
     const uint64_t sample = cm_permute(nsamples_of(o, k), cm_mix64(o->within_key + id), within);
-    *out = (cm_block_sample){
-        .number = number_in_space(o->blocks, id, sample), .block = k, .step = o->step};
+    *out = (cm_block_sample){.number = number_in_space(o->blocks, id, sample), .block = k};
 }
 
 double cm_block_order_mixed(const cm_blocks *blocks, uint64_t window, uint64_t n)

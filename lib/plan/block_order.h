@@ -37,8 +37,8 @@ void cm_block_order_begin(cm_block_order *order, uint64_t seed, uint64_t epoch);
 
 typedef struct cm_block_sample {
     uint64_t number; /* of the sample, in C order (cm_sample_space.by_number) */
-    uint64_t block;  /* its block's place among the permuted ones: at least `step` */
-    uint64_t step;   /* block + window > ... >= block: blocks in front of it are not needed again */
+    uint64_t
+        block; /* its block's place among the permuted ones, in the window of the order's step */
 } cm_block_sample;
 
 /* The sample at PLACE, below the number of all samples of the space. */

@@ -1,5 +1,6 @@
 #include "plan/blocks.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,8 +49,8 @@ static void add_part(cm_blocks *b, const cm_blocks_request *r, size_t p)
         if (!is_close(b, s, &r->part[p]))
             continue;
         const uint64_t lag = r->part[p].lag;
-        s->least_lag = lag < s->least_lag ? lag : s->least_lag;
-        s->greatest_lag = lag > s->greatest_lag ? lag : s->greatest_lag;
+        s->least_lag = cm_min_u64(lag, s->least_lag);
+        s->greatest_lag = cm_max_u64(lag, s->greatest_lag);
         b->strip_of[p] = i;
         return;
     }
@@ -63,22 +64,12 @@ uint64_t cm_block_step(const cm_sample_space *space, unsigned j)
     return cm_sample_starts_anywhere(space->order) ? 1 : space->sample[j];
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* A multiple of STEP, and where that is not much longer of CHUNK, too: then nothing is cut. */
 static uint64_t cell_of(uint64_t chunk, uint64_t step)
 {
-    const uint64_t longer = chunk > step ? chunk : step;
+    const uint64_t longer = cm_max_u64(chunk, step);
     uint64_t both;
-    if (cm_mul_u64(chunk / gcd(chunk, step), step, &both) && both / MOST_STRETCHED <= longer)
+    if (cm_mul_u64(chunk / cm_gcd_u64(chunk, step), step, &both) && both / MOST_STRETCHED <= longer)
         return both;
     return cm_div_ceil(chunk, step) * step;
 }
@@ -90,8 +81,7 @@ static uint64_t longest_chunk(const cm_blocks_request *r, unsigned j)
     for (size_t p = 0; p < r->nparts; p++) {
         const cm_grid *grid = r->grid[r->part[p].array];
         for (unsigned d = 0; grid != NULL && d < grid->rank; d++) {
-            const uint64_t chunk =
-                grid->chunk[d] < grid->shape[d] ? grid->chunk[d] : grid->shape[d];
+            const uint64_t chunk = cm_min_u64(grid->chunk[d], grid->shape[d]);
             if (r->part[p].axis[d] == (int)j && chunk > longest)
                 longest = chunk;
         }
@@ -107,7 +97,7 @@ static uint64_t positions_along(const cm_blocks *b, unsigned j, uint64_t at, uin
     const uint64_t each = b->length[j] / step;
     *first = at * each;
     const uint64_t left = b->space->count[j] - *first;
-    return left < each ? left : each;
+    return cm_min_u64(left, each);
 }
 
 /* Chunks of dimension D of S that block AT along its axis needs. */
@@ -124,7 +114,7 @@ static uint64_t chunks_along(const cm_blocks *b, const cm_block_strip *s, unsign
     const uint64_t begin = position * step + (j == 0 ? s->least_lag : 0);
     uint64_t last = (position + n - 1) * step + b->space->sample[j] - 1;
     last += j == 0 ? s->greatest_lag : 0;
-    last = last < s->grid->shape[d] ? last : s->grid->shape[d] - 1; /* clipped: CM_ORDER_ALL */
+    last = cm_min_u64(last, s->grid->shape[d] - 1); /* clipped: CM_ORDER_ALL */
     *first = begin / s->grid->chunk[d];
     return last / s->grid->chunk[d] - *first + 1;
 }
@@ -141,13 +131,12 @@ static uint64_t most_along(const cm_blocks *b, const cm_block_strip *s, unsigned
     const uint64_t chunk = s->grid->chunk[d], step = cm_block_step(b->space, (unsigned)j);
     const uint64_t lag = j == 0 ? s->least_lag : 0;
     const uint64_t reach = j == 0 ? s->greatest_lag - s->least_lag : 0;
-    const uint64_t positions =
-        b->length[j] / step < b->space->count[j] ? b->length[j] / step : b->space->count[j];
+    const uint64_t positions = cm_min_u64(b->length[j] / step, b->space->count[j]);
     const uint64_t span = (positions - 1) * step + b->space->sample[j] + reach;
-    const uint64_t g = b->count[j] > 1 ? gcd(b->length[j], chunk) : chunk;
+    const uint64_t g = b->count[j] > 1 ? cm_gcd_u64(b->length[j], chunk) : chunk;
     const uint64_t behind = chunk - g + lag % g;
     const uint64_t n = (behind + span - 1) / chunk + 1;
-    return n < s->grid->count[d] ? n : s->grid->count[d];
+    return cm_min_u64(n, s->grid->count[d]);
 }
 
 static void size_frame(cm_blocks *b)
@@ -236,11 +225,6 @@ static double mean_nsamples(const cm_blocks *b)
     return (double)b->space->nsamples / (double)b->nblocks;
 }
 
-static double least_of(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 /* Chunks that one sample meets, in the mean. */
 static double met_by_sample(const cm_blocks *b, const cm_block_strip *s)
 {
@@ -258,11 +242,11 @@ static double met_by_sample(const cm_blocks *b, const cm_block_strip *s)
  */
 static double cost(const cm_blocks *b, const cm_blocks_budget *budget, uint64_t window)
 {
-    const double n = least_of(mean_nsamples(b), (double)budget->nsamples / (double)window);
+    const double n = fmin(mean_nsamples(b), (double)budget->nsamples / (double)window);
     double total = 0;
     for (uint32_t i = 0; i < b->nstrips; i++) {
         const cm_block_strip *s = &b->strip[i];
-        const double chunks = least_of((double)s->nchunks, n * met_by_sample(b, s));
+        const double chunks = fmin((double)s->nchunks, n * met_by_sample(b, s));
         total += chunks * ((double)s->chunk_nbytes + REQUEST_NBYTES);
     }
     return total / n;
@@ -282,9 +266,8 @@ static uint64_t usual_window(const cm_blocks *b, const cm_blocks_budget *budget)
 {
     const double wanted = (double)budget->batch * MIXED_BATCHES / mean_nsamples(b);
     uint64_t n = wanted < MOST_WINDOW ? (uint64_t)wanted : MOST_WINDOW;
-    n = n < USUAL_WINDOW ? USUAL_WINDOW : n;
-    n = budget->window != 0 ? budget->window : n;
-    return n < b->nblocks ? n : b->nblocks;
+    n = budget->window != 0 ? budget->window : cm_max_u64(n, USUAL_WINDOW);
+    return cm_min_u64(n, b->nblocks);
 }
 
 /* Blocks that are begun while the samples under way are prepared. */
@@ -309,7 +292,7 @@ static uint64_t least_frames(const cm_blocks *b, uint64_t window)
 static uint64_t least_window(const cm_blocks *b, const cm_blocks_budget *budget)
 {
     const uint64_t n = budget->window != 0 ? budget->window : LEAST_WINDOW;
-    return n < b->nblocks ? n : b->nblocks;
+    return cm_min_u64(n, b->nblocks);
 }
 
 /* Doubles the blocks along the dimension that costs least then; false: there is no room. */
@@ -359,11 +342,9 @@ int cm_blocks_fit(const cm_blocks *b, const cm_blocks_budget *budget, cm_blocks_
     if (budget->window == 0 && least_frames(b, n) > most)
         n = most > 1 ? most - 1 : 1;
     const uint64_t least = least_frames(b, n);
-    uint64_t frames = n + ahead(b, budget);
-    frames = frames < b->nblocks ? frames : b->nblocks;
-    frames = frames < most ? frames : most;
+    const uint64_t useful = cm_min_u64(n + ahead(b, budget), b->nblocks);
     *out = (cm_blocks_fitted){.window = n,
-                              .nframes = frames > least ? frames : least,
+                              .nframes = cm_max_u64(cm_min_u64(useful, most), least),
                               .need = cm_mul_sat(least, b->frame_nbytes)};
     return least > most ? CM_EBUDGET : CM_OK;
 }
@@ -414,6 +395,35 @@ uint64_t cm_block_chunk(const cm_blocks *b, uint32_t s, const uint64_t *first,
     return strip->first + number;
 }
 
+void cm_block_walk_begin(cm_block_walk *w, const cm_blocks *b, uint32_t strip, const cm_box *sample,
+                         const cm_box *box)
+{
+    const cm_grid *grid = b->strip[strip].grid;
+    uint64_t ignored[CM_MAX_RANK];
+    w->blocks = b;
+    w->strip = strip;
+    w->left = 1;
+    cm_block_chunks(b, strip, sample, w->of_block, ignored);
+    cm_grid_cover(grid, box, w->first, w->count);
+    for (unsigned d = 0; d < grid->rank; d++) {
+        w->next[d] = w->first[d];
+        w->left *= w->count[d];
+    }
+}
+
+bool cm_block_walk_next(cm_block_walk *w, uint64_t *number)
+{
+    const unsigned rank = w->blocks->strip[w->strip].rank;
+    if (w->left == 0)
+        return false;
+    memcpy(w->coord, w->next, rank * sizeof(w->coord[0]));
+    *number = cm_block_chunk(w->blocks, w->strip, w->of_block, w->coord);
+    w->left--;
+    for (unsigned d = rank; d-- > 0 && ++w->next[d] == w->first[d] + w->count[d];)
+        w->next[d] = w->first[d];
+    return true;
+}
+
 size_t cm_block_chunk_offset(const cm_blocks *b, uint32_t s, uint64_t number)
 {
     const cm_block_strip *strip = &b->strip[s];
@@ -437,7 +447,7 @@ static cm_blocks_count count_along(const cm_blocks *b, const cm_block_strip *s, 
         const uint64_t n = chunks_along(b, s, d, at, &first);
         sum.decoded += (double)n;
         if (first + n > end) {
-            sum.distinct += (double)(first + n - (first > end ? first : end));
+            sum.distinct += (double)(first + n - cm_max_u64(first, end));
             end = first + n;
         }
     }

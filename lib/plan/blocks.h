@@ -108,6 +108,21 @@ void cm_block_chunks(const cm_blocks *blocks, uint32_t s, const cm_box *sample, 
 /* The number in the frame of the chunk at COORD of strip S, whose box begins at FIRST. */
 uint64_t cm_block_chunk(const cm_blocks *blocks, uint32_t s, const uint64_t *first,
                         const uint64_t *coord);
+/* Chunks of a strip that a part of a sample meets, in C order, with their numbers in the frame. */
+typedef struct cm_block_walk {
+    const cm_blocks *blocks;
+    uint32_t strip;
+    uint64_t of_block[CM_MAX_RANK]; /* coordinates of the first chunk of the block */
+    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], next[CM_MAX_RANK];
+    uint64_t left;
+    uint64_t coord[CM_MAX_RANK]; /* of the chunk that _next found */
+} cm_block_walk;
+
+/* BOX is what the part takes of SAMPLE (cm_sample_part_box). */
+void cm_block_walk_begin(cm_block_walk *walk, const cm_blocks *blocks, uint32_t strip,
+                         const cm_box *sample, const cm_box *box);
+/* The next one's number in the frame; false: there is none. */
+bool cm_block_walk_next(cm_block_walk *walk, uint64_t *number);
 /* Where chunk NUMBER of strip S lies in the frame, and the byte that says that it is missing. */
 size_t cm_block_chunk_offset(const cm_blocks *blocks, uint32_t s, uint64_t number);
 size_t cm_block_flag_offset(const cm_blocks *blocks, uint64_t number);

@@ -68,7 +68,7 @@ struct cm_planned {
     uint32_t slot; /* of the batch that is being prepared; CM_BATCHER_NONE */
     uint32_t prepared;
     uint32_t open;      /* the run that takes its samples; NO_RUN */
-    uint64_t *frame_of; /* by slot and place in its batch: offsets in the arena */
+    uint32_t *frame_of; /* by slot and place in its batch */
     uint64_t stride;    /* places of a slot there */
     uint32_t *left;     /* by slot: samples that are not cut */
     failure *failures;
@@ -136,10 +136,9 @@ void cm_planned_end(cm_batcher *l)
 
 /* ---- tasks ---- */
 
-static size_t frame_offset(const cm_batcher *l, const frame *f)
+static size_t frame_offset(const cm_batcher *l, size_t number)
 {
-    return cm_batcher_slot_offset(l, l->options.nslots) +
-           (size_t)(f - l->planned->frame) * l->planned->blocks->frame_nbytes;
+    return cm_batcher_slot_offset(l, l->options.nslots) + number * l->planned->blocks->frame_nbytes;
 }
 
 static int submit(cm_batcher *l, cm_error *err)
@@ -160,7 +159,7 @@ static int submit_chunk(cm_batcher *l, frame *f, uint64_t c, uint64_t number, ui
 {
     const cm_planned *p = l->planned;
     const uint32_t strip = p->blocks->strip_of[part];
-    const size_t at = frame_offset(l, f);
+    const size_t at = frame_offset(l, (size_t)(f - p->frame));
     cm_load_task *t = l->task;
     *t = (cm_load_task){.id = MAX_RUNS + (uint64_t)(&f->chunk[c] - p->chunks),
                         .epoch = l->epoch,
@@ -188,9 +187,10 @@ static int submit_run(cm_batcher *l, uint32_t number, cm_error *err)
                         .npieces = r->n};
     for (uint32_t i = 0; i < r->n; i++) {
         const uint32_t place = r->first + i;
-        t->piece[i] = (cm_load_piece){.sample = s->sample[place],
-                                      .offset = p->frame_of[r->slot * p->stride + place],
-                                      .place = place};
+        t->piece[i] =
+            (cm_load_piece){.sample = s->sample[place],
+                            .offset = frame_offset(l, p->frame_of[r->slot * p->stride + place]),
+                            .place = place};
     }
     return submit(l, err);
 }
@@ -222,19 +222,13 @@ static int submit_runs(cm_batcher *l, cm_error *err)
     return rc;
 }
 
-static frame *frame_at(cm_planned *p, const cm_batcher *l, uint64_t offset)
-{
-    return &p->frame[(offset - cm_batcher_slot_offset(l, l->options.nslots)) /
-                     p->blocks->frame_nbytes];
-}
-
 /* Run NUMBER is cut: its frames have one run less, each. */
 static void leave_frames(cm_batcher *l, const run *r)
 {
     cm_planned *p = l->planned;
-    const uint64_t *offset = &p->frame_of[r->slot * p->stride + r->first];
+    const uint32_t *of = &p->frame_of[r->slot * p->stride + r->first];
     for (uint32_t i = 0; i < r->n; i++)
-        frame_at(p, l, offset[i])->nruns--;
+        p->frame[of[i]].nruns--;
 }
 
 /* ---- preparing ---- */
@@ -283,26 +277,16 @@ static int need_part(cm_batcher *l, frame *f, const cm_box *sample, uint32_t par
 {
     const cm_blocks *blocks = l->planned->blocks;
     const uint32_t strip = blocks->strip_of[part];
-    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
-    uint64_t of_block[CM_MAX_RANK], ignored[CM_MAX_RANK];
+    cm_block_walk walk;
+    uint64_t c;
     cm_box box;
     int rc = CM_OK;
     if (strip == CM_BLOCK_NO_STRIP)
         return CM_OK;
-    const cm_grid *grid = blocks->strip[strip].grid;
     cm_sample_part_box(&l->options.part[part], sample, &box);
-    cm_block_chunks(blocks, strip, sample, of_block, ignored);
-    cm_grid_cover(grid, &box, first, count);
-    for (unsigned d = 0; d < grid->rank; d++) {
-        coord[d] = first[d];
-        left *= count[d];
-    }
-    for (; left > 0 && rc == CM_OK; left--) {
-        rc = need_chunk(l, f, cm_block_chunk(blocks, strip, of_block, coord),
-                        cm_grid_number(grid, coord), part, err);
-        for (unsigned d = grid->rank; d-- > 0 && ++coord[d] == first[d] + count[d];)
-            coord[d] = first[d];
-    }
+    cm_block_walk_begin(&walk, blocks, strip, sample, &box);
+    while (rc == CM_OK && cm_block_walk_next(&walk, &c))
+        rc = need_chunk(l, f, c, cm_grid_number(blocks->strip[strip].grid, walk.coord), part, err);
     return rc;
 }
 
@@ -338,7 +322,7 @@ static int prepare_sample(cm_batcher *l, bool *blocked, cm_error *err)
     if (rc != CM_OK) /* what was asked for stays; the sample is tried again */
         return rc;
     s->sample[p->prepared] = at.number;
-    p->frame_of[p->slot * p->stride + p->prepared] = frame_offset(l, f);
+    p->frame_of[p->slot * p->stride + p->prepared] = (uint32_t)(f - p->frame);
     f->nruns++;
     p->run[p->open].n++;
     p->prepared++;

@@ -25,22 +25,12 @@ static void cut_chunk(const cm_cut *c, const uint64_t *coord, uint64_t chunk, co
 void cm_cut_box(const cm_cut *c, const cm_box *sample, const cm_box *box, uint8_t *dst,
                 cm_load_counts *counts)
 {
-    const cm_grid *grid = c->blocks->strip[c->strip].grid;
-    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
-    uint64_t of_block[CM_MAX_RANK], ignored[CM_MAX_RANK];
+    cm_block_walk walk;
     int64_t dst_stride[CM_MAX_RANK];
-    cm_block_chunks(c->blocks, c->strip, sample, of_block, ignored);
-    cm_grid_cover(grid, box, first, count);
+    uint64_t chunk;
     cm_strides_c(box->rank, box->shape, c->itemsize, dst_stride);
-    for (unsigned d = 0; d < grid->rank; d++) {
-        coord[d] = first[d];
-        left *= count[d];
-    }
-    for (; left > 0; left--) {
-        cut_chunk(c, coord, cm_block_chunk(c->blocks, c->strip, of_block, coord), box, dst_stride,
-                  dst, counts);
-        for (unsigned d = grid->rank; d-- > 0 && ++coord[d] == first[d] + count[d];)
-            coord[d] = first[d];
-    }
+    cm_block_walk_begin(&walk, c->blocks, c->strip, sample, box);
+    while (cm_block_walk_next(&walk, &chunk))
+        cut_chunk(c, walk.coord, chunk, box, dst_stride, dst, counts);
     counts->logical_nbytes += cm_box_nelem(box) * c->stored_itemsize;
 }

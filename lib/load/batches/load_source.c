@@ -296,13 +296,6 @@ static void clear_rest(const cm_load_arrays *in, size_t part, uint8_t *dst, size
     memset(dst + nbytes, 0, in->part_nbytes[part] - nbytes);
 }
 
-static void chunk_box(const cm_array *a, uint64_t number, cm_box *out)
-{
-    uint64_t coord[CM_MAX_RANK];
-    cm_grid_coord(&a->grid, number, coord);
-    cm_grid_box(&a->grid, coord, out);
-}
-
 /* Of what is expected: number I is part I of the batch's samples, or the chunk. */
 static bool box_ahead(void *context, uint64_t i, cm_array **array, cm_box *box)
 {
@@ -312,7 +305,7 @@ static bool box_ahead(void *context, uint64_t i, cm_array **array, cm_box *box)
     size_t nbytes;
     if (x->task->kind == CM_LOAD_CHUNK) {
         *array = in->array[x->task->array];
-        chunk_box(*array, x->task->number, box);
+        cm_grid_chunk_box(&(*array)->grid, x->task->number, box);
         return true;
     }
     *array = in->array[in->part[part].array];

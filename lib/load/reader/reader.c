@@ -176,14 +176,12 @@ int cm_reader_count(cm_reader *reader, cm_array *a, const cm_box *box, cm_load_c
 int cm_reader_chunk(cm_reader *reader, cm_array *a, uint64_t number, const cm_feed *feed, void *dst,
                     cm_load_counts *counts, cm_error *err)
 {
-    uint64_t coord[CM_MAX_RANK];
     cm_box box;
     cm_read_call c;
     if (number >= a->grid.nchunks)
         return cm_fail(err, CM_EINVAL, "array %s: has no chunk %llu", cm_array_label(a),
                        (unsigned long long)number);
-    cm_grid_coord(&a->grid, number, coord);
-    cm_grid_box(&a->grid, coord, &box);
+    cm_grid_chunk_box(&a->grid, number, &box);
     int rc = begin(&c, reader, a, feed, &box, dst, counts, err);
     c.cache = NULL;
     if (rc == CM_OK)

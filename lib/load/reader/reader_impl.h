@@ -62,8 +62,6 @@ void cm_read_group(cm_read_call *c, size_t n);
 
 /* ---- reader_scatter.c ---- */
 
-/* The part of the array that chunk NUMBER covers. */
-void cm_read_covered(const cm_read_call *c, uint64_t number, cm_box *out);
 /* The elements of decoded chunk NUMBER at DATA to their places in the box. */
 void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data);
 /* Fill values there; counts the chunk as missing. */

@@ -22,13 +22,6 @@ static bool share_of(const cm_read_call *c, const cm_box *covered, cm_box *part,
     return true;
 }
 
-void cm_read_covered(const cm_read_call *c, uint64_t number, cm_box *out)
-{
-    uint64_t coord[CM_MAX_RANK];
-    cm_grid_coord(&c->array->grid, number, coord);
-    cm_grid_box(&c->array->grid, coord, out);
-}
-
 void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data)
 {
     const unsigned rank = c->array->rank;
@@ -36,7 +29,7 @@ void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data)
     cm_box covered, part;
     int64_t dst_stride[CM_MAX_RANK];
     uint8_t *dst;
-    cm_read_covered(c, number, &covered);
+    cm_grid_chunk_box(&c->array->grid, number, &covered);
     if (share_of(c, &covered, &part, &dst, dst_stride)) {
         for (unsigned j = 0; j < rank; j++)
             data += (int64_t)(part.start[j] - covered.start[j]) * stride[j];
@@ -61,7 +54,7 @@ void cm_read_fill(cm_read_call *c, uint64_t number)
     cm_box covered, part;
     int64_t dst_stride[CM_MAX_RANK];
     uint8_t *dst;
-    cm_read_covered(c, number, &covered);
+    cm_grid_chunk_box(&c->array->grid, number, &covered);
     if (share_of(c, &covered, &part, &dst, dst_stride)) {
         cm_fill_nd(c->array->rank, part.shape, c->out_itemsize, dst, dst_stride, value);
         c->counts->missing_nbytes += cm_box_nelem(&part) * c->itemsize;
@@ -77,7 +70,7 @@ void *cm_read_place(const cm_read_call *c, uint64_t number)
     uint8_t *dst;
     if (!c->in_place)
         return NULL;
-    cm_read_covered(c, number, &covered);
+    cm_grid_chunk_box(&c->array->grid, number, &covered);
     if (!share_of(c, &covered, &part, &dst, dst_stride))
         return NULL;
     return memcmp(part.shape, c->array->grid.chunk, part.rank * sizeof(part.shape[0])) == 0 ? dst

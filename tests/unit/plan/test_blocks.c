@@ -243,8 +243,8 @@ static void check_order(scene *s, uint64_t window)
         cm_block_order_at(&o, place, &at);
         assert_true(at.number < s->space.nsamples && !seen[at.number]);
         seen[at.number] = true;
-        assert_true(at.step >= step && at.block >= at.step && at.block - at.step < window);
-        step = at.step;
+        assert_true(o.step >= step && at.block >= o.step && at.block - o.step < window);
+        step = o.step;
         cm_sample_at(&s->space, 3, at.number, &sample);
         assert_int_equal(block_of(s, &sample), o.id[at.block % window]);
         if (random_below(8) > 0)
@@ -254,7 +254,7 @@ static void check_order(scene *s, uint64_t window)
         cm_block_order_at(&again, place, &jumped);
         assert_int_equal(jumped.number, at.number);
         assert_int_equal(jumped.block, at.block);
-        assert_int_equal(jumped.step, at.step);
+        assert_int_equal(again.step, o.step);
     }
     cm_block_order_release(&o);
     cm_block_order_release(&again);

@@ -545,7 +545,6 @@ const cm_sink_ops cm_sink_references = {.kind = CM_SINK_REFERS,
 
 const cm_sink_ops cm_sink_references_foreseen = {.kind = CM_SINK_REFERS,
                                                  .terms.foreseen = true,
-
                                                  .find = find,
                                                  .layout = cm_job_refer_layout,
                                                  .begin = foresee,
