@@ -116,8 +116,7 @@ static void count(cm_readbench_session *s)
         c->disk_misses += r->disk_misses;
         c->disk_evictions += r->disk_evictions;
         c->missing_chunks += r->missing_chunks;
-        /* Of the planned loader these are bytes of other batches too. */
-        c->missing_nbytes += r->failed && r->worker >= 0 ? 0 : r->missing_nbytes;
+        c->missing_nbytes += r->failed ? 0 : r->missing_nbytes;
         c->failed_chunks += r->failed_chunks;
         c->deaths += r->deaths;
     }
