@@ -131,13 +131,13 @@ static void release(cm_job *job)
 {
     cm_job_release_writers(job);
     for (size_t i = 0; i < job->nvars; i++) {
-        cm_refer_free(job->var[i].refer);
+        cm_refer_free(job->var[i].layout.refer);
         cm_statistics_free(job->var[i].statistics);
-        cm_presence_release(&job->var[i].presence);
-        for (size_t k = 0; k < sizeof(job->var[i].own_cuts) / sizeof(cm_cuts); k++)
-            cm_cuts_release(&job->var[i].own_cuts[k]);
-        cm_zarr_meta_release(&job->var[i].meta);
-        free(job->var[i].window);
+        cm_presence_release(&job->var[i].stored.presence);
+        for (size_t k = 0; k < sizeof(job->var[i].move.own_cuts) / sizeof(cm_cuts); k++)
+            cm_cuts_release(&job->var[i].move.own_cuts[k]);
+        cm_zarr_meta_release(&job->var[i].doc.meta);
+        free(job->var[i].share.sweep);
         free(job->var[i].name);
     }
     free(job->var);

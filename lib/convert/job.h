@@ -12,93 +12,40 @@
 #include <chunkmill/transform.h>
 
 #include "convert/beside/journal.h"
+#include "convert/layout/array_doc.h"
+#include "convert/layout/layout.h"
+#include "convert/layout/window.h"
+#include "convert/move/move.h"
 #include "convert/plan/budget.h"
+#include "convert/plan/share.h"
+#include "convert/plan/var_plan.h"
+#include "convert/select/view.h"
 #include "convert/sink/store/output.h"
-#include "convert/source/presence.h"
+#include "convert/source/stored.h"
 #include "convert/terms.h"
-#include "engine/engine.h"
 #include "format/dataset.h"
 #include "format/zarr/open.h"
-#include "options/codec_option.h"
 #include "options/varopt.h"
-#include "plan/parts.h"
-#include "plan/rechunk.h"
 
 typedef struct cm_job_var {
     cm_variable *source;
     cm_dataset *dataset; /* that SOURCE is of; NULL: the job's */
     char *name;          /* in the target, with its groups; "" where the target is one array */
     bool renamed;
-
-    /* open.c */
-    bool as_objects;      /* not understood: the objects of the source are copied */
-    cm_presence presence; /* of a Zarr source's chunks; zeroed otherwise */
-
-    /* view.c: the target's elements */
-    cm_dtype type;
-    bool as_strings; /* variable-length text, moved by strings.c */
-    bool typed;      /* the user named the type */
-    bool join;       /* characters whose last dimension becomes the text; */
-    bool latin1;     /* they are ISO 8859-1 */
-    bool converts;
-    cm_conversion conversion;
-    unsigned rank;
-    uint64_t shape[CM_MAX_RANK];
-    uint64_t start[CM_MAX_RANK]; /* target element i is source element start + step * i */
-    uint64_t step[CM_MAX_RANK];
-    bool whole; /* all of the source's elements */
-
-    /* layout.c */
-    uint64_t chunk[CM_MAX_RANK];
-    uint64_t shard[CM_MAX_RANK];
-    bool sharded;
-    bool same_codec; /* the source's chain stays; CODEC says nothing */
-    cm_codec_choice codec;
-    cm_pass pass;           /* stored bytes go through */
-    struct cm_refer *refer; /* refer.h: where its chunks lie; NULL: they are written */
-
-    /* describe.c */
-    cm_zarr_meta meta;
-    bool fill_survives; /* readers get meta.fill bit for bit */
-    bool keeps_words;   /* META is the source's document but for what was asked for */
-    bool
-        fill_stays; /* what was never written becomes meta.fill, which readers see without chunks */
-
+    cm_stored stored;
+    cm_view view;
+    cm_layout layout;
+    cm_window window;
+    cm_array_doc doc;
     struct cm_statistics *statistics; /* statistics.h; NULL: it is not counted */
-
-    /* prepare.c, plan.c */
-    bool stored_differs; /* chunks decode to other elements than were encoded: codecs round */
-    bool absent; /* the source stores none of it and nothing needs to be written: no transfer */
-    cm_zarr_writer *writer; /* NULL: its objects are copied */
-    cm_transfer transfer;
-    /* Where the source's chunks are of several lengths, in target elements; NULL: they are not. */
-    const cm_cuts *cuts[CM_MAX_RANK];
-    cm_cuts own_cuts[2]; /* of them, those of a part of the source */
-    cm_route route;
-    bool routed; /* false: nothing to plan */
-    cm_transfer_counts counts;
-    cm_plan_counts planned;
-
-    /* part_cut.c, where the job is one part of several: */
-    bool is_cut;      /* some of it is another part's */
-    cm_part_run run;  /* objects of the writer's outer grid */
-    cm_sweep *window; /* of the boxes that these are; where chunks stay there is none */
-    unsigned nwindows;
-
-    /* append_window.c: a part of the target's array, which begins at element AT of it. */
-    bool is_window, is_beyond; /* beyond: none of its objects was the old dataset's */
-    unsigned phase;            /* windows of a lower one are written before */
-    uint64_t at[CM_MAX_RANK];
-    uint64_t first_object[CM_MAX_RANK];
+    cm_move move;
+    cm_var_plan plan;
+    cm_share share;
+    cm_moved moved;
 
     struct cm_journal *journal; /* of the job */
     const char *output;         /* the target's path, for messages */
     size_t index;               /* in the job */
-
-    /* run.c */
-    uint64_t ncopied, copied_nbytes; /* objects, where they are copied */
-    atomic_bool repaired;            /* text that was no UTF-8 has become U+FFFD */
-    atomic_bool found_fill;          /* a stored element is what readers take for NoData */
 } cm_job_var;
 
 typedef struct cm_job {

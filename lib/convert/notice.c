@@ -77,7 +77,8 @@ static int notice_fill_values(cm_job *job, cm_error *err)
         return CM_OK;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_zarr_meta *words = job->var[i].source->words;
-        if (job->var[i].keeps_words && words->has_fill && !cm_json_has(words->attrs, "_FillValue"))
+        if (job->var[i].doc.keeps_words && words->has_fill &&
+            !cm_json_has(words->attrs, "_FillValue"))
             find(&f, job->var[i].name);
     }
     if (f.n == 0)
@@ -117,7 +118,8 @@ static int notice_packing(cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         const cm_packing p = cm_packing_of(v->source);
-        if (p.packed && !v->conversion.unpack && cm_dtype_is_number(&p.type) && p.shown.nbytes == 4)
+        if (p.packed && !v->view.conversion.unpack && cm_dtype_is_number(&p.type) &&
+            p.shown.nbytes == 4)
             rc = list_name(&list, n++, v->name, err);
     }
     if (rc == CM_OK && n > 0)

@@ -12,14 +12,14 @@
 /* The readers that do not open V: docs/readers.md. */
 static const char *readers_of(const cm_job_var *v, int zarr_format)
 {
-    if (v->source->words != NULL && v->keeps_words)
+    if (v->source->words != NULL && v->doc.keeps_words)
         return NULL;
-    if (v->pass != CM_PASS_NOTHING)
+    if (v->layout.pass != CM_PASS_NOTHING)
         return cm_job_kept_readers(v, zarr_format);
-    if (v->as_strings)
+    if (v->view.as_strings)
         return zarr_format == 3 ? "zarr-python, xarray, zarrs, GDAL; not tensorstore"
                                 : "zarr-python, xarray, zarrs, GDAL; not tensorstore, not netCDF-C";
-    if (v->type.kind == CM_KIND_BYTES)
+    if (v->view.type.kind == CM_KIND_BYTES)
         return zarr_format == 3 ? "zarr-python, xarray, GDAL; not tensorstore, not zarrs"
                                 : "zarr-python, xarray, tensorstore, GDAL; not zarrs";
     return NULL;
@@ -33,14 +33,14 @@ static cm_plan_kind plan_of(const cm_job_var *v)
                                         [CM_ROUTE_COLUMN] = CM_PLAN_COLUMN,
                                         [CM_ROUTE_SPILL] = CM_PLAN_SPILL,
                                         [CM_ROUTE_REREAD] = CM_PLAN_REREAD};
-    if (v->as_objects || v->pass != CM_PASS_NOTHING)
+    if (v->stored.as_objects || v->layout.pass != CM_PASS_NOTHING)
         return CM_PLAN_COPY;
-    return v->routed ? plan[v->route.kind] : CM_PLAN_SWEEP;
+    return v->plan.routed ? plan[v->plan.route.kind] : CM_PLAN_SWEEP;
 }
 
 static char *route_reason(const cm_job_var *v, cm_error *err)
 {
-    const cm_route *r = &v->route;
+    const cm_route *r = &v->plan.route;
     char size[32];
     switch (r->kind) {
     case CM_ROUTE_SWEEP:
@@ -65,14 +65,14 @@ static char *route_reason(const cm_job_var *v, cm_error *err)
 
 static char *reason_of(const cm_job_var *v, cm_error *err)
 {
-    if (v->as_objects)
+    if (v->stored.as_objects)
         return cm_asprintf(err, "its objects are copied as they are, since %s",
                            v->source->unsupported);
-    if (v->pass != CM_PASS_NOTHING)
+    if (v->layout.pass != CM_PASS_NOTHING)
         return cm_strdup("chunks and codecs stay, so stored bytes pass through", err);
-    if (v->as_strings)
+    if (v->view.as_strings)
         return cm_strdup("elements of variable length move chunk by chunk", err);
-    return v->routed ? route_reason(v, err) : cm_strdup("it has no elements", err);
+    return v->plan.routed ? route_reason(v, err) : cm_strdup("it has no elements", err);
 }
 
 /* ---- one variable ---- */
@@ -85,11 +85,11 @@ static int set_texts(const cm_job *job, const cm_job_var *v, cm_transform_variab
     const char *readers = readers_of(v, job->zarr_format);
     out->name = cm_strdup(v->name, err);
     out->source = cm_strdup(s->name, err);
-    out->type =
-        cm_strdup(v->as_objects ? "not known" : cm_dtype_name(&v->type, text, sizeof(text)), err);
-    out->codec = s->words != NULL || v->refer != NULL || v->is_window
-                     ? cm_codec_text(&v->meta, err)
-                     : cm_strdup(cm_codec_choice_text(&v->codec, text, sizeof(text)), err);
+    out->type = cm_strdup(
+        v->stored.as_objects ? "not known" : cm_dtype_name(&v->view.type, text, sizeof(text)), err);
+    out->codec = s->words != NULL || v->layout.refer != NULL || v->window.is_part
+                     ? cm_codec_text(&v->doc.meta, err)
+                     : cm_strdup(cm_codec_choice_text(&v->layout.codec, text, sizeof(text)), err);
     out->access = s->access_reason == NULL
                       ? cm_strdup(s->access, err)
                       : cm_asprintf(err, "%s: %s", s->access, s->access_reason);
@@ -109,19 +109,19 @@ static int set_texts(const cm_job *job, const cm_job_var *v, cm_transform_variab
 static int set_layout(const cm_job_var *v, cm_transform_variable *out, cm_error *err)
 {
     const cm_variable *s = v->source;
-    const cm_zarr_meta *m = &v->meta;
+    const cm_zarr_meta *m = &v->doc.meta;
     const cm_shard_spec *shard = cm_zarr_sharding(m);
-    out->rank = v->rank;
-    out->decoded_nbytes = v->type.nbytes;
-    for (unsigned j = 0; j < v->rank; j++) {
-        out->shape[j] = v->shape[j];
+    out->rank = v->view.rank;
+    out->decoded_nbytes = v->view.type.nbytes;
+    for (unsigned j = 0; j < v->view.rank; j++) {
+        out->shape[j] = v->view.shape[j];
         out->chunk_before[j] = s->has_source_chunks && !s->is_made ? s->source_chunk[j] : 0;
         out->shard_before[j] = s->is_sharded ? s->source_shard[j] : 0;
         out->chunk[j] = shard != NULL ? shard->chunk[j] : m->chunk[j];
         out->shard[j] = shard != NULL ? m->chunk[j] : 0;
-        out->order[j] = v->routed ? v->route.sweep.order[j] : j;
+        out->order[j] = v->plan.routed ? v->plan.route.sweep.order[j] : j;
         out->unlimited[j] = s->unlimited[j];
-        out->decoded_nbytes *= v->shape[j];
+        out->decoded_nbytes *= v->view.shape[j];
         if (m->dim_name[j] != NULL && (out->dim_name[j] = cm_strdup(m->dim_name[j], err)) == NULL)
             return CM_ENOMEM;
     }
@@ -133,51 +133,53 @@ static void set_plan(const cm_job *job, const cm_job_var *v, cm_transform_variab
     size_t itemsize = v->source->dtype.nbytes;
     out->plan = plan_of(v);
     out->passed_through = out->plan == CM_PLAN_COPY;
-    out->planned = v->planned;
-    out->planned_nbytes = v->planned.element_nbytes_read + v->planned.element_nbytes_written +
-                          2 * v->planned.scratch_nbytes;
+    out->planned = v->plan.counts;
+    out->planned_nbytes = v->plan.counts.element_nbytes_read +
+                          v->plan.counts.element_nbytes_written + 2 * v->plan.counts.scratch_nbytes;
     out->bound_nbytes = out->planned_nbytes;
-    if (!v->routed)
+    if (!v->plan.routed)
         return;
-    out->memory_nbytes = v->route.held_nbytes + job->budget.nthreads * v->transfer.worker_nbytes;
+    out->memory_nbytes =
+        v->plan.route.held_nbytes + job->budget.nthreads * v->move.transfer.worker_nbytes;
     /* Absent chunks need not be read; without gaps, the bound of the geometry. */
-    bool gaps = v->presence.bit == NULL || v->presence.npresent < v->presence.nchunks;
-    uint64_t bound = v->route.bound * itemsize;
+    bool gaps =
+        v->stored.presence.bit == NULL || v->stored.presence.npresent < v->stored.presence.nchunks;
+    uint64_t bound = v->plan.route.bound * itemsize;
     out->bound_nbytes = gaps && bound > out->planned_nbytes ? out->planned_nbytes : bound;
-    out->planned_seconds = v->route.seconds;
-    if (v->source->array->chunked && v->route.sweep.source_chunks > 0)
+    out->planned_seconds = v->plan.route.seconds;
+    if (v->source->array->chunked && v->plan.route.sweep.source_chunks > 0)
         out->decodes_per_chunk =
-            (double)v->route.sweep.total_pieces / (double)v->route.sweep.source_chunks;
+            (double)v->plan.route.sweep.total_pieces / (double)v->plan.route.sweep.source_chunks;
 }
 
 static void set_counts(const cm_job_var *v, bool written, cm_transform_variable *out)
 {
     size_t itemsize = v->source->dtype.nbytes;
-    out->nchunks_before = v->presence.nchunks;
+    out->nchunks_before = v->stored.presence.nchunks;
     out->source_nbytes = v->source->stored_nbytes;
-    if (v->presence.bit != NULL)
-        out->missing_before = v->presence.nchunks - v->presence.npresent;
-    if (v->as_objects) {
-        out->nobjects = v->ncopied;
-        out->stored_nbytes = out->source_nbytes = v->copied_nbytes;
+    if (v->stored.presence.bit != NULL)
+        out->missing_before = v->stored.presence.nchunks - v->stored.presence.npresent;
+    if (v->stored.as_objects) {
+        out->nobjects = v->moved.ncopied;
+        out->stored_nbytes = out->source_nbytes = v->moved.copied_nbytes;
         return;
     }
-    cm_zarr_written counts = cm_zarr_writer_counts(v->writer);
-    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    cm_zarr_written counts = cm_zarr_writer_counts(v->move.writer);
+    const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
     out->nchunks = grid->nchunks;
-    out->nobjects =
-        written || v->absent ? counts.nobjects : cm_zarr_writer_outer_grid(v->writer)->nchunks;
-    out->nskipped = v->absent ? grid->nchunks : counts.nskipped;
+    out->nobjects = written || v->move.absent ? counts.nobjects
+                                              : cm_zarr_writer_outer_grid(v->move.writer)->nchunks;
+    out->nskipped = v->move.absent ? grid->nchunks : counts.nskipped;
     if (!written)
         return;
     out->stored_nbytes = counts.nbytes;
-    out->counted =
-        (cm_plan_counts){.chunk_reads = v->counts.fetched,
-                         .chunk_decodes = v->counts.decoded,
-                         .chunk_writes = v->counts.delivered,
-                         .element_nbytes_read = v->counts.nelem_read * itemsize,
-                         .element_nbytes_written = v->counts.nelem_written * v->type.nbytes,
-                         .scratch_nbytes = v->counts.spilled};
+    out->counted = (cm_plan_counts){.chunk_reads = v->moved.counts.fetched,
+                                    .chunk_decodes = v->moved.counts.decoded,
+                                    .chunk_writes = v->moved.counts.delivered,
+                                    .element_nbytes_read = v->moved.counts.nelem_read * itemsize,
+                                    .element_nbytes_written =
+                                        v->moved.counts.nelem_written * v->view.type.nbytes,
+                                    .scratch_nbytes = v->moved.counts.spilled};
 }
 
 static int describe(const cm_job *job, const cm_job_var *v, bool written,
@@ -202,8 +204,8 @@ int cm_job_report(cm_job *job, bool written, cm_error *err)
         int rc = describe(job, &job->var[i], written, &r->variable[i], err);
         if (rc != CM_OK)
             return rc;
-        r->decoded_nbytes +=
-            job->var[i].is_cut ? cm_parts_nbytes(&job->var[i]) : r->variable[i].decoded_nbytes;
+        r->decoded_nbytes += job->var[i].share.is_part ? cm_parts_nbytes(&job->var[i])
+                                                       : r->variable[i].decoded_nbytes;
     }
     return CM_OK;
 }

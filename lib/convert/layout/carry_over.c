@@ -19,10 +19,10 @@ static bool asks(cm_varopts *opts, const cm_job_var *v, bool general, const char
 /* Whether a part of V is asked for, or a name that its document says becomes another. */
 static int says_otherwise(const cm_job *job, const cm_job_var *v, bool *out, cm_error *err)
 {
-    *out = !v->whole;
+    *out = !v->view.whole;
     if (job->options->rename.n == 0)
         return CM_OK;
-    for (unsigned j = 0; j < v->rank; j++) {
+    for (unsigned j = 0; j < v->view.rank; j++) {
         const char *was = v->source->dim_name[j], *is = cm_job_dim_name(job, v->source, j);
         *out = *out || (was != NULL && strcmp(was, is) != 0);
     }
@@ -39,13 +39,13 @@ int cm_job_carry_over(cm_job *job, cm_job_var *v, cm_varopts *chunks, cm_varopts
                       cm_varopts *codec, cm_error *err)
 {
     const char *why = v->source->unsupported, *name = cm_job_name(v);
-    const bool general = v->rank != 1;
+    const bool general = v->view.rank != 1;
     bool named = false, otherwise;
     const bool cut = asks(chunks, v, general, "source", &named);
     const bool sharded = asks(shards, v, general, "source", &named);
     const bool coded = asks(codec, v, true, "same", &named);
-    v->same_codec = true;
-    memcpy(v->chunk, v->source->words->chunk, sizeof(v->chunk));
+    v->layout.same_codec = true;
+    memcpy(v->layout.chunk, v->source->words->chunk, sizeof(v->layout.chunk));
     if (v->source->words->zarr_format != job->zarr_format)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s cannot become Zarr format %d: %s", name,
                        job->zarr_format, why);

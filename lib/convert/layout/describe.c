@@ -30,13 +30,13 @@ static int refit(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *
     if (list == NULL)
         return CM_ENOMEM;
     *n = 0;
-    list[(*n)++] = (cm_codec_spec){.id = v->as_strings ? CM_CODEC_VLEN_UTF8 : CM_CODEC_BYTES};
+    list[(*n)++] = (cm_codec_spec){.id = v->view.as_strings ? CM_CODEC_VLEN_UTF8 : CM_CODEC_BYTES};
     for (size_t i = 0; i < s->ncodecs; i++) {
         if (cm_codec_class_of(s->codecs[i].id) != CM_CODEC_BYTES_BYTES)
             continue;
         list[*n] = s->codecs[i];
         if (list[*n].elementsize > 0)
-            list[*n].elementsize = v->as_strings ? 1 : v->type.nbytes;
+            list[*n].elementsize = v->view.as_strings ? 1 : v->view.type.nbytes;
         ++*n;
     }
     int rc = cm_codec_specs_copy(list, *n, out, err);
@@ -48,13 +48,13 @@ static int refit(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *
 static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err)
 {
     const cm_variable *s = v->source;
-    if (v->refer != NULL)
+    if (v->layout.refer != NULL)
         return cm_job_refer_codecs(v, out, n, err);
-    if (v->pass != CM_PASS_NOTHING)
+    if (v->layout.pass != CM_PASS_NOTHING)
         return cm_job_kept_codecs(v, out, n, err);
-    if (!v->same_codec)
-        return cm_codec_choice_specs(&v->codec, &v->type, out, n, err);
-    if (!v->keeps_words)
+    if (!v->layout.same_codec)
+        return cm_codec_choice_specs(&v->layout.codec, &v->view.type, out, n, err);
+    if (!v->doc.keeps_words)
         return refit(v, out, n, err);
     if (has_sharding(s->codecs, s->ncodecs) && !cm_job_chunks_stay(v))
         return cm_fail(
@@ -66,8 +66,8 @@ static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_
 
 int cm_job_set_codecs(cm_job_var *v, cm_error *err)
 {
-    cm_zarr_meta *m = &v->meta;
-    const cm_shard_spec *was = v->keeps_words ? cm_zarr_sharding(v->source->words) : NULL;
+    cm_zarr_meta *m = &v->doc.meta;
+    const cm_shard_spec *was = v->doc.keeps_words ? cm_zarr_sharding(v->source->words) : NULL;
     cm_codec_spec *inner, index[2] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_CRC32C}};
     size_t ninner;
     int rc = chunk_codecs(v, &inner, &ninner, err);
@@ -76,16 +76,16 @@ int cm_job_set_codecs(cm_job_var *v, cm_error *err)
     cm_codec_specs_free(m->codecs, m->ncodecs);
     m->codecs = inner;
     m->ncodecs = ninner;
-    memcpy(m->chunk, v->sharded ? v->shard : v->chunk, sizeof(m->chunk));
-    if (!v->sharded)
+    memcpy(m->chunk, v->layout.sharded ? v->layout.shard : v->layout.chunk, sizeof(m->chunk));
+    if (!v->layout.sharded)
         return CM_OK;
-    cm_shard_spec shard = {.rank = v->rank,
+    cm_shard_spec shard = {.rank = v->view.rank,
                            .codecs = inner,
                            .ncodecs = ninner,
                            .index_codecs = was != NULL ? was->index_codecs : index,
                            .nindex_codecs = was != NULL ? was->nindex_codecs : 2,
                            .index_at_start = was != NULL && was->index_at_start};
-    memcpy(shard.chunk, v->chunk, sizeof(shard.chunk));
+    memcpy(shard.chunk, v->layout.chunk, sizeof(shard.chunk));
     cm_codec_spec outer = {.id = CM_CODEC_SHARDING, .shard = &shard};
     m->codecs = NULL;
     m->ncodecs = 0;
@@ -103,13 +103,13 @@ int cm_job_set_codecs(cm_job_var *v, cm_error *err)
  */
 static int set_fill(cm_job_var *v, cm_error *err)
 {
-    cm_zarr_meta *m = &v->meta;
+    cm_zarr_meta *m = &v->doc.meta;
     if (m->has_fill || m->zarr_format == 2)
         return CM_OK;
     m->has_fill = true;
-    if (v->as_strings && m->fill_text == NULL)
+    if (v->view.as_strings && m->fill_text == NULL)
         m->fill_text = cm_strdup("", err);
-    else if (!v->as_strings && m->fill == NULL)
+    else if (!v->view.as_strings && m->fill == NULL)
         m->fill = cm_calloc(1, m->dtype.nbytes, err);
     return m->fill == NULL && m->fill_text == NULL ? CM_ENOMEM : CM_OK;
 }
@@ -117,18 +117,18 @@ static int set_fill(cm_job_var *v, cm_error *err)
 /* Shards of shards without their outer ones are written by the inner chunks of what is left. */
 static bool same_grid(const cm_job_var *v)
 {
-    const cm_zarr_meta *m = &v->meta;
+    const cm_zarr_meta *m = &v->doc.meta;
     const cm_shard_spec *shard = cm_zarr_sharding(m);
     const uint64_t *chunk = shard != NULL ? shard->chunk : m->chunk;
-    return v->whole && memcmp(v->source->source_chunk, chunk, m->rank * sizeof(chunk[0])) == 0;
+    return v->view.whole && memcmp(v->source->source_chunk, chunk, m->rank * sizeof(chunk[0])) == 0;
 }
 
 static bool words_fill_stays(const cm_job_var *v)
 {
     static const uint8_t zeros[64];
-    const cm_zarr_meta *m = &v->meta;
+    const cm_zarr_meta *m = &v->doc.meta;
     const uint8_t *fill = v->source->fill;
-    if (v->as_strings)
+    if (v->view.as_strings)
         return false;
     if (fill == NULL)
         fill = m->dtype.nbytes <= sizeof(zeros) ? zeros : NULL;
@@ -140,7 +140,7 @@ static bool words_fill_stays(const cm_job_var *v)
 
 static int rename_parts(const cm_job *job, cm_job_var *v, cm_error *err)
 {
-    cm_zarr_meta *m = &v->meta;
+    cm_zarr_meta *m = &v->doc.meta;
     if (job->options->rename.n == 0)
         return CM_OK;
     for (unsigned j = 0; j < m->rank; j++) {
@@ -156,28 +156,28 @@ static int rename_parts(const cm_job *job, cm_job_var *v, cm_error *err)
 
 static int describe_in_words(cm_job *job, cm_job_var *v, cm_error *err)
 {
-    cm_zarr_meta *m = &v->meta;
+    cm_zarr_meta *m = &v->doc.meta;
     int rc = cm_zarr_meta_copy(v->source->words, m, err);
-    if (rc != CM_OK || v->as_objects)
+    if (rc != CM_OK || v->stored.as_objects)
         return rc;
-    memcpy(m->shape, v->shape, sizeof(m->shape));
+    memcpy(m->shape, v->view.shape, sizeof(m->shape));
     /* A scalar has its empty list of names in v2 too: xarray asks for it. */
     if (job->zarr_format == 2 && m->zarr_format == 3 && m->rank == 0)
         m->has_dim_names = true;
     rc = rename_parts(job, v, err);
     if (rc == CM_OK)
         rc = cm_job_set_codecs(v, err);
-    if (rc == CM_OK && v->same_codec && same_grid(v))
-        v->pass = CM_PASS_BYTES;
+    if (rc == CM_OK && v->layout.same_codec && same_grid(v))
+        v->layout.pass = CM_PASS_BYTES;
     if (rc == CM_OK)
         rc = cm_zarr_meta_set_format(m, job->zarr_format, err);
     if (rc == CM_OK)
         rc = set_fill(v, err);
-    if (rc == CM_OK && !v->as_strings)
-        rc = cm_zarr_fill_survives(m, &v->fill_survives, err);
+    if (rc == CM_OK && !v->view.as_strings)
+        rc = cm_zarr_fill_survives(m, &v->doc.fill_survives, err);
     /* v3 to v3: the fill value is stored in the same words, so that absent chunks read the same. */
     bool same_words = m->zarr_format == 3 && v->source->words->zarr_format == 3;
-    v->fill_stays = rc == CM_OK && (v->fill_survives || same_words) && words_fill_stays(v);
+    v->doc.fill_stays = rc == CM_OK && (v->doc.fill_survives || same_words) && words_fill_stays(v);
     if (rc != CM_OK)
         cm_error_prefix(err, "array %s", cm_job_name(v));
     return rc;
@@ -186,8 +186,8 @@ static int describe_in_words(cm_job *job, cm_job_var *v, cm_error *err)
 /* True when nothing that was asked for touches V's elements or what is said of them. */
 static bool may_keep_words(const cm_job_var *v, const char *fill)
 {
-    return v->source->words != NULL && !v->converts && !v->join && fill == NULL &&
-           cm_dtype_equal(&v->type, &v->source->dtype);
+    return v->source->words != NULL && !v->view.converts && !v->view.join && fill == NULL &&
+           cm_dtype_equal(&v->view.type, &v->source->dtype);
 }
 
 /* ---- all ---- */
@@ -203,13 +203,13 @@ int cm_job_describe(cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
         const char *fill = cm_varopts_get(&fills, v->name, false, NULL);
-        v->keeps_words = v->as_objects || may_keep_words(v, fill);
-        if (v->as_objects && fill != NULL)
+        v->doc.keeps_words = v->stored.as_objects || may_keep_words(v, fill);
+        if (v->stored.as_objects && fill != NULL)
             rc = cm_fail(err, CM_EUNSUPPORTED, "array %s can only be carried over as it is: %s",
                          cm_job_name(v), v->source->unsupported);
         else
-            rc = v->keeps_words ? describe_in_words(job, v, err)
-                                : cm_job_describe_by_rules(job, v, fill, err);
+            rc = v->doc.keeps_words ? describe_in_words(job, v, err)
+                                    : cm_job_describe_by_rules(job, v, fill, err);
     }
     cm_job_look_elsewhere(job, &fills);
     if (rc == CM_OK)

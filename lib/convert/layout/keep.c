@@ -54,16 +54,16 @@ static const char *obstacle(const cm_job_var *v)
     size_t n = v->source->ncodecs;
     const cm_codec_spec *spec = v->source->codecs;
     const cm_array *a = v->source->array;
-    if (v->as_strings)
+    if (v->view.as_strings)
         return "variable-length text is stored otherwise in HDF5";
-    if (v->converts)
+    if (v->view.converts)
         return "its values are changed on the way";
     if (!a->chunked || spec == NULL)
         return "the file does not store it in chunks that can be copied";
     if (cm_array_is_cut(a))
         return "chunks of its files do not lie on one grid";
-    for (unsigned j = 0; j < v->rank; j++)
-        if (v->start[j] != 0 || v->step[j] != 1 || v->shape[j] != a->shape[j])
+    for (unsigned j = 0; j < v->view.rank; j++)
+        if (v->view.start[j] != 0 || v->view.step[j] != 1 || v->view.shape[j] != a->shape[j])
             return "only a part of it is converted";
     return cm_job_codecs_obstacle(spec, n, cm_chain_decoded_nbytes(a->chain));
 }
@@ -84,13 +84,14 @@ static bool is_uncompressed(const cm_job_var *v)
 int cm_job_keep(cm_job *job, cm_job_var *v, cm_error *err)
 {
     const char *why = obstacle(v);
-    if (why == NULL && v->codec.keep_gzip && !is_plain_deflate(v) && !is_uncompressed(v))
+    if (why == NULL && v->layout.codec.keep_gzip && !is_plain_deflate(v) && !is_uncompressed(v))
         why = "it is not plain deflate, which alone can be wrapped as gzip";
     if (why == NULL) {
-        v->pass = v->codec.keep_gzip && !is_uncompressed(v) ? CM_PASS_GZIP : CM_PASS_BYTES;
+        v->layout.pass =
+            v->layout.codec.keep_gzip && !is_uncompressed(v) ? CM_PASS_GZIP : CM_PASS_BYTES;
         return CM_OK;
     }
-    v->codec = cm_codec_choice_default(&v->type);
+    v->layout.codec = cm_codec_choice_default(&v->view.type);
     return cm_job_note(job, err, "variable %s is recoded: %s", v->name, why);
 }
 
@@ -98,7 +99,7 @@ int cm_job_kept_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_e
 {
     *n = v->source->ncodecs;
     int rc = cm_codec_specs_copy(v->source->codecs, *n, out, err);
-    if (rc == CM_OK && v->pass == CM_PASS_GZIP)
+    if (rc == CM_OK && v->layout.pass == CM_PASS_GZIP)
         (*out)[1].id = CM_CODEC_GZIP;
     return rc;
 }
@@ -108,7 +109,7 @@ const char *cm_job_kept_readers(const cm_job_var *v, int zarr_format)
     size_t n = v->source->ncodecs;
     const cm_codec_spec *spec = v->source->codecs;
     bool filters = false, numcodecs = false;
-    if (v->pass == CM_PASS_GZIP)
+    if (v->layout.pass == CM_PASS_GZIP)
         return NULL;
     for (size_t i = 1; i < n; i++) {
         filters |= spec[i].id == CM_CODEC_SHUFFLE || spec[i].id == CM_CODEC_FLETCHER32;

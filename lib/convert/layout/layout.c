@@ -48,7 +48,7 @@ static bool is_word(const char *value, const char *word)
 
 static uint32_t itemsize_of(const cm_job_var *v)
 {
-    return v->as_strings ? STRING_ESTIMATE : v->type.nbytes;
+    return v->view.as_strings ? STRING_ESTIMATE : v->view.type.nbytes;
 }
 
 /*
@@ -59,12 +59,12 @@ static bool source_chunks(const cm_job_var *v, uint64_t *chunk)
 {
     if (!v->source->has_source_chunks)
         return false;
-    for (unsigned j = 0; j < v->rank; j++) {
-        uint64_t length = v->shape[j] > 0 ? v->shape[j] : 1;
+    for (unsigned j = 0; j < v->view.rank; j++) {
+        uint64_t length = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
         chunk[j] = v->source->source_chunk[j];
-        if (v->whole && v->source->words != NULL)
+        if (v->view.whole && v->source->words != NULL)
             continue;
-        chunk[j] /= v->step[j];
+        chunk[j] /= v->view.step[j];
         chunk[j] = chunk[j] == 0 ? 1 : chunk[j] > length ? length : chunk[j];
     }
     return true;
@@ -74,8 +74,8 @@ static cm_layout_array array_of(const cm_job *job, const cm_job_var *v)
 {
     cm_layout_array a = {.noun = cm_job_noun(job),
                          .name = cm_job_name(v),
-                         .rank = v->rank,
-                         .shape = v->shape,
+                         .rank = v->view.rank,
+                         .shape = v->view.shape,
                          .dim_name = v->source->dim_name,
                          .itemsize = itemsize_of(v)};
     a.has_source = source_chunks(v, a.source);
@@ -94,27 +94,27 @@ static cm_layout_array array_at(const void *context, size_t i)
 
 static const char *option_of(cm_varopts *opts, const cm_job_var *v, bool *named)
 {
-    return cm_varopts_get(opts, v->name, v->rank >= 2, named);
+    return cm_varopts_get(opts, v->name, v->view.rank >= 2, named);
 }
 
 static bool suits_sample(const layout *l, const cm_job_var *v)
 {
-    return l->has_sample && cm_shape_option_fits(&l->sample, v->rank, v->source->dim_name);
+    return l->has_sample && cm_shape_option_fits(&l->sample, v->view.rank, v->source->dim_name);
 }
 
 static uint64_t count_chunks(const cm_job_var *v)
 {
     uint64_t n = 1;
-    for (unsigned j = 0; j < v->rank; j++)
-        n = cm_mul_sat(n, cm_div_ceil(v->shape[j], v->chunk[j]));
+    for (unsigned j = 0; j < v->view.rank; j++)
+        n = cm_mul_sat(n, cm_div_ceil(v->view.shape[j], v->layout.chunk[j]));
     return n;
 }
 
 bool cm_job_chunks_stay(const cm_job_var *v)
 {
     uint64_t source[CM_MAX_RANK];
-    return v->whole && source_chunks(v, source) &&
-           memcmp(source, v->chunk, v->rank * sizeof(source[0])) == 0;
+    return v->view.whole && source_chunks(v, source) &&
+           memcmp(source, v->layout.chunk, v->view.rank * sizeof(source[0])) == 0;
 }
 
 /* ---- codecs ---- */
@@ -122,10 +122,11 @@ bool cm_job_chunks_stay(const cm_job_var *v)
 /* Elements of several variables' chunks are stored anew. */
 static int choose_codec_of_stack(cm_job_var *v, const char *value, cm_error *err)
 {
-    v->codec = cm_codec_choice_default(&v->type);
-    int rc = value == NULL || is_word(value, "same") ? CM_OK
-                                                     : cm_codec_choice_parse(value, &v->codec, err);
-    if (rc == CM_OK && (is_word(value, "same") || v->codec.keep))
+    v->layout.codec = cm_codec_choice_default(&v->view.type);
+    int rc = value == NULL || is_word(value, "same")
+                 ? CM_OK
+                 : cm_codec_choice_parse(value, &v->layout.codec, err);
+    if (rc == CM_OK && (is_word(value, "same") || v->layout.codec.keep))
         rc = cm_fail(err, CM_EINVAL,
                      "`codec` %s: %s is made of several variables, whose stored bytes cannot stay "
                      "as they are; choose another codec for it",
@@ -141,25 +142,26 @@ static int choose_codec(layout *l, cm_job_var *v, cm_error *err)
         return choose_codec_of_stack(v, value, err);
     if (value == NULL && l->keeps)
         value = "same";
-    v->codec = cm_codec_choice_default(&v->type);
+    v->layout.codec = cm_codec_choice_default(&v->view.type);
     if (is_word(value, "same") || (zarr && !l->keeps && is_word(value, "keep"))) {
-        v->same_codec = zarr;
+        v->layout.same_codec = zarr;
         /* A file's pipeline is not cut otherwise: it stays where its chunks do. */
         const char *chunks = option_of(&l->chunks, v, NULL);
-        v->codec.keep = !zarr && (chunks == NULL ? !suits_sample(l, v) : is_word(chunks, "source"));
+        v->layout.codec.keep =
+            !zarr && (chunks == NULL ? !suits_sample(l, v) : is_word(chunks, "source"));
         return CM_OK;
     }
-    int rc = value == NULL ? CM_OK : cm_codec_choice_parse(value, &v->codec, err);
-    if (rc == CM_OK && v->codec.keep && zarr)
+    int rc = value == NULL ? CM_OK : cm_codec_choice_parse(value, &v->layout.codec, err);
+    if (rc == CM_OK && v->layout.codec.keep && zarr)
         rc = cm_fail(err, CM_EINVAL,
                      "`codec` %s: is for NetCDF sources; same keeps the stored bytes of a Zarr "
                      "source",
                      value);
     if (rc != CM_OK)
         return rc;
-    if (v->codec.compressor.id == CM_CODEC_BLOSC && v->type.nbytes == 1 &&
-        v->codec.compressor.blosc.shuffle == CM_BLOSC_SHUFFLE)
-        v->codec.compressor.blosc.shuffle = CM_BLOSC_NOSHUFFLE;
+    if (v->layout.codec.compressor.id == CM_CODEC_BLOSC && v->view.type.nbytes == 1 &&
+        v->layout.codec.compressor.blosc.shuffle == CM_BLOSC_SHUFFLE)
+        v->layout.codec.compressor.blosc.shuffle = CM_BLOSC_NOSHUFFLE;
     return CM_OK;
 }
 
@@ -173,7 +175,7 @@ static int keep_chunks(layout *l, cm_job_var *v, cm_error *err)
                        "leave out one of the two",
                        value, v->name);
     if (v->source->has_source_chunks)
-        memcpy(v->chunk, v->source->source_chunk, sizeof(v->chunk));
+        memcpy(v->layout.chunk, v->source->source_chunk, sizeof(v->layout.chunk));
     return cm_job_keep(l->job, v, err);
 }
 
@@ -181,8 +183,8 @@ static int keep_chunks(layout *l, cm_job_var *v, cm_error *err)
 
 static void keep_whole(cm_job_var *v)
 {
-    for (unsigned j = 0; j < v->rank; j++)
-        v->chunk[j] = v->shape[j] > 0 ? v->shape[j] : 1;
+    for (unsigned j = 0; j < v->view.rank; j++)
+        v->layout.chunk[j] = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
 }
 
 /*
@@ -193,17 +195,17 @@ static void keep_room(const cm_job *job, cm_job_var *v)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     keep_whole(v);
-    if (spec == NULL || spec->nfiles < 2 || v->rank != 1 || !v->source->unlimited[0])
+    if (spec == NULL || spec->nfiles < 2 || v->view.rank != 1 || !v->source->unlimited[0])
         return;
-    uint64_t room = cm_layout_room(v->shape[0], itemsize_of(v));
+    uint64_t room = cm_layout_room(v->view.shape[0], itemsize_of(v));
     if (room > 0)
-        v->chunk[0] = room;
+        v->layout.chunk[0] = room;
 }
 
 static bool is_small_coordinate(const cm_job_var *v)
 {
-    return v->source->is_coordinate && v->rank == 1 &&
-           v->shape[0] <= CM_WHOLE_COORDINATE / itemsize_of(v);
+    return v->source->is_coordinate && v->view.rank == 1 &&
+           v->view.shape[0] <= CM_WHOLE_COORDINATE / itemsize_of(v);
 }
 
 /* The cost of V's chunks, read SAMPLE at a time, on this machine. */
@@ -215,17 +217,17 @@ static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_
     size_t n = 0;
     int rc = CM_OK;
     /* Parts choose alike without talking: each by the preset. */
-    const bool measures = !job->terms.alike && a != NULL && !v->as_strings && !v->join;
-    if (measures && !v->same_codec)
-        rc = cm_codec_choice_specs(&v->codec, &a->dtype, &made, &n, err);
+    const bool measures = !job->terms.alike && a != NULL && !v->view.as_strings && !v->view.join;
+    if (measures && !v->layout.same_codec)
+        rc = cm_codec_choice_specs(&v->layout.codec, &a->dtype, &made, &n, err);
     const char *target = job->options->target;
     const bool remote = target != NULL && cm_store_url_is_remote(target);
     const cm_suit_source source = {.array = a,
                                    .path = job->path,
                                    .store = remote ? cm_dataset_store(job->source) : NULL,
                                    .objects = v->source,
-                                   .codecs = v->same_codec ? v->source->codecs : made,
-                                   .ncodecs = v->same_codec ? v->source->ncodecs : n};
+                                   .codecs = v->layout.same_codec ? v->source->codecs : made,
+                                   .ncodecs = v->layout.same_codec ? v->source->ncodecs : n};
     if (rc == CM_OK)
         rc = cm_suit_measure(&l->run, measures ? &source : NULL, remote ? "s3" : "local", out, err);
     cm_codec_specs_free(made, n);
@@ -245,7 +247,7 @@ static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_
 /* Of a chunk along dimension J: past the end only where it was asked for. */
 static uint64_t most_length(const cm_job_var *v, const uint64_t *fixed, unsigned j)
 {
-    uint64_t length = v->shape[j] > 0 ? v->shape[j] : 1;
+    uint64_t length = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
     return fixed[j] > length ? fixed[j] : length;
 }
 
@@ -253,11 +255,11 @@ static uint64_t most_length(const cm_job_var *v, const uint64_t *fixed, unsigned
 static bool chosen_before(const cm_job *job, cm_job_var *v, const uint64_t *fixed)
 {
     const cm_json *list = cm_json_member(job->sample_chunks, cm_job_name(v));
-    if (!cm_json_is(list, CM_JSON_ARRAY) || cm_json_length(list) != v->rank)
+    if (!cm_json_is(list, CM_JSON_ARRAY) || cm_json_length(list) != v->view.rank)
         return false;
-    for (unsigned j = 0; j < v->rank; j++)
-        if (!cm_json_get_u64(cm_json_at(list, j), &v->chunk[j]) || v->chunk[j] == 0 ||
-            v->chunk[j] > most_length(v, fixed, j))
+    for (unsigned j = 0; j < v->view.rank; j++)
+        if (!cm_json_get_u64(cm_json_at(list, j), &v->layout.chunk[j]) || v->layout.chunk[j] == 0 ||
+            v->layout.chunk[j] > most_length(v, fixed, j))
             return false;
     return true;
 }
@@ -268,8 +270,8 @@ static int keep_choice(cm_job *job, const cm_job_var *v, cm_error *err)
     int rc = CM_OK;
     if (job->sample_chunks == NULL)
         job->sample_chunks = cm_json_object();
-    for (unsigned j = 0; j < v->rank && rc == CM_OK; j++)
-        rc = cm_json_append(list, cm_json_u64(v->chunk[j]), err);
+    for (unsigned j = 0; j < v->view.rank && rc == CM_OK; j++)
+        rc = cm_json_append(list, cm_json_u64(v->layout.chunk[j]), err);
     if (rc == CM_OK)
         return cm_json_set(job->sample_chunks, cm_job_name(v), list, err);
     cm_json_free(list);
@@ -289,7 +291,7 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
                              cm_error *err)
 {
     cm_read read = {.weight = 1};
-    cm_optimise_spec spec = {.rank = v->rank,
+    cm_optimise_spec spec = {.rank = v->view.rank,
                              .itemsize = itemsize_of(v),
                              .read = &read,
                              .nreads = 1,
@@ -305,8 +307,9 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     spec.cost = costs.cost;
     /* Small chunks that were asked for are made. */
     spec.min_nbytes = target > 0 && target < SMALL_CHUNK ? cm_div_ceil(target, 4) : 0;
-    cm_shape_option_apply(&l->sample, v->rank, v->shape, v->source->dim_name, NULL, read.sample);
-    for (unsigned j = 0; j < v->rank; j++) {
+    cm_shape_option_apply(&l->sample, v->view.rank, v->view.shape, v->source->dim_name, NULL,
+                          read.sample);
+    for (unsigned j = 0; j < v->view.rank; j++) {
         const uint64_t n = most_length(v, fixed, j);
         spec.shape[j] = n;
         spec.fixed[j] = fixed[j];
@@ -316,7 +319,7 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     rc = cm_suit_optimise(&spec, cm_suit_measured(&costs), source_chunks(v, source) ? source : NULL,
                           &optimum, err);
     if (rc == CM_OK)
-        memcpy(v->chunk, optimum.best.chunk, v->rank * sizeof v->chunk[0]);
+        memcpy(v->layout.chunk, optimum.best.chunk, v->view.rank * sizeof v->layout.chunk[0]);
     cm_optimum_release(&optimum);
     /* A choice by measuring, or without for want of memory, may differ the next time. */
     const bool may_differ = cm_suit_measured(&costs) || costs.needs > 0 || costs.refused[0];
@@ -333,7 +336,8 @@ static int choose_chunks_of(layout *l, cm_job_var *v, const cm_layout_array *arr
     int rc = CM_OK;
     if (kind == CM_LAYOUT_DEFAULT && l->keeps && !suits_sample(l, v) && !v->source->is_made)
         kind = CM_LAYOUT_SOURCE;
-    if (!named && (!l->keeps || v->source->is_made) && (v->rank == 0 || is_small_coordinate(v))) {
+    if (!named && (!l->keeps || v->source->is_made) &&
+        (v->view.rank == 0 || is_small_coordinate(v))) {
         keep_room(l->job, v);
         return CM_OK;
     }
@@ -345,25 +349,27 @@ static int choose_chunks_of(layout *l, cm_job_var *v, const cm_layout_array *arr
         rc = cm_layout_shape("`chunks`", value, named, &a, fixed, &fits, err);
     if (rc != CM_OK)
         return rc;
-    if ((kind == CM_LAYOUT_SOURCE || (l->keeps && (!fits || v->rank == 0))) && a.has_source) {
-        memcpy(v->chunk, a.source, sizeof(v->chunk));
+    if ((kind == CM_LAYOUT_SOURCE || (l->keeps && (!fits || v->view.rank == 0))) && a.has_source) {
+        memcpy(v->layout.chunk, a.source, sizeof(v->layout.chunk));
         return CM_OK;
     }
     /* A sample of a stack is one read: it has all channels. */
-    if (v->source->is_stack && fixed[v->source->channel] == 0 && v->shape[v->source->channel] > 0)
-        fixed[v->source->channel] = v->shape[v->source->channel];
-    for (unsigned j = 0; j < v->rank; j++)
+    if (v->source->is_stack && fixed[v->source->channel] == 0 &&
+        v->view.shape[v->source->channel] > 0)
+        fixed[v->source->channel] = v->view.shape[v->source->channel];
+    for (unsigned j = 0; j < v->view.rank; j++)
         whole = whole && fixed[j] > 0;
     if (l->keeps && kind == CM_LAYOUT_SHAPE && whole) {
-        memcpy(v->chunk, fixed, sizeof(v->chunk));
+        memcpy(v->layout.chunk, fixed, sizeof(v->layout.chunk));
         return CM_OK;
     }
     if (kind != CM_LAYOUT_SOURCE && suits_sample(l, v)) {
         l->sampled = l->sampled || !whole;
         return chunks_for_sample(l, v, fixed, target, err);
     }
-    return cm_autochunk(v->rank, v->shape, itemsize_of(v), target > 0 ? target : DEFAULT_CHUNK,
-                        fixed, a.has_source ? a.source : NULL, v->chunk, err);
+    return cm_autochunk(v->view.rank, v->view.shape, itemsize_of(v),
+                        target > 0 ? target : DEFAULT_CHUNK, fixed, a.has_source ? a.source : NULL,
+                        v->layout.chunk, err);
 }
 
 /* Where V grows, chunks may be longer than it is. */
@@ -374,15 +380,16 @@ static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
     unsigned past;
     char size[32];
     int rc = choose_chunks_of(l, v, &a, err);
-    if (rc != CM_OK || !cm_layout_reaches_too_far(&a, v->chunk, &past, &padded))
+    if (rc != CM_OK || !cm_layout_reaches_too_far(&a, v->layout.chunk, &past, &padded))
         return rc;
     a.grows = NULL;
     rc = cm_job_warn(l->job, err,
                      "%s %s: chunks of %llu along %s, which has %llu element%s, would make it %s; "
                      "they are as long as the dimension is now",
-                     cm_job_noun(l->job), cm_job_name(v), (unsigned long long)v->chunk[past],
-                     v->source->dim_name[past], (unsigned long long)v->shape[past],
-                     v->shape[past] == 1 ? "" : "s", cm_format_size(padded, size, sizeof(size)));
+                     cm_job_noun(l->job), cm_job_name(v), (unsigned long long)v->layout.chunk[past],
+                     v->source->dim_name[past], (unsigned long long)v->view.shape[past],
+                     v->view.shape[past] == 1 ? "" : "s",
+                     cm_format_size(padded, size, sizeof(size)));
     return rc == CM_OK ? choose_chunks_of(l, v, &a, err) : rc;
 }
 
@@ -393,8 +400,8 @@ static bool keep_shards(const layout *l, cm_job_var *v)
 {
     if (l->job->zarr_format != 3 || !v->source->is_sharded || !cm_job_chunks_stay(v))
         return false;
-    v->sharded = true;
-    memcpy(v->shard, v->source->source_shard, sizeof(v->shard));
+    v->layout.sharded = true;
+    memcpy(v->layout.shard, v->source->source_shard, sizeof(v->layout.shard));
     return true;
 }
 
@@ -412,33 +419,34 @@ static int choose_shards(layout *l, cm_job_var *v, bool many, cm_error *err)
     }
     if (kind == CM_LAYOUT_DEFAULT)
         kind = many ? CM_LAYOUT_AUTO : CM_LAYOUT_NONE;
-    if (kind == CM_LAYOUT_NONE || (v->rank == 0 && !named))
+    if (kind == CM_LAYOUT_NONE || (v->view.rank == 0 && !named))
         return CM_OK;
     if (l->job->zarr_format == 2)
         return cm_fail(err, CM_EINVAL, "`shards`: Zarr format 2 has no shards");
     const cm_layout_array a = array_of(l->job, v);
     if (kind == CM_LAYOUT_SHAPE)
-        return cm_layout_shards(value, named, &a, v->chunk, DEFAULT_SHARD, v->shard, &v->sharded,
-                                err);
+        return cm_layout_shards(value, named, &a, v->layout.chunk, DEFAULT_SHARD, v->layout.shard,
+                                &v->layout.sharded, err);
     if (cm_layout_kind_of(value) == CM_LAYOUT_AUTO &&
         cm_layout_auto("`shards`", value, &target, err) != CM_OK)
         return CM_EINVAL;
     if (count_chunks(v) <= 1)
         return CM_OK;
-    v->sharded = true;
-    return cm_autoshard(v->rank, v->shape, itemsize_of(v), v->chunk, target, NULL, v->shard, err);
+    v->layout.sharded = true;
+    return cm_autoshard(v->view.rank, v->view.shape, itemsize_of(v), v->layout.chunk, target, NULL,
+                        v->layout.shard, err);
 }
 
 /* ---- all ---- */
 
 static int choose_layout(layout *l, cm_job_var *v, uint64_t most, uint64_t *objects, cm_error *err)
 {
-    if (v->as_objects)
+    if (v->stored.as_objects)
         return cm_job_carry_over(l->job, v, &l->chunks, &l->shards, &l->codec, err);
     int rc = choose_codec(l, v, err);
-    if (rc == CM_OK && v->codec.keep)
+    if (rc == CM_OK && v->layout.codec.keep)
         rc = keep_chunks(l, v, err);
-    if (rc == CM_OK && v->pass == CM_PASS_NOTHING)
+    if (rc == CM_OK && v->layout.pass == CM_PASS_NOTHING)
         rc = choose_chunks(l, v, err);
     if (rc != CM_OK)
         return rc;
@@ -468,7 +476,7 @@ static int choose_all(layout *l, cm_error *err)
                          "makes a file of each",
                          (unsigned long long)objects);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        if (!job->var[i].as_objects)
+        if (!job->var[i].stored.as_objects)
             rc = choose_shards(l, &job->var[i], many, err);
     return rc;
 }
@@ -517,9 +525,9 @@ static int check_sample(layout *l, cm_error *err)
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         const char *by = option_of(&l->chunks, v, NULL) != NULL ? "`chunks`"
-                         : v->pass != CM_PASS_NOTHING           ? "`codec`"
+                         : v->layout.pass != CM_PASS_NOTHING    ? "`codec`"
                                                                 : NULL;
-        if (by != NULL && suits_sample(l, v) && !v->as_objects && !is_small_coordinate(v))
+        if (by != NULL && suits_sample(l, v) && !v->stored.as_objects && !is_small_coordinate(v))
             return cm_fail(err, CM_EINVAL,
                            "`sample` has no effect: %s says the chunks of %s, and none are left to "
                            "be chosen",

@@ -47,7 +47,7 @@ static int check_attributes(cm_job *job, const char *owner, const cm_json *attrs
 
 static int check_variable(cm_job *job, const cm_job_var *v, cm_error *err)
 {
-    const cm_zarr_meta *m = &v->meta;
+    const cm_zarr_meta *m = &v->doc.meta;
     char *owner = cm_asprintf(err, "variable %s", v->source->name);
     int rc = owner == NULL ? CM_ENOMEM : check_attributes(job, owner, m->attrs, err);
     for (unsigned j = 0; rc == CM_OK && j < m->rank; j++) {

@@ -25,9 +25,9 @@ void cm_refer_free(cm_refer *r)
 
 static uint64_t decoded_nbytes(const cm_job_var *v)
 {
-    uint64_t n = v->type.nbytes;
-    for (unsigned j = 0; j < v->rank; j++)
-        n = cm_mul_sat(n, v->shape[j]);
+    uint64_t n = v->view.type.nbytes;
+    for (unsigned j = 0; j < v->view.rank; j++)
+        n = cm_mul_sat(n, v->view.shape[j]);
     return n;
 }
 
@@ -41,7 +41,7 @@ static int add_whole(cm_job *job, const cm_job_var *v, cm_refer *r, cm_error *er
         return rc;
     p->path = job->source->path;
     p->located = &r->own;
-    for (unsigned j = 0; j < v->rank; j++)
+    for (unsigned j = 0; j < v->view.rank; j++)
         p->count[j] = p->length[j] = v->source->shape[j];
     r->nparts++;
     return CM_OK;
@@ -65,7 +65,7 @@ static int add_joined(cm_job *job, const cm_job_var *v, const cm_multi_spec *spe
         if (rc != CM_OK)
             return rc;
         p->path = spec->file[from->file].path;
-        for (unsigned j = 0; j < v->rank; j++)
+        for (unsigned j = 0; j < v->view.rank; j++)
             p->count[j] = p->length[j] = m->shape[j];
         for (unsigned k = 0; k < m->naxes; k++) {
             unsigned j = m->axis[k];
@@ -87,8 +87,8 @@ static const char *form_obstacle(const cm_job_var *v, const cm_form *form)
         return "its bytes have no addresses that other readers could use";
     if (form->kind != CM_LOCATED_CHUNKS)
         return NULL;
-    size_t nbytes = v->type.nbytes;
-    for (unsigned j = 0; j < v->rank; j++)
+    size_t nbytes = v->view.type.nbytes;
+    for (unsigned j = 0; j < v->view.rank; j++)
         nbytes *= form->chunk[j];
     return cm_job_codecs_obstacle(form->codecs, form->ncodecs, nbytes);
 }
@@ -126,14 +126,14 @@ static const char *find_mask(const cm_refer *r)
  */
 static void slab_chunk(const cm_refer *r, cm_job_var *v)
 {
-    uint64_t row = v->type.nbytes, common = 0, most = 0;
+    uint64_t row = v->view.type.nbytes, common = 0, most = 0;
     bool gaps = false;
-    for (unsigned j = 0; j < v->rank; j++)
-        v->chunk[j] = v->shape[j];
-    if (v->rank == 0)
+    for (unsigned j = 0; j < v->view.rank; j++)
+        v->layout.chunk[j] = v->view.shape[j];
+    if (v->view.rank == 0)
         return;
-    for (unsigned j = 1; j < v->rank; j++)
-        row = cm_mul_sat(row, v->shape[j]);
+    for (unsigned j = 1; j < v->view.rank; j++)
+        row = cm_mul_sat(row, v->view.shape[j]);
     for (size_t i = 0; i < r->nparts; i++) {
         common = cm_gcd_u64(common, r->part[i].count[0]);
         gaps |= r->part[i].located->form->kind == CM_LOCATED_SLAB &&
@@ -142,7 +142,7 @@ static void slab_chunk(const cm_refer *r, cm_job_var *v)
     for (uint64_t k = 1; k <= common && !gaps && k * row <= SLAB_CHUNK_NBYTES; k++)
         if (common % k == 0)
             most = k;
-    v->chunk[0] = most > 0 ? most : 1;
+    v->layout.chunk[0] = most > 0 ? most : 1;
 }
 
 /* Every part begins, and all but the last end, where a chunk of the variable does. */
@@ -152,13 +152,14 @@ static const char *cut_obstacle(const cm_refer *r, const cm_job_var *v)
     for (size_t i = 0; i < r->nparts; i++) {
         const cm_refer_part *p = &r->part[i];
         bool slab = p->located->form->kind != CM_LOCATED_CHUNKS;
-        for (unsigned j = 0; j < v->rank; j++) {
-            bool last = p->origin[j] + p->count[j] == v->shape[j];
-            if (p->origin[j] % v->chunk[j] != 0 || (!slab && p->first[j] % v->chunk[j] != 0) ||
-                (p->count[j] % v->chunk[j] != 0 && !last))
+        for (unsigned j = 0; j < v->view.rank; j++) {
+            bool last = p->origin[j] + p->count[j] == v->view.shape[j];
+            if (p->origin[j] % v->layout.chunk[j] != 0 ||
+                (!slab && p->first[j] % v->layout.chunk[j] != 0) ||
+                (p->count[j] % v->layout.chunk[j] != 0 && !last))
                 return reason;
             /* A slab is contiguous only in whole rows. */
-            if (slab && j > 0 && (p->count[j] != p->length[j] || p->count[j] != v->shape[j]))
+            if (slab && j > 0 && (p->count[j] != p->length[j] || p->count[j] != v->view.shape[j]))
                 return reason;
         }
     }
@@ -168,13 +169,13 @@ static const char *cut_obstacle(const cm_refer *r, const cm_job_var *v)
 static void count_missing(const cm_job_var *v, cm_refer *r)
 {
     uint64_t there = 0, all = 1;
-    for (unsigned j = 0; j < v->rank; j++)
-        all = cm_mul_sat(all, cm_div_ceil(v->shape[j], v->chunk[j]));
+    for (unsigned j = 0; j < v->view.rank; j++)
+        all = cm_mul_sat(all, cm_div_ceil(v->view.shape[j], v->layout.chunk[j]));
     for (size_t i = 0; i < r->nparts; i++) {
         const cm_refer_part *p = &r->part[i];
         uint64_t n = 1;
-        for (unsigned j = 0; j < v->rank; j++)
-            n *= cm_div_ceil(p->count[j], v->chunk[j]);
+        for (unsigned j = 0; j < v->view.rank; j++)
+            n *= cm_div_ceil(p->count[j], v->layout.chunk[j]);
         if (p->located->form->kind == CM_LOCATED_SLAB)
             there += n;
         for (uint64_t k = 0; p->located->place != NULL && k < p->located->nplaces; k++)
@@ -188,7 +189,7 @@ static int examine(cm_job *job, cm_job_var *v, const char **why, cm_error *err)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     size_t n = spec != NULL ? spec->var[v->source->index].nparts : 1;
-    cm_refer *r = v->refer = cm_calloc(1, sizeof(*r), err);
+    cm_refer *r = v->layout.refer = cm_calloc(1, sizeof(*r), err);
     if (r == NULL || (r->part = cm_calloc(n + 1, sizeof(r->part[0]), err)) == NULL)
         return CM_ENOMEM;
     *why = NULL;
@@ -198,7 +199,7 @@ static int examine(cm_job *job, cm_job_var *v, const char **why, cm_error *err)
     if ((*why = common_form(v, r)) != NULL || (*why = find_mask(r)) != NULL)
         return CM_OK;
     if (r->form != NULL && r->form->kind == CM_LOCATED_CHUNKS)
-        memcpy(v->chunk, r->form->chunk, sizeof(v->chunk));
+        memcpy(v->layout.chunk, r->form->chunk, sizeof(v->layout.chunk));
     else
         slab_chunk(r, v);
     *why = cut_obstacle(r, v);
@@ -211,18 +212,18 @@ static int examine(cm_job *job, cm_job_var *v, const char **why, cm_error *err)
 static bool belongs_inline(const cm_job_var *v)
 {
     uint64_t nbytes = decoded_nbytes(v);
-    return v->as_strings || v->rank == 0 || nbytes <= INLINE_NBYTES ||
+    return v->view.as_strings || v->view.rank == 0 || nbytes <= INLINE_NBYTES ||
            (v->source->is_coordinate && nbytes <= COORDINATE_NBYTES);
 }
 
 static int put_inline(cm_job *job, cm_job_var *v, const char *why, cm_error *err)
 {
-    cm_refer_free(v->refer);
-    v->refer = NULL;
-    v->pass = CM_PASS_NOTHING;
-    v->codec = (cm_codec_choice){.compressor = {.id = CM_CODEC_NONE}};
-    for (unsigned j = 0; j < v->rank; j++)
-        v->chunk[j] = v->shape[j] > 0 ? v->shape[j] : 1;
+    cm_refer_free(v->layout.refer);
+    v->layout.refer = NULL;
+    v->layout.pass = CM_PASS_NOTHING;
+    v->layout.codec = (cm_codec_choice){.compressor = {.id = CM_CODEC_NONE}};
+    for (unsigned j = 0; j < v->view.rank; j++)
+        v->layout.chunk[j] = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
     if (decoded_nbytes(v) <= MOST_INLINE)
         return CM_OK;
     char size[32];
@@ -238,16 +239,16 @@ static int choose(cm_job *job, cm_job_var *v, cm_error *err)
     const char *why = NULL;
     if (belongs_inline(v))
         return put_inline(job, v, "it is text", err);
-    if (v->converts)
+    if (v->view.converts)
         why = "its values would be changed";
-    else if (!v->whole)
+    else if (!v->view.whole)
         why = "only a part of it is chosen";
     int rc = why == NULL ? examine(job, v, &why, err) : CM_OK;
     if (rc != CM_OK)
         return rc;
     if (why != NULL)
         return put_inline(job, v, why, err);
-    v->pass = CM_PASS_BYTES;
+    v->layout.pass = CM_PASS_BYTES;
     return CM_OK;
 }
 
@@ -263,7 +264,7 @@ int cm_job_refer_layout(cm_job *job, cm_error *err)
 
 int cm_job_refer_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err)
 {
-    const cm_form *form = v->refer->form;
+    const cm_form *form = v->layout.refer->form;
     const cm_codec_spec bytes = {.id = CM_CODEC_BYTES,
                                  .big_endian = form != NULL && form->kind == CM_LOCATED_SLAB &&
                                                form->swap > 1};

@@ -63,31 +63,31 @@ static const char *const packed_attributes[] = {"scale_factor", "add_offset",  "
 
 static int set_attributes(cm_job *job, cm_job_var *v, const uint8_t *missing, cm_error *err)
 {
-    cm_zarr_meta *m = &v->meta;
+    cm_zarr_meta *m = &v->doc.meta;
     if ((m->attrs = cm_json_copy(v->source->attrs)) == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
-    for (size_t i = 0; v->conversion.unpack && packed_attributes[i] != NULL; i++)
+    for (size_t i = 0; v->view.conversion.unpack && packed_attributes[i] != NULL; i++)
         cm_json_remove(m->attrs, packed_attributes[i]);
     /* Strings are UTF-8, and numbers no text: readers would decode them by it. */
-    if (v->source->is_char && (v->join || v->type.kind == CM_KIND_UINT))
+    if (v->source->is_char && (v->view.join || v->view.type.kind == CM_KIND_UINT))
         cm_json_remove(m->attrs, "_Encoding");
     int rc = cm_job_rename_words(job, v->source, m->attrs, err);
     if (rc != CM_OK)
         return rc;
-    if (job->zarr_format == 3 && missing != NULL && cm_dtype_is_number(&v->type))
-        return set_missing_attribute(m->attrs, &v->type, missing, err);
+    if (job->zarr_format == 3 && missing != NULL && cm_dtype_is_number(&v->view.type))
+        return set_missing_attribute(m->attrs, &v->view.type, missing, err);
     return CM_OK;
 }
 
 static int set_dimensions(const cm_job *job, cm_job_var *v, cm_error *err)
 {
-    cm_zarr_meta *m = &v->meta;
+    cm_zarr_meta *m = &v->doc.meta;
     m->has_dim_names = true;
-    m->rank = v->rank;
-    for (unsigned j = 0; j < v->rank; j++) {
+    m->rank = v->view.rank;
+    for (unsigned j = 0; j < v->view.rank; j++) {
         const char *name = cm_job_dim_name(job, v->source, j);
-        m->shape[j] = v->shape[j];
-        m->chunk[j] = v->sharded ? v->shard[j] : v->chunk[j];
+        m->shape[j] = v->view.shape[j];
+        m->chunk[j] = v->layout.sharded ? v->layout.shard[j] : v->layout.chunk[j];
         if (name != NULL && (m->dim_name[j] = cm_utf8_strdup(name, err)) == NULL)
             return CM_ENOMEM;
     }
@@ -98,18 +98,18 @@ static int set_dimensions(const cm_job *job, cm_job_var *v, cm_error *err)
 static int convert_element(const cm_job_var *v, const uint8_t *from, uint8_t *to, cm_error *err)
 {
     uint64_t bad;
-    if (v->converts)
-        return cm_conversion_run(&v->conversion, to, from, 1, &bad, err);
-    memcpy(to, from, v->type.nbytes);
+    if (v->view.converts)
+        return cm_conversion_run(&v->view.conversion, to, from, 1, &bad, err);
+    memcpy(to, from, v->view.type.nbytes);
     return CM_OK;
 }
 
 static int parse_fill(const cm_job_var *v, const char *text, uint8_t *out, cm_error *err)
 {
     char type[32];
-    if (!cm_fill_parse(&v->type, text, out))
+    if (!cm_fill_parse(&v->view.type, text, out))
         return cm_fail(err, CM_EINVAL, "`fill_value` %s:%s: not a value of type %s", v->name, text,
-                       cm_dtype_name(&v->type, type, sizeof(type)));
+                       cm_dtype_name(&v->view.type, type, sizeof(type)));
     return CM_OK;
 }
 
@@ -120,19 +120,19 @@ static int parse_fill(const cm_job_var *v, const char *text, uint8_t *out, cm_er
 static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t *missing,
                     cm_error *err)
 {
-    cm_zarr_meta *m = &v->meta;
+    cm_zarr_meta *m = &v->doc.meta;
     const cm_array *a = v->source->array;
     bool v3 = job->zarr_format == 3;
-    if (v->as_strings && asked != NULL)
+    if (v->view.as_strings && asked != NULL)
         return cm_fail(err, CM_EINVAL, "`fill_value` %s:%s: text has no other than the empty one",
                        v->name, asked);
-    if (v->as_strings) {
-        const char *text = v->join ? NULL : a->fill_text;
+    if (v->view.as_strings) {
+        const char *text = v->view.join ? NULL : a->fill_text;
         m->has_fill = v3 || (text != NULL && *text != '\0');
         m->fill_text = cm_strdup(text == NULL ? "" : text, err);
         return m->fill_text == NULL ? CM_ENOMEM : CM_OK;
     }
-    if ((m->fill = cm_calloc(1, v->type.nbytes, err)) == NULL)
+    if ((m->fill = cm_calloc(1, v->view.type.nbytes, err)) == NULL)
         return CM_ENOMEM;
     m->has_fill = true;
     if (asked != NULL)
@@ -140,24 +140,24 @@ static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t
     if (!v3) {
         m->has_fill = v->source->has_fill_value;
         if (m->has_fill)
-            memcpy(m->fill, missing != NULL ? missing : v->source->fill_value, v->type.nbytes);
+            memcpy(m->fill, missing != NULL ? missing : v->source->fill_value, v->view.type.nbytes);
         return CM_OK;
     }
     if (a->fill == NULL)
         return CM_OK;
-    if (v->converts && missing == NULL) {
+    if (v->view.converts && missing == NULL) {
         /*
          * The default fill may not fit the new type; then zero stands for it, and every chunk is
          * looked at.
          */
         if (convert_element(v, a->fill, m->fill, NULL) != CM_OK)
-            memset(m->fill, 0, v->type.nbytes);
+            memset(m->fill, 0, v->view.type.nbytes);
         return CM_OK;
     }
-    if (v->converts)
-        memcpy(m->fill, missing, v->type.nbytes);
+    if (v->view.converts)
+        memcpy(m->fill, missing, v->view.type.nbytes);
     else
-        memcpy(m->fill, a->fill, v->type.nbytes);
+        memcpy(m->fill, a->fill, v->view.type.nbytes);
     return CM_OK;
 }
 
@@ -166,18 +166,18 @@ static bool fill_stays(const cm_job_var *v)
     static const uint8_t zeros[16];
     const cm_array *a = v->source->array;
     uint8_t element[16];
-    return !v->as_strings && v->meta.has_fill &&
+    return !v->view.as_strings && v->doc.meta.has_fill &&
            convert_element(v, a->fill != NULL ? a->fill : zeros, element, NULL) == CM_OK &&
-           memcmp(element, v->meta.fill, v->type.nbytes) == 0;
+           memcmp(element, v->doc.meta.fill, v->view.type.nbytes) == 0;
 }
 
 int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_error *err)
 {
     uint8_t missing[16];
-    bool has_missing = v->source->has_fill_value && !v->source->is_char && !v->as_strings;
-    v->meta.zarr_format = job->zarr_format;
-    v->meta.dtype = v->type;
-    v->meta.separator = job->zarr_format == 3 ? '/' : '.';
+    bool has_missing = v->source->has_fill_value && !v->source->is_char && !v->view.as_strings;
+    v->doc.meta.zarr_format = job->zarr_format;
+    v->doc.meta.dtype = v->view.type;
+    v->doc.meta.separator = job->zarr_format == 3 ? '/' : '.';
     int rc = has_missing ? convert_element(v, v->source->fill_value, missing, err) : CM_OK;
     if (rc == CM_OK)
         rc = set_dimensions(job, v, err);
@@ -187,9 +187,9 @@ int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_e
         rc = set_fill(job, v, asked, has_missing ? missing : NULL, err);
     if (rc == CM_OK)
         rc = cm_job_set_codecs(v, err);
-    v->fill_survives = false;
-    if (rc == CM_OK && v->meta.has_fill)
-        rc = cm_zarr_fill_survives(&v->meta, &v->fill_survives, err);
-    v->fill_stays = rc == CM_OK && v->fill_survives && fill_stays(v);
+    v->doc.fill_survives = false;
+    if (rc == CM_OK && v->doc.meta.has_fill)
+        rc = cm_zarr_fill_survives(&v->doc.meta, &v->doc.fill_survives, err);
+    v->doc.fill_stays = rc == CM_OK && v->doc.fill_survives && fill_stays(v);
     return rc;
 }

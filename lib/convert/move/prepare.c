@@ -47,14 +47,14 @@ static bool rounds(const cm_codec_spec *spec, size_t n)
  */
 static int check_shuffle(const cm_job_var *v, cm_error *err)
 {
-    size_t n, i = 0, itemsize = v->type.nbytes;
-    const cm_codec_spec *spec = chunk_codecs(&v->meta, &n);
+    size_t n, i = 0, itemsize = v->view.type.nbytes;
+    const cm_codec_spec *spec = chunk_codecs(&v->doc.meta, &n);
     for (; i < n && cm_codec_class_of(spec[i].id) == CM_CODEC_ARRAY_ARRAY; i++)
         if (spec[i].astype.nbytes > 0)
             itemsize = spec[i].astype.nbytes;
     if (i + 1 >= n || spec[i].id != CM_CODEC_BYTES || spec[i + 1].id != CM_CODEC_SHUFFLE)
         return CM_OK;
-    size_t nbytes = cm_zarr_writer_grid(v->writer)->chunk_nelem * itemsize;
+    size_t nbytes = cm_zarr_writer_grid(v->move.writer)->chunk_nelem * itemsize;
     if (nbytes % spec[i + 1].elementsize == 0)
         return CM_OK;
     return cm_fail(err, CM_EUNSUPPORTED,
@@ -65,7 +65,7 @@ static int check_shuffle(const cm_job_var *v, cm_error *err)
 
 static int check_encoder(const cm_job_var *v, cm_error *err)
 {
-    int rc = cm_chain_can_encode(cm_zarr_writer_chain(v->writer), err);
+    int rc = cm_chain_can_encode(cm_zarr_writer_chain(v->move.writer), err);
     return rc == CM_OK ? check_shuffle(v, err) : rc;
 }
 
@@ -75,8 +75,8 @@ static int check_encoder(const cm_job_var *v, cm_error *err)
  */
 static bool may_be_nodata(const cm_job *job, const cm_job_var *v)
 {
-    bool integer = v->type.kind == CM_KIND_INT || v->type.kind == CM_KIND_UINT;
-    return job->zarr_format == 3 && integer && v->rank >= 2 && !v->keeps_words &&
+    bool integer = v->view.type.kind == CM_KIND_INT || v->view.type.kind == CM_KIND_UINT;
+    return job->zarr_format == 3 && integer && v->view.rank >= 2 && !v->doc.keeps_words &&
            !v->source->has_fill_value && !v->source->is_char;
 }
 
@@ -84,48 +84,50 @@ static bool may_be_nodata(const cm_job *job, const cm_job_var *v)
 static int set_cuts(cm_job_var *v, cm_error *err)
 {
     enum {
-        MOST = sizeof(v->own_cuts) / sizeof(v->own_cuts[0])
+        MOST = sizeof(v->move.own_cuts) / sizeof(v->move.own_cuts[0])
     };
     const cm_array *a = v->source->array;
     int rc = CM_OK;
     for (unsigned j = 0, own = 0; rc == CM_OK && j < a->rank; j++) {
-        v->cuts[j] = a->cuts[j];
+        v->move.cuts[j] = a->cuts[j];
         if (a->cuts[j] == NULL ||
-            (v->start[j] == 0 && v->step[j] == 1 && v->shape[j] == a->shape[j]))
+            (v->view.start[j] == 0 && v->view.step[j] == 1 && v->view.shape[j] == a->shape[j]))
             continue;
         if (own == MOST)
             return cm_fail(err, CM_EINTERNAL, "variable %s: it is cut along %u dimensions",
                            cm_job_name(v), own + 1);
-        cm_cuts_release(&v->own_cuts[own]);
-        rc = cm_cuts_part(a->cuts[j], v->start[j], v->step[j], v->shape[j], &v->own_cuts[own], err);
-        v->cuts[j] = &v->own_cuts[own++];
+        cm_cuts_release(&v->move.own_cuts[own]);
+        rc = cm_cuts_part(a->cuts[j], v->view.start[j], v->view.step[j], v->view.shape[j],
+                          &v->move.own_cuts[own], err);
+        v->move.cuts[j] = &v->move.own_cuts[own++];
     }
-    memcpy(v->transfer.cuts, v->cuts, sizeof(v->transfer.cuts));
+    memcpy(v->move.transfer.cuts, v->move.cuts, sizeof(v->move.transfer.cuts));
     return rc;
 }
 
 static int describe_transfer(cm_job *job, cm_job_var *v, cm_error *err)
 {
-    cm_transfer *t = &v->transfer;
+    cm_transfer *t = &v->move.transfer;
     t->source = v->source->array;
-    t->target = cm_zarr_writer_target(v->writer);
-    t->target_type = v->type;
-    t->pass = v->pass;
-    t->conversion = v->converts ? &v->conversion : NULL;
-    t->present = v->presence.bit;
-    t->counts = &v->counts;
-    const bool rounding = v->pass == CM_PASS_NOTHING && rounds(v->meta.codecs, v->meta.ncodecs);
-    t->must_return = rounding && !v->converts;
-    v->stored_differs = rounding && v->converts;
-    memcpy(t->start, v->start, sizeof(t->start));
-    memcpy(t->step, v->step, sizeof(t->step));
-    t->absent_is_empty = v->fill_stays;
-    if (v->meta.has_fill) {
-        t->target_fill = v->meta.fill;
-        t->skip_empty = v->fill_survives;
+    t->target = cm_zarr_writer_target(v->move.writer);
+    t->target_type = v->view.type;
+    t->pass = v->layout.pass;
+    t->conversion = v->view.converts ? &v->view.conversion : NULL;
+    t->present = v->stored.presence.bit;
+    t->counts = &v->moved.counts;
+    const bool rounding =
+        v->layout.pass == CM_PASS_NOTHING && rounds(v->doc.meta.codecs, v->doc.meta.ncodecs);
+    t->must_return = rounding && !v->view.converts;
+    v->move.stored_differs = rounding && v->view.converts;
+    memcpy(t->start, v->view.start, sizeof(t->start));
+    memcpy(t->step, v->view.step, sizeof(t->step));
+    t->absent_is_empty = v->doc.fill_stays;
+    if (v->doc.meta.has_fill) {
+        t->target_fill = v->doc.meta.fill;
+        t->skip_empty = v->doc.fill_survives;
     }
     if (may_be_nodata(job, v))
-        t->found_fill = &v->found_fill;
+        t->found_fill = &v->moved.found_fill;
     int rc = v->statistics != NULL ? cm_statistics_watch(v, err) : CM_OK;
     return rc == CM_OK ? set_cuts(v, err) : rc;
 }
@@ -138,32 +140,33 @@ static bool nothing_is_stored(const cm_variable *s)
 
 bool cm_job_is_absent(const cm_job_var *v)
 {
-    return v->refer != NULL || (v->fill_stays && v->meta.has_fill && nothing_is_stored(v->source));
+    return v->layout.refer != NULL ||
+           (v->doc.fill_stays && v->doc.meta.has_fill && nothing_is_stored(v->source));
 }
 
 int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
 {
-    if (v->as_objects)
+    if (v->stored.as_objects)
         return CM_OK;
-    int rc = cm_zarr_writer_create(store, v->name, &v->meta, &v->writer, err);
+    int rc = cm_zarr_writer_create(store, v->name, &v->doc.meta, &v->move.writer, err);
     if (rc != CM_OK)
         return rc;
-    cm_zarr_writer_shift(v->writer, v->first_object);
-    cm_zarr_writer_early(v->writer, job->early);
-    if (v->is_window && !v->is_beyond)
-        cm_zarr_writer_replace(v->writer);
-    if (v->pass == CM_PASS_NOTHING && (rc = check_encoder(v, err)) != CM_OK) {
+    cm_zarr_writer_shift(v->move.writer, v->window.first_object);
+    cm_zarr_writer_early(v->move.writer, job->early);
+    if (v->window.is_part && !v->window.is_beyond)
+        cm_zarr_writer_replace(v->move.writer);
+    if (v->layout.pass == CM_PASS_NOTHING && (rc = check_encoder(v, err)) != CM_OK) {
         cm_error_prefix(err, "%s %s", cm_job_noun(job), cm_job_name(v));
         return rc;
     }
-    v->absent = cm_job_is_absent(v);
-    return v->as_strings || v->absent ? CM_OK : describe_transfer(job, v, err);
+    v->move.absent = cm_job_is_absent(v);
+    return v->view.as_strings || v->move.absent ? CM_OK : describe_transfer(job, v, err);
 }
 
 void cm_job_release_writers(cm_job *job)
 {
     for (size_t i = 0; i < job->nvars; i++) {
-        cm_zarr_writer_free(job->var[i].writer);
-        job->var[i].writer = NULL;
+        cm_zarr_writer_free(job->var[i].move.writer);
+        job->var[i].move.writer = NULL;
     }
 }

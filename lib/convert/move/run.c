@@ -33,13 +33,14 @@ static int move_direct(run *r, cm_error *err)
 {
     size_t n = 0, most = 1;
     for (size_t i = 0; i < r->job->nvars; i++)
-        most += r->job->var[i].nwindows + 1;
+        most += r->job->var[i].share.nsweeps + 1;
     cm_transfer *list = cm_calloc(most, sizeof(list[0]), err);
     if (list == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < r->job->nvars; i++) {
         const cm_job_var *v = &r->job->var[i];
-        if (!cm_job_has_transfer(v) || (v->routed && v->route.spills) || v->phase != r->phase)
+        if (!cm_job_has_transfer(v) || (v->plan.routed && v->plan.route.spills) ||
+            v->window.phase != r->phase)
             continue;
         n += cm_parts_transfers(v, list + n);
     }
@@ -59,10 +60,10 @@ static int finish_tiles(run *r, cm_job_var *v, cm_spill *spill, cm_error *err)
         return CM_ENOMEM;
     for (uint64_t i = 0; i < cm_spill_ntiles(spill); i++) {
         cm_transfer *t = &list[n];
-        *t = v->transfer;
+        *t = v->move.transfer;
         t->source = cm_spill_array(spill);
         t->from_scratch = true;
-        t->sweep = v->route.tiled;
+        t->sweep = v->plan.route.tiled;
         if (!cm_spill_tile(spill, i, &t->first_block))
             continue;
         t->end_block = t->first_block + 1;
@@ -76,14 +77,14 @@ static int finish_tiles(run *r, cm_job_var *v, cm_spill *spill, cm_error *err)
 static int move_by_scratch(run *r, cm_job_var *v, cm_error *err)
 {
     cm_spill *spill;
-    int rc = cm_spill_create(r->job->scratch, v->source->array, &v->route.sweep, v->route.tile,
-                             &v->counts, &spill, err);
-    for (uint64_t b = 0; rc == CM_OK && b < v->route.sweep.total_blocks; b++) {
-        cm_transfer pass = v->transfer;
+    int rc = cm_spill_create(r->job->scratch, v->source->array, &v->plan.route.sweep,
+                             v->plan.route.tile, &v->moved.counts, &spill, err);
+    for (uint64_t b = 0; rc == CM_OK && b < v->plan.route.sweep.total_blocks; b++) {
+        cm_transfer pass = v->move.transfer;
         pass.spill = spill;
         pass.first_block = b;
         pass.end_block = b + 1;
-        rc = cm_spill_enter(spill, b, v->transfer.target, err);
+        rc = cm_spill_enter(spill, b, v->move.transfer.target, err);
         if (rc == CM_OK)
             rc = move(r, &pass, 1, err);
         if (rc == CM_OK)
@@ -103,7 +104,7 @@ static uint64_t total_nbytes(const cm_job *job)
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         if (cm_job_has_transfer(v))
-            total += cm_parts_nbytes(v) + v->planned.scratch_nbytes;
+            total += cm_parts_nbytes(v) + v->plan.counts.scratch_nbytes;
     }
     return total;
 }
@@ -113,14 +114,14 @@ static int move_others(run *r, cm_store *store, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < r->job->nvars; i++) {
         cm_job_var *v = &r->job->var[i];
-        if (!cm_parts_has(v) || v->phase != r->phase)
+        if (!cm_parts_has(v) || v->window.phase != r->phase)
             continue;
-        if (v->as_objects)
+        if (v->stored.as_objects)
             rc = cm_zarr_objects_copy(cm_dataset_store(r->job->source), v->source->name, store,
-                                      v->name, &v->ncopied, &v->copied_nbytes, err);
-        else if (v->as_strings)
+                                      v->name, &v->moved.ncopied, &v->moved.copied_nbytes, err);
+        else if (v->view.as_strings)
             rc = cm_job_move_strings(r->job, v, err);
-        else if (v->routed && v->route.spills)
+        else if (v->plan.routed && v->plan.route.spills)
             rc = move_by_scratch(r, v, err);
     }
     return rc;
@@ -130,7 +131,7 @@ static unsigned last_phase(const cm_job *job)
 {
     unsigned last = 0;
     for (size_t i = 0; i < job->nvars; i++)
-        last = job->var[i].phase > last ? job->var[i].phase : last;
+        last = job->var[i].window.phase > last ? job->var[i].window.phase : last;
     return last;
 }
 
@@ -156,7 +157,7 @@ int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
         job->report->stage[job->report->nstages++] = (cm_stage_time){
             cm_stage_names[i], (double)r.sum.stage_ns[i] * 1e-9, r.sum.stage_calls[i]};
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        if (job->var[i].writer != NULL && !job->var[i].absent)
-            rc = cm_zarr_writer_finish(job->var[i].writer, err);
+        if (job->var[i].move.writer != NULL && !job->var[i].move.absent)
+            rc = cm_zarr_writer_finish(job->var[i].move.writer, err);
     return rc == CM_OK ? cm_job_inputs_unchanged(job, err) : rc;
 }

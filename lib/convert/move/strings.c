@@ -83,20 +83,20 @@ static void release(mover *m)
 /* True when every element is the fill value, so that the chunk need not be there. */
 static bool is_empty(const cm_job_var *v, const cm_strings *text)
 {
-    const char *fill = v->meta.fill_text != NULL ? v->meta.fill_text : "";
+    const char *fill = v->doc.meta.fill_text != NULL ? v->doc.meta.fill_text : "";
     size_t length = strlen(fill);
-    for (size_t i = 0; v->meta.has_fill && i < text->nelem; i++) {
+    for (size_t i = 0; v->doc.meta.has_fill && i < text->nelem; i++) {
         size_t nbytes;
         const char *p = cm_strings_get(text, i, &nbytes);
         if (nbytes != length || (length > 0 && memcmp(p, fill, length) != 0))
             return false;
     }
-    return v->meta.has_fill;
+    return v->doc.meta.has_fill;
 }
 
 static int skip(cm_job_var *v, uint64_t number, cm_error *err)
 {
-    int rc = cm_zarr_writer_skip(v->writer, number, err);
+    int rc = cm_zarr_writer_skip(v->move.writer, number, err);
     if (rc == CM_OK && (rc = cm_journal_skip(v->journal, v->index, number, err)) != CM_OK)
         cm_error_place(err, v->output);
     return rc;
@@ -110,7 +110,7 @@ static int pass_chunk(cm_job_var *v, uint64_t number, mover *m, cm_error *err)
     if (rc == CM_OK && !fetch.present)
         return skip(v, number, err);
     if (rc == CM_OK)
-        rc = cm_zarr_writer_put(v->writer, number, m->bytes.data, m->bytes.nbytes, err);
+        rc = cm_zarr_writer_put(v->move.writer, number, m->bytes.data, m->bytes.nbytes, err);
     return rc;
 }
 
@@ -198,7 +198,7 @@ static int read_box(cm_job_var *v, const cm_box *box, mover *m, cm_error *err)
 /* Chunks of a store are decoded here, one after the other; everything else comes by boxes. */
 static int read_text(cm_job *job, cm_job_var *v, const cm_box *box, mover *m, cm_error *err)
 {
-    if (v->whole && !v->join && v->source->array->chunked)
+    if (v->view.whole && !v->view.join && v->source->array->chunked)
         return read_box(v, box, m, err);
     int rc = reset(m, &m->read, cm_box_nelem(box), err);
     return rc == CM_OK ? cm_job_read_strings(job, v, box, false, &m->read, err) : rc;
@@ -208,22 +208,22 @@ static int encode(const cm_job_var *v, const uint64_t *coord, const cm_strings *
                   cm_error *err)
 {
     char text[CM_MAX_RANK * 21];
-    int rc = cm_chain_encode_strings(cm_zarr_writer_chain(v->writer), m->ctx, whole,
+    int rc = cm_chain_encode_strings(cm_zarr_writer_chain(v->move.writer), m->ctx, whole,
                                      grant(m, &m->bytes), err);
     /* Readers and writers say where; an encoder cannot. */
     if (rc != CM_OK && rc != CM_EBUDGET)
         cm_error_prefix(
             err, "variable %s: chunk %s", cm_job_name(v),
-            cm_target_chunk_text(cm_zarr_writer_target(v->writer), coord, text, sizeof(text)));
+            cm_target_chunk_text(cm_zarr_writer_target(v->move.writer), coord, text, sizeof(text)));
     return rc;
 }
 
 static int recode_chunk(cm_job *job, cm_job_var *v, uint64_t number, const uint64_t *coord,
                         const cm_box *box, mover *m, cm_error *err)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
     int rc = read_text(job, v, box, m, err);
-    if (rc == CM_OK && v->keeps_words && is_empty(v, &m->read))
+    if (rc == CM_OK && v->doc.keeps_words && is_empty(v, &m->read))
         return skip(v, number, err);
     if (rc == CM_OK && cm_grid_is_edge(grid, coord))
         rc = reset(m, &m->padded, grid->chunk_nelem, err);
@@ -231,13 +231,14 @@ static int recode_chunk(cm_job *job, cm_job_var *v, uint64_t number, const uint6
         rc = cm_strings_pad(grid, box, &m->read, &m->padded, err);
     if (rc == CM_OK)
         rc = encode(v, coord, cm_grid_is_edge(grid, coord) ? &m->padded : &m->read, m, err);
-    return rc == CM_OK ? cm_zarr_writer_put(v->writer, number, m->bytes.data, m->bytes.nbytes, err)
-                       : rc;
+    return rc == CM_OK
+               ? cm_zarr_writer_put(v->move.writer, number, m->bytes.data, m->bytes.nbytes, err)
+               : rc;
 }
 
 static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_error *err)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
     uint64_t coord[CM_MAX_RANK];
     char text[CM_MAX_RANK * 21];
     cm_box box;
@@ -249,17 +250,18 @@ static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_
     for (int attempt = 0; attempt < 2 && rc == CM_EBUDGET; attempt++) {
         if (attempt > 0)
             release(m);
-        rc = v->pass != CM_PASS_NOTHING ? pass_chunk(v, number, m, err)
-                                        : recode_chunk(job, v, number, coord, &box, m, err);
+        rc = v->layout.pass != CM_PASS_NOTHING ? pass_chunk(v, number, m, err)
+                                               : recode_chunk(job, v, number, coord, &box, m, err);
     }
     if (rc == CM_OK)
-        atomic_fetch_add(&v->counts.delivered, 1);
+        atomic_fetch_add(&v->moved.counts.delivered, 1);
     if (rc == CM_EBUDGET)
-        cm_fail(err, CM_EBUDGET,
-                "%s %s: chunk %s of the target: its text and that of the source chunks do not "
-                "fit the memory; give more with `memory`, or choose smaller `chunks`",
-                cm_job_noun(job), cm_job_name(v),
-                cm_target_chunk_text(cm_zarr_writer_target(v->writer), coord, text, sizeof(text)));
+        cm_fail(
+            err, CM_EBUDGET,
+            "%s %s: chunk %s of the target: its text and that of the source chunks do not "
+            "fit the memory; give more with `memory`, or choose smaller `chunks`",
+            cm_job_noun(job), cm_job_name(v),
+            cm_target_chunk_text(cm_zarr_writer_target(v->move.writer), coord, text, sizeof(text)));
     return rc;
 }
 
@@ -268,7 +270,7 @@ static bool take(work *w, uint64_t *number)
 {
     do
         *number = atomic_fetch_add(&w->next, 1);
-    while (*number < w->end && cm_zarr_writer_is_delivered(w->var->writer, *number));
+    while (*number < w->end && cm_zarr_writer_is_delivered(w->var->move.writer, *number));
     return *number < w->end;
 }
 
@@ -317,7 +319,7 @@ static void worker_main(void *context, unsigned index)
 /* As many as were asked for, while each has room for what the first chunk took, twice over. */
 static unsigned choose_threads(const cm_job *job, const cm_job_var *v, size_t room)
 {
-    uint64_t nchunks = cm_zarr_writer_grid(v->writer)->nchunks;
+    uint64_t nchunks = cm_zarr_writer_grid(v->move.writer)->nchunks;
     uint64_t least = cm_add_sat(LEAST_TEXT, cm_mul_sat(2, job->budget.text_nbytes));
     unsigned n = cm_job_threads(job);
     if (nchunks < n)
@@ -340,8 +342,8 @@ static int run(work *w, unsigned nthreads, size_t room, uint64_t end)
 int cm_job_move_strings(cm_job *job, cm_job_var *v, cm_error *err)
 {
     work w = {.job = job, .var = v};
-    uint64_t nchunks = cm_zarr_writer_grid(v->writer)->nchunks;
-    size_t shards = cm_zarr_writer_target(v->writer)->shard_nbytes;
+    uint64_t nchunks = cm_zarr_writer_grid(v->move.writer)->nchunks;
+    size_t shards = cm_zarr_writer_target(v->move.writer)->shard_nbytes;
     size_t room = (size_t)(job->budget.limit_nbytes - job->budget.held_nbytes) / SPARE;
     room = room > 2 * shards ? room - shards : room / 2;
     pthread_mutex_init(&w.lock, NULL);

@@ -25,12 +25,12 @@ static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings
                        cm_error *err)
 {
     cm_box chars = *box;
-    uint64_t width = v->source->shape[v->rank], n = cm_box_nelem(box);
+    uint64_t width = v->source->shape[v->view.rank], n = cm_box_nelem(box);
     cm_buf text = {0}, one = {0};
     size_t nbytes;
-    chars.rank = v->rank + 1;
-    chars.start[v->rank] = 0;
-    chars.shape[v->rank] = width;
+    chars.rank = v->view.rank + 1;
+    chars.start[v->view.rank] = 0;
+    chars.shape[v->view.rank] = width;
     if (!cm_mul_size(n, width, &nbytes))
         return cm_fail(err, CM_EFORMAT, "too many characters");
     cm_buf_init(&text, out->arena.max_nbytes);
@@ -44,7 +44,7 @@ static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings
         size_t length = width;
         while (length > 0 && from[length - 1] == '\0')
             length--;
-        if (v->latin1)
+        if (v->view.latin1)
             rc = set_latin1(out, i, from, length, &one, err);
         else
             rc = cm_strings_set(out, i, from, length, err);
@@ -67,7 +67,7 @@ static int repair(cm_job_var *v, cm_strings *text, cm_error *err)
     }
     if (valid)
         return CM_OK;
-    v->repaired = true;
+    v->moved.repaired = true;
     cm_strings_init(&good, text->arena.max_nbytes);
     int rc = cm_strings_reset(&good, text->nelem, err);
     for (uint64_t i = 0; rc == CM_OK && i < text->nelem; i++) {
@@ -92,7 +92,7 @@ static int repair(cm_job_var *v, cm_strings *text, cm_error *err)
 static int read_dense(cm_job *job, cm_job_var *v, const cm_box *dense, bool checking,
                       cm_strings *out, cm_error *err)
 {
-    if (v->join)
+    if (v->view.join)
         return read_joined(job, v, dense, out, err);
     if (checking)
         return cm_dataset_read_strings(cm_job_dataset(job, v), v->source, dense, out, err);
@@ -110,10 +110,10 @@ static int place(const cm_job_var *v, const cm_box *box, const cm_box *part, con
     int rc = CM_OK;
     for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
         uint64_t rest = i, read = 0, read_stride = 1, index = 0, stride = 1;
-        for (unsigned j = v->rank; j-- > 0;) {
+        for (unsigned j = v->view.rank; j-- > 0;) {
             uint64_t at = rest % part->shape[j];
             rest /= part->shape[j];
-            read += at * v->step[j] * read_stride;
+            read += at * v->view.step[j] * read_stride;
             read_stride *= dense->shape[j];
             index += (part->start[j] + at) * stride;
             stride *= box->shape[j];
@@ -134,7 +134,7 @@ static void choose_parts(const cm_job_var *v, const cm_box *box, uint64_t *shape
     bool more = true;
     memcpy(shape, box->shape, sizeof(box->shape));
     while (more) {
-        cm_box part = {.rank = v->rank};
+        cm_box part = {.rank = v->view.rank};
         memcpy(part.shape, shape, sizeof(part.shape));
         double span = cm_span_nelem(v, shape);
         bool gaps = span > MAX_WITH_GAPS && span >= 2 * (double)cm_box_nelem(&part);
@@ -144,10 +144,10 @@ static void choose_parts(const cm_job_var *v, const cm_box *box, uint64_t *shape
 
 static void dense_box(const cm_job_var *v, const cm_box *box, const cm_box *part, cm_box *dense)
 {
-    dense->rank = v->rank;
-    for (unsigned j = 0; j < v->rank; j++) {
-        dense->start[j] = v->start[j] + (box->start[j] + part->start[j]) * v->step[j];
-        dense->shape[j] = (part->shape[j] - 1) * v->step[j] + 1;
+    dense->rank = v->view.rank;
+    for (unsigned j = 0; j < v->view.rank; j++) {
+        dense->start[j] = v->view.start[j] + (box->start[j] + part->start[j]) * v->view.step[j];
+        dense->shape[j] = (part->shape[j] - 1) * v->view.step[j] + 1;
     }
 }
 
@@ -159,7 +159,7 @@ int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool chec
     cm_box part, dense;
     cm_strings read;
     choose_parts(v, box, shape);
-    int rc = cm_grid_init(&parts, v->rank, box->shape, shape, err);
+    int rc = cm_grid_init(&parts, v->view.rank, box->shape, shape, err);
     if (rc != CM_OK)
         return rc;
     cm_grid_coord(&parts, 0, coord);

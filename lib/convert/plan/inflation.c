@@ -52,9 +52,9 @@ static growth growth_of(const cm_job *job, const cm_job_var *v)
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     const cm_variable *s = v->source;
     const double all = nelem(s->rank, s->shape);
-    growth g = {.unpacked = v->conversion.unpack, .before = all * s->dtype.nbytes};
-    if (v->typed || v->as_objects || v->as_strings || !cm_job_is_own(v) ||
-        cm_dtype_is_vlen(&v->type) || all == 0)
+    growth g = {.unpacked = v->view.conversion.unpack, .before = all * s->dtype.nbytes};
+    if (v->view.typed || v->stored.as_objects || v->view.as_strings || !cm_job_is_own(v) ||
+        cm_dtype_is_vlen(&v->view.type) || all == 0)
         return (growth){0};
     if (spec != NULL) {
         const cm_multi_var *m = &spec->var[s->index];
@@ -62,9 +62,9 @@ static growth growth_of(const cm_job *job, const cm_job_var *v)
         for (size_t i = 0; i < m->nparts; i++)
             add_part(m, cm_multi_part_at(spec, m, i), &g);
     }
-    const double kept = nelem(v->rank, v->shape); /* of a subset */
+    const double kept = nelem(v->view.rank, v->view.shape); /* of a subset */
     g.before *= kept / all;
-    g.after = kept * v->type.nbytes;
+    g.after = kept * v->view.type.nbytes;
     return g;
 }
 

@@ -12,10 +12,12 @@
 /* Rows of target objects after which source chunks end, too. */
 static uint64_t grain_of(const cm_job_var *v)
 {
-    uint64_t chunk = v->source->has_source_chunks && v->rank > 0 ? v->source->source_chunk[0] : 1;
-    if (v->rank == 0 || v->start[0] != 0 || v->step[0] != 1 || v->meta.chunk[0] % chunk == 0)
+    uint64_t chunk =
+        v->source->has_source_chunks && v->view.rank > 0 ? v->source->source_chunk[0] : 1;
+    if (v->view.rank == 0 || v->view.start[0] != 0 || v->view.step[0] != 1 ||
+        v->doc.meta.chunk[0] % chunk == 0)
         return 1;
-    uint64_t a = v->meta.chunk[0], b = chunk;
+    uint64_t a = v->doc.meta.chunk[0], b = chunk;
     while (b > 0) {
         uint64_t rest = a % b;
         a = b;
@@ -28,10 +30,10 @@ static int describe_item(const cm_job_var *v, uint64_t nbytes, cm_part_item *ite
 {
     cm_grid outer;
     *item = (cm_part_item){.nbytes = nbytes, .grain = 1};
-    item->whole = v->as_objects || v->as_strings;
-    if (v->as_objects)
+    item->whole = v->stored.as_objects || v->view.as_strings;
+    if (v->stored.as_objects)
         return CM_OK; /* rank 0: one object */
-    int rc = cm_grid_init(&outer, v->meta.rank, v->meta.shape, v->meta.chunk, err);
+    int rc = cm_grid_init(&outer, v->doc.meta.rank, v->doc.meta.shape, v->doc.meta.chunk, err);
     if (rc != CM_OK)
         return rc;
     item->rank = outer.rank;
@@ -65,7 +67,7 @@ static int cut(cm_job *job, const cm_json *weights, uint64_t nparts, uint64_t pa
     cm_part_run *run = cm_calloc(job->nvars + 1, sizeof(run[0]), err);
     int rc = run == NULL ? CM_ENOMEM : cm_parts_runs(job, weights, nparts, part, 1, run, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        job->var[i].run = run[i], job->var[i].is_cut = true;
+        job->var[i].share.run = run[i], job->var[i].share.is_part = true;
     free(run);
     return rc;
 }
@@ -75,16 +77,16 @@ static int cut(cm_job *job, const cm_json *weights, uint64_t nparts, uint64_t pa
 /* The sweep of the objects in BOX, which holds no more slots than the whole's. */
 static void sweep_box(const cm_job_var *v, const cm_box *box, cm_sweep *out)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
-    const cm_grid *outer = cm_zarr_writer_outer_grid(v->writer);
-    const cm_sweep *whole = &v->route.sweep;
+    const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
+    const cm_grid *outer = cm_zarr_writer_outer_grid(v->move.writer);
+    const cm_sweep *whole = &v->plan.route.sweep;
     size_t itemsize = v->source->dtype.nbytes;
     uint64_t first[CM_MAX_RANK] = {0}, block[CM_MAX_RANK] = {0};
     cm_sweep_request r = {.rank = grid->rank,
-                          .sliceable = cm_transfer_is_sliceable(&v->transfer),
+                          .sliceable = cm_transfer_is_sliceable(&v->move.transfer),
                           .itemsize = itemsize,
                           .piece_nbytes = whole->piece_nelem * itemsize,
-                          .max_slots = v->route.slots > 0 ? v->route.slots : 1};
+                          .max_slots = v->plan.route.slots > 0 ? v->plan.route.slots : 1};
     for (unsigned j = 0; j < grid->rank; j++) {
         uint64_t lo = box->start[j] * outer->chunk[j];
         uint64_t hi = (box->start[j] + box->shape[j]) * outer->chunk[j];
@@ -92,8 +94,8 @@ static void sweep_box(const cm_job_var *v, const cm_box *box, cm_sweep *out)
         r.shape[j] = hi - lo;
         r.target[j] = grid->chunk[j];
         r.source[j] = v->source->array->grid.chunk[j];
-        r.step[j] = v->step[j];
-        r.start[j] = v->start[j] + lo * v->step[j];
+        r.step[j] = v->view.step[j];
+        r.start[j] = v->view.start[j] + lo * v->view.step[j];
         first[j] = lo / grid->chunk[j];
         block[j] = (r.shape[j] + grid->chunk[j] - 1) / grid->chunk[j];
     }
@@ -107,22 +109,22 @@ static void sweep_box(const cm_job_var *v, const cm_box *box, cm_sweep *out)
 
 static int make_windows(cm_job_var *v, cm_error *err)
 {
-    const cm_grid *outer = cm_zarr_writer_outer_grid(v->writer);
+    const cm_grid *outer = cm_zarr_writer_outer_grid(v->move.writer);
     cm_box box[CM_PART_MAX_BOXES];
-    if (cm_transfer_is_direct(&v->transfer) || v->run.first == v->run.end)
+    if (cm_transfer_is_direct(&v->move.transfer) || v->share.run.first == v->share.run.end)
         return CM_OK;
     bool cut = false;
-    for (unsigned j = 0; j < v->rank; j++)
-        cut |= v->cuts[j] != NULL;
-    unsigned n = cut ? 1 : cm_part_boxes(outer->count, outer->rank, v->run, box);
-    if ((v->window = cm_calloc(n, sizeof(v->window[0]), err)) == NULL)
+    for (unsigned j = 0; j < v->view.rank; j++)
+        cut |= v->move.cuts[j] != NULL;
+    unsigned n = cut ? 1 : cm_part_boxes(outer->count, outer->rank, v->share.run, box);
+    if ((v->share.sweep = cm_calloc(n, sizeof(v->share.sweep[0]), err)) == NULL)
         return CM_ENOMEM;
-    v->nwindows = n;
+    v->share.nsweeps = n;
     /* Cuts are places in the whole: it is swept, and what is not wanted is not read. */
     if (cut)
-        v->window[0] = v->route.sweep;
+        v->share.sweep[0] = v->plan.route.sweep;
     for (unsigned i = 0; i < n && !cut; i++)
-        sweep_box(v, &box[i], &v->window[i]);
+        sweep_box(v, &box[i], &v->share.sweep[i]);
     return CM_OK;
 }
 
@@ -133,9 +135,10 @@ static int make_windows(cm_job_var *v, cm_error *err)
 static int warn_of_rereading(cm_job *job, const cm_job_var *v, cm_error *err)
 {
     uint64_t reads = 0, distinct = 0;
-    for (unsigned i = 0; i < v->nwindows && !cm_transfer_is_sliceable(&v->transfer); i++) {
-        reads += v->window[i].total_pieces;
-        distinct += v->window[i].source_chunks;
+    for (unsigned i = 0; i < v->share.nsweeps && !cm_transfer_is_sliceable(&v->move.transfer);
+         i++) {
+        reads += v->share.sweep[i].total_pieces;
+        distinct += v->share.sweep[i].source_chunks;
     }
     if (distinct == 0 || reads < 2 * distinct)
         return CM_OK;
@@ -143,7 +146,8 @@ static int warn_of_rereading(cm_job *job, const cm_job_var *v, cm_error *err)
                        "%s %s: the memory holds %" PRIu64 " of this part's target chunks at once, "
                        "so each source chunk is decoded %.1f times; raise `memory`, or make more "
                        "parts (a part uses no scratch)",
-                       cm_job_noun(job), v->name, v->route.slots, (double)reads / (double)distinct);
+                       cm_job_noun(job), v->name, v->plan.route.slots,
+                       (double)reads / (double)distinct);
 }
 
 int cm_parts_narrow(cm_job *job, const cm_json *weights, uint64_t nparts, uint64_t part,
@@ -152,9 +156,9 @@ int cm_parts_narrow(cm_job *job, const cm_json *weights, uint64_t nparts, uint64
     int rc = cut(job, weights, nparts, part, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        if (v->writer == NULL)
+        if (v->move.writer == NULL)
             continue;
-        rc = cm_zarr_writer_restrict(v->writer, v->run.first, v->run.end, err);
+        rc = cm_zarr_writer_restrict(v->move.writer, v->share.run.first, v->share.run.end, err);
         if (rc == CM_OK && cm_job_has_transfer(v))
             rc = make_windows(v, err);
         if (rc == CM_OK)
@@ -165,34 +169,34 @@ int cm_parts_narrow(cm_job *job, const cm_json *weights, uint64_t nparts, uint64
 
 bool cm_parts_has(const cm_job_var *v)
 {
-    return !v->is_cut || v->run.first < v->run.end;
+    return !v->share.is_part || v->share.run.first < v->share.run.end;
 }
 
 unsigned cm_parts_transfers(const cm_job_var *v, cm_transfer *list)
 {
     if (!cm_parts_has(v))
         return 0;
-    for (unsigned i = 0; i < v->nwindows; i++) {
-        list[i] = v->transfer;
-        list[i].sweep = v->window[i];
+    for (unsigned i = 0; i < v->share.nsweeps; i++) {
+        list[i] = v->move.transfer;
+        list[i].sweep = v->share.sweep[i];
     }
-    if (v->nwindows > 0)
-        return v->nwindows;
-    list[0] = v->transfer;
-    list[0].first_object = v->run.first; /* of all of it: 0 and 0 */
-    list[0].end_object = v->run.end;
+    if (v->share.nsweeps > 0)
+        return v->share.nsweeps;
+    list[0] = v->move.transfer;
+    list[0].first_object = v->share.run.first; /* of all of it: 0 and 0 */
+    list[0].end_object = v->share.run.end;
     return 1;
 }
 
 unsigned cm_parts_areas(const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES])
 {
-    if (!v->is_cut || v->writer == NULL) { /* objects are copied all or none */
-        area[0] = (cm_box){.rank = v->rank};
-        memcpy(area[0].shape, v->shape, sizeof(area[0].shape));
+    if (!v->share.is_part || v->move.writer == NULL) { /* objects are copied all or none */
+        area[0] = (cm_box){.rank = v->view.rank};
+        memcpy(area[0].shape, v->view.shape, sizeof(area[0].shape));
         return cm_parts_has(v);
     }
-    const cm_grid *outer = cm_zarr_writer_outer_grid(v->writer);
-    unsigned n = cm_part_boxes(outer->count, outer->rank, v->run, area);
+    const cm_grid *outer = cm_zarr_writer_outer_grid(v->move.writer);
+    unsigned n = cm_part_boxes(outer->count, outer->rank, v->share.run, area);
     for (unsigned i = 0; i < n; i++) {
         for (unsigned j = 0; j < outer->rank; j++) {
             uint64_t lo = area[i].start[j] * outer->chunk[j];

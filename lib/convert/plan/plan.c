@@ -53,23 +53,23 @@ typedef struct option {
 
 bool cm_job_has_transfer(const cm_job_var *v)
 {
-    return v->writer != NULL && !v->as_strings && !v->absent;
+    return v->move.writer != NULL && !v->view.as_strings && !v->move.absent;
 }
 
 static bool has_chunks(const cm_job_var *v)
 {
-    return cm_job_has_transfer(v) && cm_zarr_writer_grid(v->writer)->nchunks > 0;
+    return cm_job_has_transfer(v) && cm_zarr_writer_grid(v->move.writer)->nchunks > 0;
 }
 
 static bool is_sliceable(const cm_job_var *v)
 {
-    return cm_transfer_is_sliceable(&v->transfer);
+    return cm_transfer_is_sliceable(&v->move.transfer);
 }
 
 /* Some target chunks reach past the array's end. */
 static bool is_ragged(const cm_job_var *v)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
     for (unsigned j = 0; j < grid->rank; j++)
         if (grid->shape[j] % grid->chunk[j] != 0)
             return true;
@@ -82,7 +82,7 @@ static bool is_ragged(const cm_job_var *v)
  */
 static bool may_clip(const cm_job_var *v)
 {
-    return v->whole && !v->converts && v->source->array->chunked && is_ragged(v);
+    return v->view.whole && !v->view.converts && v->source->array->chunked && is_ragged(v);
 }
 
 /* ---- sizes ---- */
@@ -95,7 +95,7 @@ static void raise_need(const cm_job_var *v, size_t piece, bool spills, bool clip
                        cm_worker_need *need)
 {
     const cm_array *source = v->source->array;
-    cm_transfer t = v->transfer;
+    cm_transfer t = v->move.transfer;
     t.clips = clips;
     cm_transfer_worker_need(&t, piece, need);
     size_t record = spills && source->chunked ? cm_array_decoded_nbytes(source) : 0;
@@ -105,7 +105,7 @@ static void raise_need(const cm_job_var *v, size_t piece, bool spills, bool clip
 static size_t worker_of(const cm_job_var *v, bool spills, bool clips)
 {
     cm_worker_need need = {0};
-    size_t piece = is_sliceable(v) ? v->route.sweep.piece_nelem * v->source->dtype.nbytes : 0;
+    size_t piece = is_sliceable(v) ? v->plan.route.sweep.piece_nelem * v->source->dtype.nbytes : 0;
     raise_need(v, piece, spills, clips, &need);
     return cm_worker_need_nbytes(&need);
 }
@@ -129,10 +129,10 @@ static size_t worker_as_planned(const cm_job *job)
     cm_worker_need need = {0};
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        size_t piece = v->route.sweep.piece_nelem * v->source->dtype.nbytes;
+        size_t piece = v->plan.route.sweep.piece_nelem * v->source->dtype.nbytes;
         if (has_chunks(v))
-            raise_need(v, is_sliceable(v) ? piece : 0, v->routed && v->route.spills,
-                       v->routed && v->route.clips, &need);
+            raise_need(v, is_sliceable(v) ? piece : 0, v->plan.routed && v->plan.route.spills,
+                       v->plan.routed && v->plan.route.clips, &need);
     }
     return cm_send_worker_nbytes(job, &need, job->budget.ahead);
 }
@@ -152,8 +152,8 @@ static size_t least_to_move(const cm_job *job)
         const cm_job_var *v = &job->var[i];
         if (!has_chunks(v))
             continue;
-        size_t n =
-            cm_transfer_slot_nbytes(&v->transfer) + cm_zarr_writer_target(v->writer)->shard_nbytes;
+        size_t n = cm_transfer_slot_nbytes(&v->move.transfer) +
+                   cm_zarr_writer_target(v->move.writer)->shard_nbytes;
         target = n > target ? n : target;
     }
     return worker_of_all(job, 0, &least) + target;
@@ -179,18 +179,18 @@ static uint64_t scratch_available(const cm_job *job)
 static void fill_request(const cm_job *job, const cm_job_var *v, const option *o,
                          cm_route_request *r)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
     const cm_array *source = v->source->array;
     *r = (cm_route_request){.rank = grid->rank,
                             .itemsize = source->dtype.nbytes,
                             .rates = job->rates,
-                            .is_part = !v->whole,
+                            .is_part = !v->view.whole,
                             .sliceable = is_sliceable(v),
                             .piece_nbytes = o->piece_nbytes,
                             .few_slots = job->options->defaults == CM_DEFAULTS_CHOOSE,
                             .may_spill = o->may_spill && source->chunked && !job->terms.alike,
                             .may_clip = o->may_clip && may_clip(v) && !job->terms.alike,
-                            .slot_nbytes = cm_transfer_slot_nbytes(&v->transfer),
+                            .slot_nbytes = cm_transfer_slot_nbytes(&v->move.transfer),
                             .clip_spare = cm_buffers_nbytes(1) - 1,
                             .scratch_nbytes = scratch_available(job),
                             .canceled = cm_monitor_cancels,
@@ -198,10 +198,10 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
     memcpy(r->shape, grid->shape, sizeof(r->shape));
     memcpy(r->target, grid->chunk, sizeof(r->target));
     memcpy(r->source, source->grid.chunk, sizeof(r->source));
-    memcpy(r->start, v->start, sizeof(r->start));
-    memcpy(r->step, v->step, sizeof(r->step));
+    memcpy(r->start, v->view.start, sizeof(r->start));
+    memcpy(r->step, v->view.step, sizeof(r->step));
     memcpy(r->whole, source->shape, sizeof(r->whole));
-    memcpy(r->cuts, v->cuts, sizeof(r->cuts));
+    memcpy(r->cuts, v->move.cuts, sizeof(r->cuts));
 }
 
 /*
@@ -211,7 +211,7 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
 static int route_in(const cm_job *job, cm_job_var *v, size_t room, uint64_t memory, const option *o,
                     size_t *shards, bool *fits, cm_error *err)
 {
-    size_t shard = cm_zarr_writer_target(v->writer)->shard_nbytes;
+    size_t shard = cm_zarr_writer_target(v->move.writer)->shard_nbytes;
     cm_route_request r;
     fill_request(job, v, o, &r);
     r.memory_nelem = memory / r.itemsize;
@@ -223,24 +223,25 @@ static int route_in(const cm_job *job, cm_job_var *v, size_t room, uint64_t memo
         if (*shards > room || room - *shards < r.slot_nbytes)
             return CM_OK;
         r.room_nbytes = room - *shards;
-        int rc = cm_route_plan(&r, &v->route, err);
+        int rc = cm_route_plan(&r, &v->plan.route, err);
         if (rc != CM_OK)
             return rc;
-        uint64_t open = cm_transfer_open_shards(&v->transfer, &v->route.tiled, o->nthreads);
+        uint64_t open =
+            cm_transfer_open_shards(&v->move.transfer, &v->plan.route.tiled, o->nthreads);
         *fits = shard == 0 || open * shard <= *shards;
         if (*fits)
             break;
         *shards = open * shard;
     }
-    v->routed = *fits;
+    v->plan.routed = *fits;
     return CM_OK;
 }
 
 /* The cost of a route beside others: bytes, where no rate is known. */
 static double cost_of(const cm_job_var *v)
 {
-    const cm_route *r = &v->route;
-    return r->seconds > 0 ? r->seconds : (double)r->traffic * v->type.nbytes * 1e-9;
+    const cm_route *r = &v->plan.route;
+    return r->seconds > 0 ? r->seconds : (double)r->traffic * v->view.type.nbytes * 1e-9;
 }
 
 /* Decoding and encoding grow with the workers, storage does not. */
@@ -260,7 +261,7 @@ static void set_rates(cm_job *job, unsigned nthreads)
 
 static void raise_shards(cm_job *job, const cm_job_var *v, size_t shards)
 {
-    const cm_target *t = cm_zarr_writer_target(v->writer);
+    const cm_target *t = cm_zarr_writer_target(v->move.writer);
     cm_budget *b = &job->budget;
     size_t sent = shards > 0 ? shards / t->shard_nbytes * t->sent_nbytes : 0;
     b->shards_nbytes = shards > b->shards_nbytes ? shards : b->shards_nbytes;
@@ -286,7 +287,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
         int rc = route_in(job, v, room, free, o, &shards, fits, err);
         if (rc != CM_OK || !*fits)
             return rc;
-        size_t want = v->route.held_nbytes + nthreads * cm_send_slots_nbytes(v, o->ahead);
+        size_t want = v->plan.route.held_nbytes + nthreads * cm_send_slots_nbytes(v, o->ahead);
         want = want > room - shards ? room - shards : want;
         job->budget.slots_nbytes =
             want > job->budget.slots_nbytes ? want : job->budget.slots_nbytes;
@@ -306,7 +307,8 @@ static bool clipping_may_help(const cm_job *job)
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         if (has_chunks(v) && may_clip(v) &&
-            !(v->routed && v->route.traffic <= cm_mul_sat(2, v->route.nelem_written)))
+            !(v->plan.routed &&
+              v->plan.route.traffic <= cm_mul_sat(2, v->plan.route.nelem_written)))
             return true;
     }
     return false;
@@ -409,12 +411,12 @@ static int refuse(cm_job *job, cm_error *err)
 
 static void adopt(cm_job_var *v)
 {
-    cm_transfer *t = &v->transfer;
+    cm_transfer *t = &v->move.transfer;
     if (!has_chunks(v))
         return;
-    cm_transfer_adopt(t, &v->route.sweep);
-    t->clips = v->route.clips;
-    t->worker_nbytes = worker_of(v, v->route.spills, v->route.clips);
+    cm_transfer_adopt(t, &v->plan.route.sweep);
+    t->clips = v->plan.route.clips;
+    t->worker_nbytes = worker_of(v, v->plan.route.spills, v->plan.route.clips);
 }
 
 /* The array that costs most is the one worth probing for. */
@@ -424,10 +426,10 @@ static cm_job_var *largest(const cm_job *job)
     double most = 0;
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        if (!has_chunks(v) || v->pass != CM_PASS_NOTHING || v->presence.bit == NULL)
+        if (!has_chunks(v) || v->layout.pass != CM_PASS_NOTHING || v->stored.presence.bit == NULL)
             continue;
-        double nbytes = (double)v->source->array->grid.chunk_nelem * (double)v->presence.npresent *
-                        v->type.nbytes;
+        double nbytes = (double)v->source->array->grid.chunk_nelem *
+                        (double)v->stored.presence.npresent * v->view.type.nbytes;
         if (nbytes > most) {
             most = nbytes;
             found = v;
@@ -441,8 +443,8 @@ static bool is_least(const cm_job *job, unsigned nthreads)
 {
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        if (has_chunks(v) &&
-            (v->route.spills || v->route.traffic > cm_mul_sat(2, v->route.nelem_written)))
+        if (has_chunks(v) && (v->plan.route.spills ||
+                              v->plan.route.traffic > cm_mul_sat(2, v->plan.route.nelem_written)))
             return false;
     }
     return job->budget.nthreads == nthreads;
@@ -470,7 +472,7 @@ static int check_scratch(cm_job *job, cm_error *err)
     char need[32], have[32];
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        uint64_t n = v->routed ? v->route.scratch_nelem * v->source->dtype.nbytes : 0;
+        uint64_t n = v->plan.routed ? v->plan.route.scratch_nelem * v->source->dtype.nbytes : 0;
         most = n > most ? n : most;
     }
     job->report->scratch_needed = most;
@@ -484,7 +486,7 @@ static int check_scratch(cm_job *job, cm_error *err)
 static bool has_strings(const cm_job *job)
 {
     for (size_t i = 0; i < job->nvars; i++)
-        if (job->var[i].as_strings)
+        if (job->var[i].view.as_strings)
             return true;
     return false;
 }
@@ -508,10 +510,10 @@ static size_t wanted_for_early(const cm_job *job)
 {
     size_t want = 0;
     for (size_t i = 0; i < job->nvars; i++) {
-        const cm_target *t = cm_zarr_writer_target(job->var[i].writer);
+        const cm_target *t = cm_zarr_writer_target(job->var[i].move.writer);
         if (t == NULL || t->shard_nbytes == 0)
             continue;
-        size_t some = job->var[i].as_strings ? 0 : cm_chain_encoded_bound(t->chain);
+        size_t some = job->var[i].view.as_strings ? 0 : cm_chain_encoded_bound(t->chain);
         some *= EARLY_CHUNKS * job->budget.nthreads;
         want = some > want ? some : want;
         want = want > EARLY_NBYTES ? want : EARLY_NBYTES;

@@ -11,18 +11,19 @@ enum {
 
 static bool is_present(const cm_job_var *v, uint64_t number)
 {
-    if (v->transfer.may_be_absent)
-        return !cm_transfer_is_absent(&v->transfer, number);
-    return v->presence.bit == NULL || (v->presence.bit[number / 64] >> number % 64 & 1) != 0;
+    if (v->move.transfer.may_be_absent)
+        return !cm_transfer_is_absent(&v->move.transfer, number);
+    return v->stored.presence.bit == NULL ||
+           (v->stored.presence.bit[number / 64] >> number % 64 & 1) != 0;
 }
 
 /* Pieces whose chunk is absent are neither read nor spilled; they are counted one by one. */
 static int predict_with_gaps(const cm_job *job, cm_job_var *v, cm_error *err)
 {
-    const cm_sweep *s = &v->route.sweep;
+    const cm_sweep *s = &v->plan.route.sweep;
     const cm_grid *grid = &v->source->array->grid;
     size_t itemsize = v->source->dtype.nbytes;
-    cm_plan_counts *p = &v->planned;
+    cm_plan_counts *p = &v->plan.counts;
     cm_sweep_cursor c;
     for (cm_sweep_begin(s, 0, &c); !c.done; cm_sweep_next(s, &c)) {
         cm_box box;
@@ -38,11 +39,11 @@ static int predict_with_gaps(const cm_job *job, cm_job_var *v, cm_error *err)
         p->element_nbytes_read += cm_box_nelem(&box) * itemsize;
         for (unsigned j = 0; j < s->rank; j++) {
             cm_range span = cm_axis_piece_span(&s->axis[j], c.span[j], c.piece[j]);
-            uint64_t end = c.span[j].lo + v->route.tile[j] * s->axis[j].target;
+            uint64_t end = c.span[j].lo + v->plan.route.tile[j] * s->axis[j].target;
             spilled *= span.hi - span.lo;
             resident *= span.lo >= end ? 0 : (span.hi < end ? span.hi : end) - span.lo;
         }
-        if (v->route.spills)
+        if (v->plan.route.spills)
             p->scratch_nbytes += (spilled - resident) * itemsize;
     }
     return CM_OK;
@@ -50,30 +51,30 @@ static int predict_with_gaps(const cm_job *job, cm_job_var *v, cm_error *err)
 
 int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err)
 {
-    cm_plan_counts *p = &v->planned;
-    const cm_route *r = &v->route;
+    cm_plan_counts *p = &v->plan.counts;
+    const cm_route *r = &v->plan.route;
     uint64_t nelem = 1;
     int rc = CM_OK;
     memset(p, 0, sizeof(*p));
-    for (unsigned j = 0; j < v->rank; j++)
-        nelem *= v->shape[j];
-    if (v->writer == NULL || nelem == 0 || v->absent)
+    for (unsigned j = 0; j < v->view.rank; j++)
+        nelem *= v->view.shape[j];
+    if (v->move.writer == NULL || nelem == 0 || v->move.absent)
         return CM_OK;
-    p->chunk_writes = cm_zarr_writer_grid(v->writer)->nchunks;
-    p->element_nbytes_written = nelem * v->type.nbytes;
-    if (v->as_strings)
+    p->chunk_writes = cm_zarr_writer_grid(v->move.writer)->nchunks;
+    p->element_nbytes_written = nelem * v->view.type.nbytes;
+    if (v->view.as_strings)
         return CM_OK;
     size_t itemsize = v->source->dtype.nbytes;
     /* Of a file with too many chunks to be counted it is not known which are there. */
-    if (v->presence.bit != NULL
-            ? v->presence.npresent < v->presence.nchunks
-            : v->transfer.may_be_absent && v->source->array->grid.nchunks <= MAX_COUNTED) {
+    if (v->stored.presence.bit != NULL
+            ? v->stored.presence.npresent < v->stored.presence.nchunks
+            : v->move.transfer.may_be_absent && v->source->array->grid.nchunks <= MAX_COUNTED) {
         rc = predict_with_gaps(job, v, err);
     } else {
-        p->chunk_reads = cm_transfer_is_sliceable(&v->transfer) ? 0 : r->chunk_reads;
+        p->chunk_reads = cm_transfer_is_sliceable(&v->move.transfer) ? 0 : r->chunk_reads;
         p->element_nbytes_read = r->nelem_read * itemsize;
         p->scratch_nbytes = r->nelem_spilled * itemsize;
     }
-    p->chunk_decodes = v->pass != CM_PASS_NOTHING ? 0 : p->chunk_reads;
+    p->chunk_decodes = v->layout.pass != CM_PASS_NOTHING ? 0 : p->chunk_reads;
     return rc;
 }

@@ -29,7 +29,7 @@ unsigned cm_job_threads(const cm_job *job)
 
 static bool is_sharded(const cm_job_var *v)
 {
-    return v->writer != NULL && cm_zarr_writer_target(v->writer)->shard_nbytes > 0;
+    return v->move.writer != NULL && cm_zarr_writer_target(v->move.writer)->shard_nbytes > 0;
 }
 
 /*
@@ -45,13 +45,14 @@ static bool sends_most(const cm_job *job, const cm_store *store, bool *long_ones
         return false;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        if (v->writer == NULL || v->as_strings)
+        if (v->move.writer == NULL || v->view.as_strings)
             continue;
-        const cm_target *t = cm_zarr_writer_target(v->writer);
-        double nbytes = v->type.nbytes;
-        for (unsigned j = 0; j < v->rank; j++)
-            nbytes *= (double)v->shape[j];
-        bool is_long = is_sharded(v) && (double)t->outer.chunk_nelem * v->type.nbytes >= LONG_SHARD;
+        const cm_target *t = cm_zarr_writer_target(v->move.writer);
+        double nbytes = v->view.type.nbytes;
+        for (unsigned j = 0; j < v->view.rank; j++)
+            nbytes *= (double)v->view.shape[j];
+        bool is_long =
+            is_sharded(v) && (double)t->outer.chunk_nelem * v->view.type.nbytes >= LONG_SHARD;
         all += nbytes;
         sent += is_long || t->sends ? nbytes : 0;
         *long_ones = *long_ones || is_long;
@@ -73,7 +74,7 @@ unsigned cm_send_threads(const cm_job *job, const cm_store *store)
 static bool sends_pieces(const cm_job *job)
 {
     for (size_t i = 0; i < job->nvars; i++)
-        if (job->var[i].as_objects || is_sharded(&job->var[i]))
+        if (job->var[i].stored.as_objects || is_sharded(&job->var[i]))
             return true;
     return false;
 }
@@ -84,8 +85,8 @@ bool cm_send_try(cm_job *job, cm_store *store, unsigned i)
     b->sending = (cm_store_limits){i, SIZE_MAX, SIZE_MAX};
     cm_store_limit(store, &b->sending);
     for (size_t k = 0; k < job->nvars; k++)
-        if (job->var[k].writer != NULL)
-            cm_zarr_writer_measure(job->var[k].writer);
+        if (job->var[k].move.writer != NULL)
+            cm_zarr_writer_measure(job->var[k].move.writer);
     b->piece_nbytes = sends_pieces(job) ? cm_store_piece_nbytes(store) : 0;
     b->last_pieces = b->piece_nbytes == 0 || i + 1 == CM_STORE_PIECES;
     b->sending.ahead_nbytes = 0;
@@ -125,8 +126,8 @@ size_t cm_send_worker_nbytes(const cm_job *job, const cm_worker_need *need, unsi
 size_t cm_send_slots_nbytes(const cm_job_var *v, unsigned ahead)
 {
     cm_worker_need need = {0};
-    cm_transfer_worker_need(&v->transfer, 0, &need);
-    return cm_transfer_slot_nbytes(&v->transfer) + ahead * need.sent_slot;
+    cm_transfer_worker_need(&v->move.transfer, 0, &need);
+    return cm_transfer_slot_nbytes(&v->move.transfer) + ahead * need.sent_slot;
 }
 
 size_t cm_send_ahead(const cm_job *job)
@@ -139,9 +140,9 @@ void cm_send_limit(cm_job *job, cm_store *store)
     size_t shards = job->budget.sent_nbytes;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        if (!v->as_strings || v->writer == NULL)
+        if (!v->view.as_strings || v->move.writer == NULL)
             continue;
-        const cm_target *t = cm_zarr_writer_target(v->writer); /* strings.c counts one */
+        const cm_target *t = cm_zarr_writer_target(v->move.writer); /* strings.c counts one */
         shards = t->sent_nbytes > shards ? t->sent_nbytes : shards;
     }
     job->budget.sending.ahead_nbytes += job->budget.ahead_nbytes;

@@ -29,11 +29,11 @@ typedef struct probe {
 /* The I-th chunk to look at: present ones, spread over the array. */
 static bool pick(const cm_job_var *v, uint64_t i, uint64_t *number)
 {
-    uint64_t n = v->presence.nchunks;
+    uint64_t n = v->stored.presence.nchunks;
     uint64_t from = (uint64_t)((unsigned __int128)n * i / MAX_CHUNKS);
     uint64_t to = (uint64_t)((unsigned __int128)n * (i + 1) / MAX_CHUNKS);
     for (*number = from; *number < to; ++*number)
-        if (v->presence.bit[*number / 64] >> *number % 64 & 1)
+        if (v->stored.presence.bit[*number / 64] >> *number % 64 & 1)
             return true;
     return false;
 }
@@ -58,7 +58,7 @@ static int read_chunk(probe *p, uint64_t number, cm_error *err)
 /* A target chunk of the array's own values, encoded and written where scratch goes. */
 static int write_chunk(probe *p, int fd, cm_error *err)
 {
-    const cm_chain *chain = cm_zarr_writer_chain(p->v->writer);
+    const cm_chain *chain = cm_zarr_writer_chain(p->v->move.writer);
     size_t nbytes = p->target.nbytes;
     for (size_t at = 0; at < p->target.nbytes; at += p->decoded.nbytes) {
         size_t rest = p->target.nbytes - at;
@@ -101,15 +101,15 @@ static void keep(cm_job *job, const probe *p)
 
 static int prepare(probe *p, cm_error *err)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(p->v->writer);
+    const cm_grid *grid = cm_zarr_writer_grid(p->v->move.writer);
     int rc = (p->ctx = cm_codec_ctx_create(err)) == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK)
         rc = cm_buf_resize(&p->decoded, cm_chain_decoded_nbytes(p->v->source->array->chain), err);
     if (rc == CM_OK)
-        rc = cm_buf_resize(&p->target, grid->chunk_nelem * p->v->type.nbytes, err);
+        rc = cm_buf_resize(&p->target, grid->chunk_nelem * p->v->view.type.nbytes, err);
     if (rc == CM_OK)
-        rc = cm_buf_resize(&p->encoded, cm_chain_encoded_bound(cm_zarr_writer_chain(p->v->writer)),
-                           err);
+        rc = cm_buf_resize(&p->encoded,
+                           cm_chain_encoded_bound(cm_zarr_writer_chain(p->v->move.writer)), err);
     return rc;
 }
 
@@ -135,8 +135,8 @@ static bool measure(probe *p, const char *folder)
 int cm_job_probe(cm_job *job, cm_job_var *v, const char *folder, cm_error *err)
 {
     probe p = {.v = v};
-    uint64_t nbytes = v->source->array->grid.chunk_nelem * v->type.nbytes;
-    if (v->presence.bit == NULL || v->presence.npresent * nbytes < WORTH_NBYTES)
+    uint64_t nbytes = v->source->array->grid.chunk_nelem * v->view.type.nbytes;
+    if (v->stored.presence.bit == NULL || v->stored.presence.npresent * nbytes < WORTH_NBYTES)
         return CM_OK;
     int rc = prepare(&p, err);
     if (rc == CM_OK && measure(&p, folder))

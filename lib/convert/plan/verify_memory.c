@@ -8,13 +8,13 @@ enum {
 
 static double itemsize_of(const cm_job_var *v)
 {
-    return v->as_strings ? CM_STRING_ESTIMATE : v->source->dtype.nbytes;
+    return v->view.as_strings ? CM_STRING_ESTIMATE : v->source->dtype.nbytes;
 }
 
 /* Bytes that a thread holds while it reads from the store, whatever the box. */
 static double reader_nbytes(const cm_job_var *v, const cm_chain *chain, uint64_t chunk_nelem)
 {
-    if (chain == NULL || v->as_strings)
+    if (chain == NULL || v->view.as_strings)
         return (double)chunk_nelem * itemsize_of(v);
     double stored = (double)cm_chain_encoded_bound(chain);
     if (cm_chain_is_raw(chain))
@@ -72,7 +72,8 @@ bool cm_job_compares_digests(const cm_job *job)
     bool all = job->source->kind == CM_DATASET_ZARR;
     for (size_t i = 0; all && i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        all = v->as_objects || (v->source->words != NULL && v->whole && !v->converts && !v->join);
+        all = v->stored.as_objects ||
+              (v->source->words != NULL && v->view.whole && !v->view.converts && !v->view.join);
     }
     return all;
 }
@@ -89,10 +90,10 @@ static size_t least_for_digests(const cm_job *job)
     size_t most = 0;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        if (v->writer == NULL || v->as_strings)
+        if (v->move.writer == NULL || v->view.as_strings)
             continue;
         size_t before = digest_nbytes(v->source->array->chain);
-        size_t after = digest_nbytes(cm_zarr_writer_chain(v->writer));
+        size_t after = digest_nbytes(cm_zarr_writer_chain(v->move.writer));
         most = before > most ? before : most;
         most = after > most ? after : most;
     }
@@ -108,7 +109,7 @@ size_t cm_job_least_to_verify(const cm_job *job)
     if (cm_job_compares_digests(job))
         return o->verify == CM_VERIFY_FULL && !job->terms.foreseen ? least_for_digests(job) : 0;
     for (size_t i = 0; i < job->nvars; i++) {
-        const cm_zarr_writer *w = job->var[i].writer;
+        const cm_zarr_writer *w = job->var[i].move.writer;
         if (w != NULL)
             cm_verify_memory_add(&memory, &job->var[i], cm_zarr_writer_chain(w),
                                  cm_zarr_writer_grid(w)->chunk_nelem);

@@ -295,7 +295,7 @@ static int slice_by_value(cm_job *job, subset *s, const cm_job_var *v, uint64_t 
 
 static int apply(cm_job *job, subset *s, cm_job_var *v, cm_error *err)
 {
-    for (unsigned j = 0; j < v->rank; j++) {
+    for (unsigned j = 0; j < v->view.rank; j++) {
         const char *dim = v->source->dim_name[j];
         slice cut;
         if (dim == NULL || strcmp(dim, s->dim) != 0)
@@ -306,9 +306,9 @@ static int apply(cm_job *job, subset *s, cm_job_var *v, cm_error *err)
                              : slice_by_index(s, length, &cut, err);
         if (rc != CM_OK)
             return rc;
-        v->start[j] = cut.start;
-        v->step[j] = cut.step;
-        v->shape[j] = cut.count;
+        v->view.start[j] = cut.start;
+        v->view.step[j] = cut.step;
+        v->view.shape[j] = cut.count;
     }
     return CM_OK;
 }
@@ -382,11 +382,11 @@ static int apply_to_store(cm_job *job, cm_dataset *store, subset *of_store, subs
                      "%s %s: is %llu elements of the store along %s, and %llu of the input",
                      s->option, s->text, (unsigned long long)there.count, s->dim,
                      (unsigned long long)here.count);
-    v->start[j] = here.start;
-    v->step[j] = 1;
-    v->shape[j] = here.count;
-    v->at[j] = there.start;
-    v->is_window = true;
+    v->view.start[j] = here.start;
+    v->view.step[j] = 1;
+    v->view.shape[j] = here.count;
+    v->window.at[j] = there.start;
+    v->window.is_part = true;
     return rc;
 }
 
@@ -413,7 +413,7 @@ static int apply_checked(cm_job *job, cm_dataset *store, const char *text, cm_er
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
         cm_variable *t = array_named(store, v->name);
-        for (unsigned j = 0; rc == CM_OK && j < v->rank; j++) {
+        for (unsigned j = 0; rc == CM_OK && j < v->view.rank; j++) {
             const char *dim = v->source->dim_name[j];
             if (dim == NULL || strcmp(dim, s.dim) != 0)
                 continue;
@@ -449,7 +449,7 @@ static int check_subset(cm_job *job, cm_error *err)
         rc = apply_checked(job, store, texts->text[i], err);
     cm_dataset_close(store);
     for (size_t i = 0; rc == CM_OK && i < job->nvars && job->options->certificate != NULL; i++)
-        if (job->var[i].is_window)
+        if (job->var[i].window.is_part)
             rc = cm_fail(err, CM_EINVAL, "`certificate`: it is about a whole store, not a part");
     return rc;
 }
@@ -470,8 +470,9 @@ int cm_job_subset(cm_job *job, cm_error *err)
 /* The first element of V along dimension J at or behind element AT of the source. */
 static uint64_t place_in_target(const cm_job_var *v, unsigned j, uint64_t at)
 {
-    const uint64_t n = at > v->start[j] ? cm_div_ceil(at - v->start[j], v->step[j]) : 0;
-    return n < v->shape[j] ? n : v->shape[j];
+    const uint64_t n =
+        at > v->view.start[j] ? cm_div_ceil(at - v->view.start[j], v->view.step[j]) : 0;
+    return n < v->view.shape[j] ? n : v->view.shape[j];
 }
 
 int cm_job_range_of(cm_job *job, const char *option, const char *text, const cm_job_var *v,
@@ -483,7 +484,7 @@ int cm_job_range_of(cm_job *job, const char *option, const char *text, const cm_
     int rc = parse(option, text, &s, &copy, err);
     if (rc == CM_OK && !s.by_value)
         rc = cm_fail(err, CM_EINVAL, "%s %s: not of the form DIM=FROM..TO", option, text);
-    for (unsigned j = 0; rc == CM_OK && j < v->rank && !out->applies; j++) {
+    for (unsigned j = 0; rc == CM_OK && j < v->view.rank && !out->applies; j++) {
         const char *dim = v->source->dim_name[j];
         slice cut;
         if (dim == NULL || strcmp(dim, s.dim) != 0)
@@ -507,7 +508,7 @@ static int first_of(const cm_job *job, const subset *s, const cm_job_var **out, 
 {
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        for (*axis = 0; *axis < v->rank; ++*axis)
+        for (*axis = 0; *axis < v->view.rank; ++*axis)
             if (v->source->dim_name[*axis] != NULL &&
                 strcmp(v->source->dim_name[*axis], s->dim) == 0) {
                 *out = v;

@@ -95,8 +95,8 @@ static bool is_bounds(const cm_job *job, const cm_job_var *v)
 
 static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 {
-    cm_conversion *k = &v->conversion;
-    bool general = v->rank >= 2 && !is_bounds(job, v);
+    cm_conversion *k = &v->view.conversion;
+    bool general = v->view.rank >= 2 && !is_bounds(job, v);
     bool named;
     cm_packing packing = cm_packing_of(v->source);
     k->src = k->dst = v->source->dtype;
@@ -108,7 +108,7 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
             return CM_EINVAL;
         }
         k->single = false;
-        v->typed = true;
+        v->view.typed = true;
     }
     const char *bits = cm_varopts_get(&c->keepbits, v->name, general, &named);
     if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
@@ -131,9 +131,9 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
                        "variable %s: `overflow` saturate and `keepbits`: the largest number would "
                        "be rounded to infinity",
                        v->name);
-    v->converts = !cm_conversion_is_identity(k);
-    v->type = k->dst;
-    return v->converts ? set_nodata(v, k, err) : CM_OK;
+    v->view.converts = !cm_conversion_is_identity(k);
+    v->view.type = k->dst;
+    return v->view.converts ? set_nodata(v, k, err) : CM_OK;
 }
 
 /* How V's characters are to be read; names as Python has them. */
@@ -153,12 +153,12 @@ static int set_encoding(cm_job_var *v, cm_error *err)
         if (strcmp(name, UTF8[i]) == 0)
             return CM_OK;
     for (size_t i = 0; i < sizeof(LATIN1) / sizeof(LATIN1[0]); i++)
-        v->latin1 = v->latin1 || strcmp(name, LATIN1[i]) == 0;
-    return v->latin1 ? CM_OK
-                     : cm_fail(err, CM_EUNSUPPORTED,
-                               "variable %s: its _Encoding is %s, and only utf-8, ascii and "
-                               "iso-8859-1 are made strings of; use `char_mode` keep",
-                               v->name, encoding);
+        v->view.latin1 = v->view.latin1 || strcmp(name, LATIN1[i]) == 0;
+    return v->view.latin1 ? CM_OK
+                          : cm_fail(err, CM_EUNSUPPORTED,
+                                    "variable %s: its _Encoding is %s, and only utf-8, ascii and "
+                                    "iso-8859-1 are made strings of; use `char_mode` keep",
+                                    v->name, encoding);
 }
 
 static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
@@ -166,11 +166,11 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
     if (!v->source->is_char)
         return CM_OK;
     if (job->options->char_mode == CM_CHAR_UINT8)
-        v->type = cm_dtype_make(CM_KIND_UINT, 1);
-    if (job->options->char_mode == CM_CHAR_JOIN && v->rank > 0) {
-        v->join = v->as_strings = true;
-        v->type = cm_dtype_make(CM_KIND_STRING, 0);
-        v->rank--;
+        v->view.type = cm_dtype_make(CM_KIND_UINT, 1);
+    if (job->options->char_mode == CM_CHAR_JOIN && v->view.rank > 0) {
+        v->view.join = v->view.as_strings = true;
+        v->view.type = cm_dtype_make(CM_KIND_STRING, 0);
+        v->view.rank--;
         return set_encoding(v, err);
     }
     if (job->options->char_mode == CM_CHAR_KEEP && job->zarr_format == 3 &&
@@ -187,7 +187,7 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
 static int keep_elements(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 {
     const char *why = v->source->unsupported;
-    bool general = v->rank != 1, named = false, by_name = false, asked = false;
+    bool general = v->view.rank != 1, named = false, by_name = false, asked = false;
     cm_varopts *opts[] = {&c->dtype, &c->keepbits};
     for (size_t i = 0; i < sizeof(opts) / sizeof(opts[0]); i++) {
         asked |= cm_varopts_get(opts[i], v->name, general, &by_name) != NULL;
@@ -208,16 +208,16 @@ static int keep_elements(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 {
     const cm_variable *s = v->source;
-    v->type = s->dtype;
-    v->rank = s->rank;
+    v->view.type = s->dtype;
+    v->view.rank = s->rank;
     for (unsigned j = 0; j < s->rank; j++) {
-        v->shape[j] = s->shape[j];
-        v->step[j] = 1;
+        v->view.shape[j] = s->shape[j];
+        v->view.step[j] = 1;
     }
-    if (v->as_objects)
+    if (v->stored.as_objects)
         return keep_elements(job, c, v, err);
     int rc = set_characters(job, v, err);
-    if (rc == CM_OK && !v->as_strings && !v->source->is_char)
+    if (rc == CM_OK && !v->view.as_strings && !v->source->is_char)
         rc = set_conversion(job, c, v, err);
     return rc;
 }
@@ -257,8 +257,9 @@ static int check_used(const cm_job *job, cm_varopts *opts, cm_error *err)
 static bool is_whole(const cm_job_var *v)
 {
     bool whole = true;
-    for (unsigned j = 0; j < v->rank; j++)
-        whole = whole && v->start[j] == 0 && v->step[j] == 1 && v->shape[j] == v->source->shape[j];
+    for (unsigned j = 0; j < v->view.rank; j++)
+        whole = whole && v->view.start[j] == 0 && v->view.step[j] == 1 &&
+                v->view.shape[j] == v->source->shape[j];
     return whole;
 }
 
@@ -288,6 +289,6 @@ int cm_job_view(cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = cm_job_subset(job, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        job->var[i].whole = is_whole(&job->var[i]);
+        job->var[i].view.whole = is_whole(&job->var[i]);
     return rc;
 }

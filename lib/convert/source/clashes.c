@@ -34,7 +34,7 @@ typedef struct inquiry {
 static bool is_wanted(const cm_job *job, size_t var)
 {
     for (size_t i = 0; i < job->nvars; i++)
-        if (job->var[i].source->index == var && !job->var[i].as_objects)
+        if (job->var[i].source->index == var && !job->var[i].stored.as_objects)
             return true;
     return job->source->var[var].is_taken;
 }

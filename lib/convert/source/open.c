@@ -28,7 +28,7 @@ bool cm_job_is_own(const cm_job_var *v)
 /* Which chunks are stored is asked once; elements that never were are fill, or undefined. */
 static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
 {
-    cm_presence *p = &v->presence;
+    cm_presence *p = &v->stored.presence;
     const cm_stop stop = {cm_monitor_cancels, job->options->monitor};
     int rc = cm_presence_find(cm_dataset_store(job->source), v->source->name, v->source->words,
                               cm_job_threads(job), &stop, p, err);
@@ -37,7 +37,7 @@ static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
     uint64_t missing = p->nchunks - p->npresent;
     v->source->stored_nbytes = p->nbytes;
     /* The stored chunks are known: no more room than they need for stored bytes. */
-    if (p->bit != NULL && !v->as_strings)
+    if (p->bit != NULL && !v->view.as_strings)
         v->source->array->max_stored_nbytes = p->max_nbytes > 0 ? p->max_nbytes : 1;
     if (p->bit == NULL || missing == 0 || v->source->words->has_fill)
         return CM_OK;
@@ -52,16 +52,16 @@ static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
 static int open_array(cm_job *job, cm_job_var *v, cm_error *err)
 {
     bool zarr = v->source->words != NULL;
-    v->as_objects = zarr && v->source->unsupported != NULL;
-    if (v->as_objects)
+    v->stored.as_objects = zarr && v->source->unsupported != NULL;
+    if (v->stored.as_objects)
         return CM_OK;
     int rc = cm_dataset_prepare(job->source, v->source, err);
     if (rc == CM_EUNSUPPORTED && zarr) {
-        v->as_objects = true;
+        v->stored.as_objects = true;
         v->source->unsupported = "it is not understood";
         return CM_OK;
     }
-    v->as_strings = cm_dtype_is_vlen(&v->source->dtype);
+    v->view.as_strings = cm_dtype_is_vlen(&v->source->dtype);
     return rc == CM_OK && zarr ? find_chunks(job, v, err) : rc;
 }
 

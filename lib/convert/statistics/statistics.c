@@ -58,25 +58,25 @@ static void add_fill(cm_tally_rule *rule, const cm_json *value)
 /* The values that xarray masks: _FillValue and missing_value, and the fill_value of version 2. */
 static void find_rule(const cm_job_var *v, cm_tally_rule *rule)
 {
-    const cm_zarr_meta *m = &v->meta;
+    const cm_zarr_meta *m = &v->doc.meta;
     const cm_json *more = cm_json_member(m->attrs, "missing_value");
-    *rule = (cm_tally_rule){.type = v->type, .simd = cm_cpu_simd()};
+    *rule = (cm_tally_rule){.type = v->view.type, .simd = cm_cpu_simd()};
     if (m->zarr_format == 2 && m->has_fill && m->fill != NULL)
-        memcpy(rule->fill[rule->nfills++], m->fill, v->type.nbytes);
+        memcpy(rule->fill[rule->nfills++], m->fill, v->view.type.nbytes);
     add_fill(rule, cm_json_member(m->attrs, "_FillValue"));
     if (!cm_json_is(more, CM_JSON_ARRAY))
         add_fill(rule, more);
     for (size_t i = 0; cm_json_is(more, CM_JSON_ARRAY) && i < cm_json_length(more); i++)
         add_fill(rule, cm_json_at(more, i));
-    if (cm_packing_other_sign(m->attrs, &v->type))
-        rule->type.kind = v->type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    if (cm_packing_other_sign(m->attrs, &v->view.type))
+        rule->type.kind = v->view.type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
 }
 
 static int set_range(cm_job *job, cm_job_var *v, cm_statistics *s, bool *used, cm_error *err)
 {
-    for (unsigned j = 0; j < v->rank; j++)
-        s->range.shape[j] = v->shape[j];
-    s->range.rank = v->rank;
+    for (unsigned j = 0; j < v->view.rank; j++)
+        s->range.shape[j] = v->view.shape[j];
+    s->range.rank = v->view.rank;
     for (size_t i = 0; i < job->options->statistics_range.n; i++) {
         cm_job_range r;
         int rc = cm_job_range_of(job, "`statistics_range`", job->options->statistics_range.text[i],
@@ -94,8 +94,8 @@ static int set_range(cm_job *job, cm_job_var *v, cm_statistics *s, bool *used, c
 
 static bool is_counted(const cm_job_var *v)
 {
-    return !v->as_objects && !v->as_strings && !v->source->is_coordinate && !v->source->is_char &&
-           cm_tally_takes(&v->type) && v->rank > 0;
+    return !v->stored.as_objects && !v->view.as_strings && !v->source->is_coordinate &&
+           !v->source->is_char && cm_tally_takes(&v->view.type) && v->view.rank > 0;
 }
 
 static int add_variable(cm_job *job, cm_job_var *v, bool *used, cm_error *err)
@@ -108,10 +108,10 @@ static int add_variable(cm_job *job, cm_job_var *v, bool *used, cm_error *err)
     v->statistics = s;
     pthread_mutex_init(&s->lock, NULL);
     s->level = -1;
-    for (unsigned j = 0; j < v->rank && v->rank > 1 && s->level < 0; j++)
+    for (unsigned j = 0; j < v->view.rank && v->view.rank > 1 && s->level < 0; j++)
         if (is_vertical(job, v, j))
             s->level = (int)j;
-    s->nlevels = s->level >= 0 ? v->shape[s->level] : 1;
+    s->nlevels = s->level >= 0 ? v->view.shape[s->level] : 1;
     find_rule(v, &s->rule);
     return set_range(job, v, s, used, err);
 }
@@ -268,7 +268,7 @@ static int see_chunk(void *context, uint64_t number, const uint8_t *data, cm_err
     cm_job_var *v = context;
     cm_statistics *s = v->statistics;
     const uint64_t begin = cm_now_ns();
-    runs r = {.grid = cm_zarr_writer_grid(v->writer)};
+    runs r = {.grid = cm_zarr_writer_grid(v->move.writer)};
     uint64_t coord[CM_MAX_RANK], first = 0, n = 1;
     cm_box chunk, part;
     cm_grid_coord(r.grid, number, coord);
@@ -289,9 +289,9 @@ static int see_chunk(void *context, uint64_t number, const uint8_t *data, cm_err
             r.box.shape[s->level] = 1;
         }
         if (counts && data == NULL)
-            t = cm_tally_of_one(&s->rule, v->meta.fill, cm_box_nelem(&r.box));
+            t = cm_tally_of_one(&s->rule, v->doc.meta.fill, cm_box_nelem(&r.box));
         if (counts && data != NULL) {
-            plan_runs(&r, v->type.nbytes);
+            plan_runs(&r, v->view.type.nbytes);
             t = tally_runs(&r, &s->rule, data);
         }
         rc = keep(s, first + k, place_of(s, r.grid, coord), &t, err);
@@ -303,10 +303,10 @@ static int see_chunk(void *context, uint64_t number, const uint8_t *data, cm_err
 int cm_statistics_measure(cm_job_var *v, cm_error *err)
 {
     cm_statistics *s = v->statistics;
-    const cm_shard_spec *shard = cm_zarr_sharding(&v->meta);
+    const cm_shard_spec *shard = cm_zarr_sharding(&v->doc.meta);
     cm_grid grid;
-    int rc = cm_grid_init(&grid, v->meta.rank, v->meta.shape,
-                          shard != NULL ? shard->chunk : v->meta.chunk, err);
+    int rc = cm_grid_init(&grid, v->doc.meta.rank, v->doc.meta.shape,
+                          shard != NULL ? shard->chunk : v->doc.meta.chunk, err);
     s->nplaces = 1;
     for (unsigned j = 0; rc == CM_OK && j < grid.rank; j++)
         if ((int)j != s->level)
@@ -327,8 +327,8 @@ int cm_statistics_watch(cm_job_var *v, cm_error *err)
         return CM_ENOMEM;
     for (uint64_t i = 0; i < s->nblocks * s->nlevels; i++)
         s->block[i].left = (uint32_t)cm_statistics_block_length(s, i % s->nblocks);
-    v->transfer.see = see_chunk;
-    v->transfer.see_context = v;
+    v->move.transfer.see = see_chunk;
+    v->move.transfer.see_context = v;
     return CM_OK;
 }
 
@@ -351,7 +351,7 @@ static cm_tally of_nothing(const cm_job_var *v)
     uint64_t nelem = cm_box_nelem(&s->range);
     if (s->level >= 0 && s->range.shape[s->level] > 0)
         nelem /= s->range.shape[s->level];
-    return cm_tally_of_one(&s->rule, v->meta.fill, nelem);
+    return cm_tally_of_one(&s->rule, v->doc.meta.fill, nelem);
 }
 
 int cm_statistics_level(const cm_job_var *v, uint64_t level, cm_tally *out, cm_error *err)
@@ -362,14 +362,14 @@ int cm_statistics_level(const cm_job_var *v, uint64_t level, cm_tally *out, cm_e
     const uint64_t from = s->level >= 0 ? s->range.start[s->level] : 0;
     const uint64_t n = s->level >= 0 ? s->range.shape[s->level] : 1;
     *out = cm_tally_empty();
-    if (s->heard && !v->absent) {
+    if (s->heard && !v->move.absent) {
         int rc = cm_statistics_join(v, level, out, err);
         if (rc != CM_OK)
             return rc;
     }
-    if (v->absent && level >= from && level - from < n)
+    if (v->move.absent && level >= from && level - from < n)
         *out = of_nothing(v);
-    if (!v->absent && !s->heard) {
+    if (!v->move.absent && !s->heard) {
         cm_tally *sum = cm_calloc(s->nblocks + 1, sizeof(*sum), err);
         if (sum == NULL)
             return CM_ENOMEM;
@@ -383,8 +383,8 @@ int cm_statistics_level(const cm_job_var *v, uint64_t level, cm_tally *out, cm_e
         *out = cm_tally_tree(sum, s->nblocks);
         free(sum);
     }
-    (void)cm_attr_number(cm_json_member(v->meta.attrs, "scale_factor"), &scale);
-    (void)cm_attr_number(cm_json_member(v->meta.attrs, "add_offset"), &offset);
+    (void)cm_attr_number(cm_json_member(v->doc.meta.attrs, "scale_factor"), &scale);
+    (void)cm_attr_number(cm_json_member(v->doc.meta.attrs, "add_offset"), &offset);
     if (scale != 1 || offset != 0)
         *out = cm_tally_unpacked(out, scale, offset);
     return CM_OK;

@@ -105,7 +105,7 @@ static cm_json *losses(const cm_job *job, cm_error *err)
     };
     bool repaired = job->metadata_repaired;
     for (size_t i = 0; i < job->nvars; i++)
-        repaired |= job->var[i].repaired;
+        repaired |= job->var[i].moved.repaired;
     cm_json *list = cm_json_array();
     int rc = CM_OK;
     if (repaired)

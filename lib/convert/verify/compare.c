@@ -20,11 +20,11 @@ static int read_source(cm_job *job, cm_job_var *v, const cm_box *box, cm_compare
                        cm_error *err)
 {
     size_t itemsize = v->source->dtype.nbytes;
-    cm_box dense = {.rank = v->rank};
+    cm_box dense = {.rank = v->view.rank};
     int64_t from[CM_MAX_RANK], to[CM_MAX_RANK];
-    for (unsigned j = 0; j < v->rank; j++) {
-        dense.start[j] = v->start[j] + box->start[j] * v->step[j];
-        dense.shape[j] = (box->shape[j] - 1) * v->step[j] + 1;
+    for (unsigned j = 0; j < v->view.rank; j++) {
+        dense.start[j] = v->view.start[j] + box->start[j] * v->view.step[j];
+        dense.shape[j] = (box->shape[j] - 1) * v->view.step[j] + 1;
     }
     int rc = cm_buf_resize(&b->dense, cm_box_nelem(&dense) * itemsize, err);
     if (rc == CM_OK)
@@ -33,24 +33,24 @@ static int read_source(cm_job *job, cm_job_var *v, const cm_box *box, cm_compare
         rc = cm_dataset_read(cm_job_dataset(job, v), v->source, &dense, b->dense.data, err);
     if (rc != CM_OK)
         return rc;
-    cm_strides_c(v->rank, dense.shape, itemsize, from);
-    cm_strides_c(v->rank, box->shape, itemsize, to);
-    for (unsigned j = 0; j < v->rank; j++)
-        from[j] = box->shape[j] > 1 ? from[j] * (int64_t)v->step[j] : 0;
-    cm_copy_nd(v->rank, box->shape, itemsize, b->want.data, to, b->dense.data, from);
+    cm_strides_c(v->view.rank, dense.shape, itemsize, from);
+    cm_strides_c(v->view.rank, box->shape, itemsize, to);
+    for (unsigned j = 0; j < v->view.rank; j++)
+        from[j] = box->shape[j] > 1 ? from[j] * (int64_t)v->view.step[j] : 0;
+    cm_copy_nd(v->view.rank, box->shape, itemsize, b->want.data, to, b->dense.data, from);
     return CM_OK;
 }
 
 static int convert_source(const cm_job_var *v, uint64_t nelem, cm_compare_buffers *b, cm_error *err)
 {
     uint64_t bad;
-    int rc = cm_buf_resize(&b->dense, nelem * v->type.nbytes, err);
+    int rc = cm_buf_resize(&b->dense, nelem * v->view.type.nbytes, err);
     if (rc == CM_OK)
-        rc = cm_conversion_run(&v->conversion, b->dense.data, b->want.data, nelem, &bad, err);
+        rc = cm_conversion_run(&v->view.conversion, b->dense.data, b->want.data, nelem, &bad, err);
     if (rc == CM_OK)
-        rc = cm_buf_resize(&b->want, nelem * v->type.nbytes, err);
+        rc = cm_buf_resize(&b->want, nelem * v->view.type.nbytes, err);
     if (rc == CM_OK)
-        memcpy(b->want.data, b->dense.data, nelem * v->type.nbytes);
+        memcpy(b->want.data, b->dense.data, nelem * v->view.type.nbytes);
     return rc;
 }
 
@@ -58,8 +58,8 @@ static int convert_source(const cm_job_var *v, uint64_t nelem, cm_compare_buffer
 static cm_box box_in_store(const cm_job_var *v, const cm_box *box)
 {
     cm_box there = *box;
-    for (unsigned j = 0; j < v->rank; j++)
-        there.start[j] += v->at[j];
+    for (unsigned j = 0; j < v->view.rank; j++)
+        there.start[j] += v->window.at[j];
     return there;
 }
 
@@ -67,17 +67,17 @@ static int compare_numbers(cm_job *job, cm_job_var *v, cm_array *array, const cm
                            cm_compare_buffers *b, cm_digest *digest, cm_comparison *out,
                            cm_error *err)
 {
-    const cm_dtype *type = &v->type;
+    const cm_dtype *type = &v->view.type;
     uint64_t nelem = cm_box_nelem(box);
     int rc = read_source(job, v, box, b, err);
-    if (rc == CM_OK && v->converts)
+    if (rc == CM_OK && v->view.converts)
         rc = convert_source(v, nelem, b, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(&b->got, nelem * type->nbytes, err);
     if (rc != CM_OK)
         return rc;
     if (digest != NULL)
-        cm_digest_box(digest, v->shape, box, b->want.data, type->nbytes);
+        cm_digest_box(digest, v->view.shape, box, b->want.data, type->nbytes);
     const cm_box there = box_in_store(v, box);
     rc = cm_array_read(array, b->ctx, &there, b->got.data, err);
     out->store_failed = rc != CM_OK;
@@ -102,10 +102,10 @@ static int compare_numbers(cm_job *job, cm_job_var *v, cm_array *array, const cm
 static uint64_t linear_index(const cm_job_var *v, const cm_box *box, uint64_t i)
 {
     uint64_t index = 0, stride = 1;
-    for (unsigned j = v->rank; j-- > 0;) {
+    for (unsigned j = v->view.rank; j-- > 0;) {
         index += (box->start[j] + i % box->shape[j]) * stride;
         i /= box->shape[j];
-        stride *= v->shape[j];
+        stride *= v->view.shape[j];
     }
     return index;
 }
@@ -149,6 +149,6 @@ int cm_compare_box(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *bo
                    cm_compare_buffers *b, cm_digest *digest, cm_comparison *out, cm_error *err)
 {
     *out = (cm_comparison){0};
-    return v->as_strings ? compare_strings(job, v, array, box, b, digest, out, err)
-                         : compare_numbers(job, v, array, box, b, digest, out, err);
+    return v->view.as_strings ? compare_strings(job, v, array, box, b, digest, out, err)
+                              : compare_numbers(job, v, array, box, b, digest, out, err);
 }

@@ -56,7 +56,7 @@ static bool same_order(const cm_json *a, const cm_json *b)
 static bool is_of_part(const cm_job *job)
 {
     for (size_t i = 0; i < job->nvars; i++)
-        if (job->var[i].is_window)
+        if (job->var[i].window.is_part)
             return true;
     return false;
 }
@@ -114,14 +114,14 @@ static bool same_shape(const cm_job_var *v, const cm_zarr_meta *want, const cm_z
 {
     bool same = got->rank == want->rank;
     for (unsigned j = 0; same && j < got->rank; j++)
-        same = v->is_window ? v->at[j] + want->shape[j] <= got->shape[j]
-                            : want->shape[j] == got->shape[j];
+        same = v->window.is_part ? v->window.at[j] + want->shape[j] <= got->shape[j]
+                                 : want->shape[j] == got->shape[j];
     return same;
 }
 
 static int compare_array(cm_job *job, const cm_job_var *v, const cm_zarr_node *node, cm_error *err)
 {
-    const cm_zarr_meta *want = &v->meta, *got = &node->meta;
+    const cm_zarr_meta *want = &v->doc.meta, *got = &node->meta;
     char a[CM_MAX_RANK * 21], b[CM_MAX_RANK * 21];
     int rc = CM_OK;
     if (got->is_group)

@@ -62,7 +62,7 @@ static int cut(verification *ver, subject *s, cm_error *err)
     const bool sample = !ver->full && !cm_verify_is_small(&a);
     uint64_t shape[CM_MAX_RANK];
     cm_verify_box_shape(&a, sample, ver->share, shape);
-    int rc = cm_grid_init(&s->boxes, s->var->rank, s->area.shape, shape, err);
+    int rc = cm_grid_init(&s->boxes, s->var->view.rank, s->area.shape, shape, err);
     s->nboxes = s->boxes.nchunks;
     if (sample && s->nboxes > SAMPLE_BOXES)
         s->nboxes = SAMPLE_BOXES;
@@ -113,11 +113,11 @@ static int share_memory(verification *ver, cm_error *err)
 static bool comparable(const subject *s, const cm_zarr_node *node)
 {
     const cm_job_var *v = s->var;
-    bool same = node != NULL && !node->meta.is_group && node->meta.rank == v->rank &&
-                cm_dtype_equal(&node->meta.dtype, &v->type);
-    for (unsigned j = 0; same && j < v->rank; j++)
-        same = v->is_window ? v->at[j] + v->shape[j] <= node->meta.shape[j]
-                            : v->shape[j] == node->meta.shape[j];
+    bool same = node != NULL && !node->meta.is_group && node->meta.rank == v->view.rank &&
+                cm_dtype_equal(&node->meta.dtype, &v->view.type);
+    for (unsigned j = 0; same && j < v->view.rank; j++)
+        same = v->window.is_part ? v->window.at[j] + v->view.shape[j] <= node->meta.shape[j]
+                                 : v->view.shape[j] == node->meta.shape[j];
     return same;
 }
 
@@ -130,7 +130,7 @@ static int add_subjects(verification *ver, cm_job_var *v, const cm_zarr_tree *tr
     *s = (subject){.var = v};
     if (n == 0)
         return CM_OK;
-    if (v->as_objects)
+    if (v->stored.as_objects)
         return cm_job_warn(
             ver->job, err,
             "array %s is not verified, only copied: its codecs or type are not known",
@@ -182,7 +182,7 @@ static int tell(verification *ver, subject *s, const cm_box *box, const cm_compa
     uint64_t at[CM_MAX_RANK], coord[CM_MAX_RANK], rest = c->first;
     char text[CM_MAX_RANK * 21], chunk[CM_MAX_RANK * 21];
     for (unsigned j = box->rank; j-- > 0;) {
-        at[j] = s->var->at[j] + box->start[j] + rest % box->shape[j];
+        at[j] = s->var->window.at[j] + box->start[j] + rest % box->shape[j];
         rest /= box->shape[j];
     }
     cm_coord_text(box->rank, at, text, sizeof(text));
@@ -311,7 +311,7 @@ static uint64_t work_nbytes(const verification *ver)
         const subject *s = &ver->subject[i];
         bool all = s->nboxes == s->boxes.nchunks;
         uint64_t nbytes = cm_verify_itemsize(s->var);
-        for (unsigned j = 0; j < s->var->rank; j++)
+        for (unsigned j = 0; j < s->var->view.rank; j++)
             nbytes *= all ? s->area.shape[j] : s->boxes.chunk[j];
         total += all ? nbytes : nbytes * s->nboxes;
     }
@@ -381,19 +381,19 @@ static void lengthen(cm_job *job, bool longer)
 {
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        if (!v->is_window)
+        if (!v->window.is_part)
             continue;
-        v->keeps_words = !longer; /* those are not the source's */
-        for (unsigned j = 0; j < v->rank; j++)
-            v->meta.shape[j] = v->shape[j] + (longer ? v->at[j] : 0);
+        v->doc.keeps_words = !longer; /* those are not the source's */
+        for (unsigned j = 0; j < v->view.rank; j++)
+            v->doc.meta.shape[j] = v->view.shape[j] + (longer ? v->window.at[j] : 0);
     }
 }
 
 static int describe_to_be(cm_job *job, cm_store **documents, cm_error *err)
 {
     const int format = job->zarr_format;
-    if (job->nvars > 0 && job->var[0].is_window)
-        job->zarr_format = job->var[0].meta.zarr_format;
+    if (job->nvars > 0 && job->var[0].window.is_part)
+        job->zarr_format = job->var[0].doc.meta.zarr_format;
     lengthen(job, true);
     int rc = cm_job_describe_in_memory(job, documents, err);
     lengthen(job, false);

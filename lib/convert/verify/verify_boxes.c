@@ -14,12 +14,13 @@ enum {
 
 size_t cm_verify_itemsize(const cm_job_var *v)
 {
-    return v->as_strings ? CM_STRING_ESTIMATE : v->source->dtype.nbytes;
+    return v->view.as_strings ? CM_STRING_ESTIMATE : v->source->dtype.nbytes;
 }
 
 static uint64_t source_chunk(const cm_job_var *v, unsigned j)
 {
-    uint64_t chunk = v->source->has_source_chunks ? v->source->source_chunk[j] / v->step[j] : 1;
+    uint64_t chunk =
+        v->source->has_source_chunks ? v->source->source_chunk[j] / v->view.step[j] : 1;
     return chunk == 0 ? 1 : chunk;
 }
 
@@ -32,9 +33,10 @@ static uint64_t clip(uint64_t length, uint64_t whole)
 /* Bytes to compare a box of SHAPE: the file's elements, with and without gaps, and the store's. */
 static double box_nbytes(const cm_job_var *v, const uint64_t *shape)
 {
-    double source = (double)cm_verify_itemsize(v), target = v->as_strings ? source : v->type.nbytes;
+    double source = (double)cm_verify_itemsize(v),
+           target = v->view.as_strings ? source : v->view.type.nbytes;
     double wider = source > target ? source : target, nelem = 1;
-    for (unsigned j = 0; j < v->rank; j++)
+    for (unsigned j = 0; j < v->view.rank; j++)
         nelem *= (double)shape[j];
     return cm_span_nelem(v, shape) * wider + nelem * (wider + target);
 }
@@ -43,7 +45,7 @@ static double box_nbytes(const cm_job_var *v, const uint64_t *shape)
 static double nchunks_of(const cm_verify_area *a, const uint64_t *shape)
 {
     double source = cm_span_nchunks(a->var, shape), target = 1;
-    for (unsigned j = 0; j < a->var->rank; j++)
+    for (unsigned j = 0; j < a->var->view.rank; j++)
         target *= (double)cm_div_ceil(shape[j], a->target->chunk[j]);
     return source > target ? source : target;
 }
@@ -58,7 +60,7 @@ static size_t nfiles_of(const cm_job_var *v)
 bool cm_verify_is_small(const cm_verify_area *a)
 {
     uint64_t nbytes = cm_verify_itemsize(a->var);
-    for (unsigned j = 0; j < a->var->rank; j++)
+    for (unsigned j = 0; j < a->var->view.rank; j++)
         if (!cm_mul_u64(nbytes, a->area.shape[j], &nbytes))
             nbytes = UINT64_MAX;
     return nbytes <= SMALL_ARRAY && nfiles_of(a->var) <= MANY_FILES &&
@@ -70,7 +72,7 @@ static void stay_in_file(const cm_job_var *job_var, uint64_t *shape)
 {
     const cm_multi_var *v = cm_multi_var_of(job_var->source);
     for (unsigned i = 0; v != NULL && v->nparts > 0 && i < v->naxes; i++) {
-        uint64_t count = v->part[0].count[i] / job_var->step[v->axis[i]];
+        uint64_t count = v->part[0].count[i] / job_var->view.step[v->axis[i]];
         count = count == 0 ? 1 : count;
         if (shape[v->axis[i]] > count)
             shape[v->axis[i]] = count;
@@ -81,7 +83,7 @@ static void stay_in_file(const cm_job_var *job_var, uint64_t *shape)
 static void grow(const cm_verify_area *a, double share, uint64_t *shape)
 {
     const double most = share < ENOUGH_TO_READ ? share : ENOUGH_TO_READ;
-    for (unsigned j = a->var->rank; j-- > 0;) {
+    for (unsigned j = a->var->view.rank; j-- > 0;) {
         while (shape[j] < a->area.shape[j]) {
             const uint64_t before = shape[j];
             shape[j] = clip(2 * before, a->area.shape[j]);
@@ -96,7 +98,7 @@ static void grow(const cm_verify_area *a, double share, uint64_t *shape)
 void cm_verify_box_shape(const cm_verify_area *a, bool sample, double share, uint64_t *shape)
 {
     const cm_job_var *v = a->var;
-    for (unsigned j = 0; j < v->rank; j++) {
+    for (unsigned j = 0; j < v->view.rank; j++) {
         uint64_t target = a->target->chunk[j];
         /* In a sample a contiguous source counts as an output chunk. */
         uint64_t source = sample && !v->source->has_source_chunks ? target : source_chunk(v, j);

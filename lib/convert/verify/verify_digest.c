@@ -34,13 +34,13 @@ static int check_complete(verification *v, cm_job_var *s, const cm_zarr_node *no
 {
     cm_presence there;
     const cm_stop stop = {cm_monitor_cancels, v->job->options->monitor};
-    cm_zarr_written counts = cm_zarr_writer_counts(s->writer);
+    cm_zarr_written counts = cm_zarr_writer_counts(s->move.writer);
     int rc = cm_presence_find(v->tree.store, node->path, &node->meta, cm_job_threads(v->job), &stop,
                               &there, err);
     if (rc != CM_OK)
         return rc;
     uint64_t expected = there.nchunks - counts.nskipped;
-    bool counted = there.bit != NULL && (counts.nkept == 0 || !s->sharded);
+    bool counted = there.bit != NULL && (counts.nkept == 0 || !s->layout.sharded);
     if (counted && there.npresent != expected)
         rc = cm_job_differ(v->job, err, "%s: %llu %s there where %llu should be", cm_job_name(s),
                            (unsigned long long)there.npresent,
@@ -71,10 +71,10 @@ static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_met
                          cm_error *err)
 {
     const cm_zarr_meta *was = s->source->words;
-    bool stay = s->keeps_words && v->job->options->rename.n == 0;
-    bool names = s->keeps_words && was->zarr_format == is->zarr_format;
+    bool stay = s->doc.keeps_words && v->job->options->rename.n == 0;
+    bool names = s->doc.keeps_words && was->zarr_format == is->zarr_format;
     cm_json *want = NULL, *got = NULL;
-    int rc = as_stored(stay ? was->attrs : s->meta.attrs, names, &want, err);
+    int rc = as_stored(stay ? was->attrs : s->doc.meta.attrs, names, &want, err);
     if (rc == CM_OK)
         rc = as_stored(is->attrs, names, &got, err);
     if (rc == CM_OK && !cm_json_equal(want, got))
@@ -96,7 +96,7 @@ static void share_caches(verification *v)
 {
     size_t n = 0, quarter = (size_t)(room(v->job) / 4);
     for (size_t i = 0; i < v->job->nvars; i++)
-        n += v->job->var[i].sharded;
+        n += v->job->var[i].layout.sharded;
     v->cache_nbytes = n > 0 && quarter / n < INDEX_CACHE ? quarter / n : INDEX_CACHE;
     v->caches = n * v->cache_nbytes;
 }
@@ -106,12 +106,14 @@ static int add_pair(verification *v, cm_job_var *s, cm_error *err)
     const cm_zarr_node *node = cm_zarr_find(&v->tree, s->name);
     if (node == NULL || node->meta.is_group)
         return cm_job_differ(v->job, err, "%s: is missing in the target", cm_job_name(s));
-    if (s->as_objects)
+    if (s->stored.as_objects)
         return cm_job_warn(
             v->job, err, "array %s is not verified, only copied: its codecs or type are not known",
             cm_job_name(s));
-    if (node->meta.rank != s->meta.rank || !cm_dtype_equal(&node->meta.dtype, &s->meta.dtype) ||
-        memcmp(node->meta.shape, s->meta.shape, s->meta.rank * sizeof(s->meta.shape[0])) != 0)
+    if (node->meta.rank != s->doc.meta.rank ||
+        !cm_dtype_equal(&node->meta.dtype, &s->doc.meta.dtype) ||
+        memcmp(node->meta.shape, s->doc.meta.shape,
+               s->doc.meta.rank * sizeof(s->doc.meta.shape[0])) != 0)
         return cm_job_differ(v->job, err, "%s: has another type or shape", cm_job_name(s));
     int rc = compare_attrs(v, s, &node->meta, err);
     if (rc == CM_OK)

@@ -109,17 +109,18 @@ static int compare_rows(said_check *c, const cm_multi_part *part, uint64_t row, 
                         uint64_t joined, cm_error *err)
 {
     const cm_job_var *v = c->var;
-    const uint64_t step = v->step[0], first = part->first[0] + (joined - part->origin[0]);
-    cm_box box = {.rank = v->rank};
-    memcpy(box.shape, v->shape, v->rank * sizeof(v->shape[0]));
-    memcpy(box.start, v->at, v->rank * sizeof(v->at[0])); /* where a window of an array begins */
+    const uint64_t step = v->view.step[0], first = part->first[0] + (joined - part->origin[0]);
+    cm_box box = {.rank = v->view.rank};
+    memcpy(box.shape, v->view.shape, v->view.rank * sizeof(v->view.shape[0]));
+    memcpy(box.start, v->window.at,
+           v->view.rank * sizeof(v->window.at[0])); /* where a window of an array begins */
     box.start[0] += row;
     box.shape[0] = count;
     const uint64_t nelem = cm_box_nelem(&box), width = nelem / count;
     int rc = cm_multi_said_read(c->job->source, c->of, part, first, (count - 1) * step + 1,
                                 &c->said, err);
     if (rc == CM_OK)
-        rc = cm_buf_resize(&c->buffers->got, (size_t)nelem * v->type.nbytes, err);
+        rc = cm_buf_resize(&c->buffers->got, (size_t)nelem * v->view.type.nbytes, err);
     if (rc == CM_OK)
         rc = cm_array_read(c->array, c->buffers->ctx, &box, c->buffers->got.data, err);
     if (rc != CM_OK)
@@ -129,11 +130,11 @@ static int compare_rows(said_check *c, const cm_multi_part *part, uint64_t row, 
                  &file);
     for (uint64_t i = 0; i < nelem; i++) {
         uint64_t k = c->said.repeats ? i % width : i / width * step * width + i % width;
-        const uint8_t *got = c->buffers->got.data + i * v->type.nbytes;
+        const uint8_t *got = c->buffers->got.data + i * v->view.type.nbytes;
         const uint8_t *want = c->said.values.data + k * c->said.dtype.nbytes;
         if (k < c->said.nelem && is_same(&file, want, &c->store, got))
             continue;
-        return tell(c, part, v->at[0] + row + i / width, want, &file, got, err);
+        return tell(c, part, v->window.at[0] + row + i / width, want, &file, got, err);
     }
     return CM_OK;
 }
@@ -141,14 +142,14 @@ static int compare_rows(said_check *c, const cm_multi_part *part, uint64_t row, 
 static int compare_part(said_check *c, const cm_multi_part *part, cm_error *err)
 {
     const cm_job_var *v = c->var;
-    const uint64_t start = v->start[0], step = v->step[0];
+    const uint64_t start = v->view.start[0], step = v->view.step[0];
     const uint64_t from = part->origin[0], to = part->origin[0] + part->count[0];
     /* The first row of the store that lies in the part. */
     uint64_t row = from <= start ? 0 : (from - start + step - 1) / step;
     int rc = CM_OK;
-    while (rc == CM_OK && row < v->shape[0] && start + row * step < to) {
+    while (rc == CM_OK && row < v->view.shape[0] && start + row * step < to) {
         uint64_t most = (to - 1 - (start + row * step)) / step + 1;
-        most = most < v->shape[0] - row ? most : v->shape[0] - row;
+        most = most < v->view.shape[0] - row ? most : v->view.shape[0] - row;
         most = most < ROWS ? most : ROWS;
         rc = compare_rows(c, part, row, most, start + row * step, err);
         row += most;
@@ -159,10 +160,10 @@ static int compare_part(said_check *c, const cm_multi_part *part, cm_error *err)
 /* Only the first dimension may be a part of the joined one: the others are read whole. */
 static bool can_compare(const cm_job_var *v, const cm_multi_var *of)
 {
-    for (unsigned j = 1; j < v->rank; j++)
-        if (v->start[j] != 0 || v->step[j] != 1 || v->shape[j] != of->shape[j])
+    for (unsigned j = 1; j < v->view.rank; j++)
+        if (v->view.start[j] != 0 || v->view.step[j] != 1 || v->view.shape[j] != of->shape[j])
             return false;
-    return v->rank > 0 && !v->converts && !v->as_strings && !v->as_objects &&
+    return v->view.rank > 0 && !v->view.converts && !v->view.as_strings && !v->stored.as_objects &&
            cm_dtype_is_number(&of->dtype);
 }
 
@@ -203,7 +204,7 @@ int cm_job_verify_said(cm_job *job, cm_job_var *v, const cm_zarr_tree *tree, cm_
     said_check c = {.job = job, .var = v, .array = array, .of = of, .buffers = &buffers};
     if (of == NULL || of->values == NULL || of->nsaid == 0 || !can_compare(v, of))
         return CM_OK;
-    make_reading(&v->type, store_text(tree, job, of, "units"),
+    make_reading(&v->view.type, store_text(tree, job, of, "units"),
                  store_text(tree, job, of, "calendar"), of->has_fill_value, of->fill_value,
                  &c.store);
     int rc = (buffers.ctx = cm_codec_ctx_create(err)) == NULL ? CM_ENOMEM : CM_OK;

@@ -26,8 +26,8 @@ static const cm_job_var *job_var_of(const cm_job *job, size_t index)
 /* A conversion whose results follow from the numbers alone. */
 static bool is_cast(const cm_job_var *v)
 {
-    const cm_conversion *c = &v->conversion;
-    return v->converts && c->keepbits == 0 && !c->saturate &&
+    const cm_conversion *c = &v->view.conversion;
+    return v->view.converts && c->keepbits == 0 && !c->saturate &&
            (c->dst.kind != CM_KIND_FLOAT || c->dst.nbytes >= 4);
 }
 
@@ -38,9 +38,10 @@ static bool is_comparable(const cm_witness_var *v)
     const cm_zarr_meta *meta = v->node != NULL ? &v->node->meta : NULL;
     if (meta == NULL || meta->is_group || meta->rank != v->of->rank ||
         v->node->unsupported != NULL || meta->dtype.nbytes > 16 ||
-        !cm_dtype_equal(&meta->dtype, job != NULL ? &job->type : &v->of->dtype))
+        !cm_dtype_equal(&meta->dtype, job != NULL ? &job->view.type : &v->of->dtype))
         return false;
-    if (job != NULL && (job->as_objects || job->join || (job->converts && !is_cast(job))))
+    if (job != NULL &&
+        (job->stored.as_objects || job->view.join || (job->view.converts && !is_cast(job))))
         return false;
     return cm_dtype_is_vlen(&meta->dtype) == cm_dtype_is_vlen(&v->of->dtype) &&
            cm_dtype_is_number(&meta->dtype) == cm_dtype_is_number(&v->of->dtype);
@@ -59,7 +60,7 @@ static int make_var(cm_witnesses *w, size_t i, cm_error *err)
         v->node = cm_zarr_find(w->tree, v->job != NULL ? v->job->name : v->of->name);
     v->is_known = is_comparable(v);
     v->leeway.tolerance = v->of->is_coordinate ? w->spec->tolerance : v->of->tolerance;
-    v->leeway.is_cast = v->job != NULL && v->job->converts;
+    v->leeway.is_cast = v->job != NULL && v->job->view.converts;
     int rc = v->is_known ? cm_witness_decoding_in(w, v, &v->store, err) : CM_OK;
     /* Of an instant more is lost than its number says. */
     v->is_known = v->is_known && !(v->store.is_time && v->leeway.is_cast);
@@ -351,7 +352,7 @@ static bool lies_in(const cm_witnesses *w, const cm_witness_var *v, uint32_t fil
                     const cm_box *box)
 {
     const cm_witness_dim *d = &w->dim[v->dimension[0]];
-    const uint64_t start = box->start[v->axis[0]] + v->job->at[v->axis[0]];
+    const uint64_t start = box->start[v->axis[0]] + v->job->window.at[v->axis[0]];
     const uint64_t end = start + box->shape[v->axis[0]];
     for (size_t i = d->begin[file]; i < d->begin[file + 1]; i++)
         if (d->run.item[i].position < end && start < d->run.item[i].position + d->run.item[i].count)

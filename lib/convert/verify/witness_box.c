@@ -166,10 +166,10 @@ int cm_witness_box(cm_witnesses *w, cm_job_var *v, cm_array *array, const cm_box
     cm_box there = *box;
     const uint64_t nelem = cm_box_nelem(box);
     *out = (cm_comparison){0};
-    for (unsigned j = 0; j < v->rank; j++)
-        there.start[j] += v->at[j];
+    for (unsigned j = 0; j < v->view.rank; j++)
+        there.start[j] += v->window.at[j];
     box_task t = {.w = w, .var = var_of(w, v)};
-    int rc = cm_buf_resize(&b->got, (size_t)nelem * v->type.nbytes, err);
+    int rc = cm_buf_resize(&b->got, (size_t)nelem * v->view.type.nbytes, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(&b->want, (size_t)nelem, err);
     if (rc != CM_OK)
@@ -190,7 +190,7 @@ int cm_witness_box(cm_witnesses *w, cm_job_var *v, cm_array *array, const cm_box
     if (digest != NULL && cm_witness_is_text(t.var))
         cm_compare_digest_texts(v, box, &b->got_text, digest);
     else if (digest != NULL)
-        cm_digest_box(digest, v->shape, box, b->got.data, v->type.nbytes);
+        cm_digest_box(digest, v->view.shape, box, b->got.data, v->view.type.nbytes);
     memset(t.verdict.mark, CM_MARK_NONE, (size_t)nelem);
     rc = judge_files(&t, false, err);
     t.verdict.only_unmarked = w->spec->base_yields;

@@ -242,9 +242,9 @@ static void find_length(const cm_witnesses *w, cm_witness_dim *d)
                 continue;
             d->length = v->node->meta.shape[j];
             if (v->job != NULL) {
-                d->start = v->job->start[j];
-                d->step = v->job->step[j];
-                d->at = v->job->at[j];
+                d->start = v->job->view.start[j];
+                d->step = v->job->view.step[j];
+                d->at = v->job->window.at[j];
             }
             d->complete = d->length == of->shape[j];
             if (v->job != NULL)

@@ -145,8 +145,9 @@ static uint64_t first_in_file(const cm_witness_var *var, const cm_witness_run *c
         return run[i]->first + (part->start[j] - run[i]->position) * run[i]->stride;
     }
     const cm_job_var *v = var->job;
-    *step = v != NULL ? v->step[j] : 1;
-    return v != NULL ? v->start[j] + (part->start[j] - v->at[j]) * v->step[j] : part->start[j];
+    *step = v != NULL ? v->view.step[j] : 1;
+    return v != NULL ? v->view.start[j] + (part->start[j] - v->window.at[j]) * v->view.step[j]
+                     : part->start[j];
 }
 
 static void plan_reading(const cm_witness_var *var, const cm_witness_view *view,

@@ -98,8 +98,8 @@ static inline void planned_release(planned *p)
     cm_job_release_writers(job);
     for (size_t i = 0; i < job->nvars; i++) {
         cm_statistics_free(job->var[i].statistics);
-        cm_zarr_meta_release(&job->var[i].meta);
-        free(job->var[i].window);
+        cm_zarr_meta_release(&job->var[i].doc.meta);
+        free(job->var[i].share.sweep);
         free(job->var[i].name);
     }
     free(job->var);
@@ -144,12 +144,12 @@ static inline const char *say_views(planned *p)
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
         tell(&p->text, "%s%s: %s", i > 0 ? "; " : "", v->name,
-             cm_dtype_name(&v->type, type, sizeof type));
-        say_numbers(p, " ", v->shape, v->rank);
-        if (v->whole)
+             cm_dtype_name(&v->view.type, type, sizeof type));
+        say_numbers(p, " ", v->view.shape, v->view.rank);
+        if (v->view.whole)
             continue;
-        say_numbers(p, " from ", v->start, v->rank);
-        say_numbers(p, " by ", v->step, v->rank);
+        say_numbers(p, " from ", v->view.start, v->view.rank);
+        say_numbers(p, " by ", v->view.step, v->view.rank);
     }
     return (const char *)p->text.data;
 }
@@ -161,9 +161,9 @@ static inline const char *say_layouts(planned *p)
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
         tell(&p->text, "%s%s:", i > 0 ? "; " : "", v->name);
-        say_numbers(p, " ", v->chunk, v->rank);
-        if (v->sharded)
-            say_numbers(p, " in ", v->shard, v->rank);
+        say_numbers(p, " ", v->layout.chunk, v->view.rank);
+        if (v->layout.sharded)
+            say_numbers(p, " in ", v->layout.shard, v->view.rank);
     }
     return (const char *)p->text.data;
 }

@@ -19,10 +19,11 @@ static const char *say_windows(planned *p)
     tell_begin(&p->text);
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
-        tell(&p->text, "%s%s %s %u+%u object %u", i > 0 ? "; " : "", v->name, PHASE[v->phase],
-             (unsigned)v->at[0], (unsigned)v->shape[0], (unsigned)v->first_object[0]);
-        assert_int_equal(v->start[0], v->at[0]);
-        assert_true(v->is_window);
+        tell(&p->text, "%s%s %s %u+%u object %u", i > 0 ? "; " : "", v->name,
+             PHASE[v->window.phase], (unsigned)v->window.at[0], (unsigned)v->view.shape[0],
+             (unsigned)v->window.first_object[0]);
+        assert_int_equal(v->view.start[0], v->window.at[0]);
+        assert_true(v->window.is_part);
     }
     return (const char *)p->text.data;
 }

@@ -104,11 +104,12 @@ static int choose(cm_transform_options *options, char *out, size_t size)
     for (size_t i = 0; rc == CM_OK && i < job.nvars; i++) {
         const cm_job_var *v = &job.var[i];
         n += (size_t)snprintf(out + n, size - n, "%s%s %s[", i ? " " : "", v->name,
-                              cm_dtype_name(&v->type, type, sizeof type));
-        for (unsigned j = 0; j < v->rank; j++)
+                              cm_dtype_name(&v->view.type, type, sizeof type));
+        for (unsigned j = 0; j < v->view.rank; j++)
             n += (size_t)snprintf(out + n, size - n, "%s%llu+%llu*%llu", j ? "," : "",
-                                  (unsigned long long)v->start[j], (unsigned long long)v->shape[j],
-                                  (unsigned long long)v->step[j]);
+                                  (unsigned long long)v->view.start[j],
+                                  (unsigned long long)v->view.shape[j],
+                                  (unsigned long long)v->view.step[j]);
         n += (size_t)snprintf(out + n, size - n, "]");
     }
     release(&job);

@@ -97,7 +97,7 @@ static void all_parts_make_the_whole(void **state)
         for (size_t i = 0; i < p.job.nvars; i++) {
             cm_box area[CM_PART_MAX_BOXES];
             const unsigned n = cm_parts_areas(&p.job.var[i], area);
-            nchunks += p.job.var[i].counts.delivered;
+            nchunks += p.job.var[i].moved.counts.delivered;
             for (unsigned k = 0; k < n; k++)
                 nelements += cm_box_nelem(&area[k]);
         }

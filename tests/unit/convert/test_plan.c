@@ -17,7 +17,7 @@ static const char *say_counts(planned *p)
 {
     tell_begin(&p->text);
     for (size_t i = 0; i < p->job.nvars; i++) {
-        const cm_plan_counts *c = &p->job.var[i].planned;
+        const cm_plan_counts *c = &p->job.var[i].plan.counts;
         tell(&p->text, "%s%u chunks, %u bytes read, %u written", i > 0 ? "; " : "",
              (unsigned)c->chunk_writes, (unsigned)c->element_nbytes_read,
              (unsigned)c->element_nbytes_written);
@@ -83,11 +83,11 @@ static void stored(void **state)
         tell_compare(ROWS[i].name, say_counts(&p), ROWS[i].counts, &bad);
         for (size_t k = 0; k < p.job.nvars; k++) {
             const cm_job_var *v = &p.job.var[k];
-            assert_int_equal(v->planned.chunk_writes, v->counts.delivered);
-            assert_int_equal(v->planned.element_nbytes_read,
-                             v->counts.nelem_read * v->source->dtype.nbytes);
-            assert_int_equal(v->planned.element_nbytes_written,
-                             v->counts.nelem_written * v->type.nbytes);
+            assert_int_equal(v->plan.counts.chunk_writes, v->moved.counts.delivered);
+            assert_int_equal(v->plan.counts.element_nbytes_read,
+                             v->moved.counts.nelem_read * v->source->dtype.nbytes);
+            assert_int_equal(v->plan.counts.element_nbytes_written,
+                             v->moved.counts.nelem_written * v->view.type.nbytes);
         }
         planned_release(&p);
     }

@@ -19,13 +19,13 @@ static const char *say_references(planned *p)
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
         tell(&p->text, "%s%s:", i > 0 ? "; " : "", v->name);
-        say_numbers(p, " ", v->chunk, v->rank);
-        if (v->refer == NULL)
+        say_numbers(p, " ", v->layout.chunk, v->view.rank);
+        if (v->layout.refer == NULL)
             tell(&p->text, " inline");
         else
-            tell(&p->text, " of %u part, %u missing", (unsigned)v->refer->nparts,
-                 (unsigned)v->refer->nmissing);
-        assert_int_equal(v->pass, v->refer == NULL ? CM_PASS_NOTHING : CM_PASS_BYTES);
+            tell(&p->text, " of %u part, %u missing", (unsigned)v->layout.refer->nparts,
+                 (unsigned)v->layout.refer->nmissing);
+        assert_int_equal(v->layout.pass, v->layout.refer == NULL ? CM_PASS_NOTHING : CM_PASS_BYTES);
     }
     return (const char *)p->text.data;
 }
@@ -62,7 +62,7 @@ static void references(void **state)
         OK(cm_job_refer_layout(&p.job, err));
         tell_compare(ROWS[i].name, say_references(&p), ROWS[i].references, &bad);
         for (size_t k = 0; k < p.job.nvars; k++)
-            cm_refer_free(p.job.var[k].refer);
+            cm_refer_free(p.job.var[k].layout.refer);
         planned_release(&p);
     }
     assert_int_equal(bad, 0);
@@ -82,8 +82,8 @@ static void chunks_of_rows(void **state)
         planned p;
         planned_make(&p, &file, NULL, STEP_VIEW);
         OK(cm_job_refer_layout(&p.job, err));
-        assert_int_equal(p.job.var[0].chunk[0], DIMS[i].rows);
-        cm_refer_free(p.job.var[0].refer);
+        assert_int_equal(p.job.var[0].layout.chunk[0], DIMS[i].rows);
+        cm_refer_free(p.job.var[0].layout.refer);
         planned_release(&p);
     }
 }

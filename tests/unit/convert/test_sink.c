@@ -133,7 +133,7 @@ static int commit(cm_sink *s, cm_job *job, cm_error *err)
     uint64_t n = 0;
     (void)s;
     for (size_t i = 0; i < job->nvars; i++)
-        n += job->var[i].counts.delivered;
+        n += job->var[i].moved.counts.delivered;
     return step(n > 0 ? "moved commit" : "commit", err);
 }
 

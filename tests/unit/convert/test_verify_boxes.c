@@ -72,11 +72,11 @@ static void make(const row *r, cm_variable *source, cm_array *array, cm_job_var 
     *array = (cm_array){.rank = 2, .shape = {r->shape[0], r->shape[1]}};
     *source = (cm_variable){.rank = 2, .array = array, .has_source_chunks = r->source[0] > 0};
     source->dtype.nbytes = r->nbytes;
-    *v = (cm_job_var){.source = source, .rank = 2, .step = {1, 1}};
-    v->type.nbytes = r->nbytes;
+    *v = (cm_job_var){.source = source, .view.rank = 2, .view.step = {1, 1}};
+    v->view.type.nbytes = r->nbytes;
     memcpy(source->shape, r->shape, sizeof r->shape);
     memcpy(source->source_chunk, r->source, sizeof r->source);
-    memcpy(v->shape, r->shape, sizeof r->shape);
+    memcpy(v->view.shape, r->shape, sizeof r->shape);
     assert_int_equal(cm_grid_init(target, 2, r->shape, r->target, NULL), CM_OK);
     *a = (cm_verify_area){.var = v, .target = target, .area = {.rank = 2}};
     memcpy(a->area.shape, r->shape, sizeof r->shape);

@@ -144,9 +144,9 @@ static void remove_beyond(cm_job *job)
 {
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        if (v->writer == NULL || !v->is_beyond)
+        if (v->move.writer == NULL || !v->window.is_beyond)
             continue;
-        (void)cm_zarr_writer_remove_all(v->writer, NULL);
+        (void)cm_zarr_writer_remove_all(v->move.writer, NULL);
     }
 }
 

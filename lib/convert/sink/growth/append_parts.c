@@ -38,7 +38,8 @@ static int split(const cm_job *job, work *w, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        windows *to = v->is_beyond && v->phase == CM_PHASE_BEYOND ? &w->beyond : &w->rest;
+        windows *to =
+            v->window.is_beyond && v->window.phase == CM_PHASE_BEYOND ? &w->beyond : &w->rest;
         memcpy(&to->var[to->n++], v, sizeof(*v));
     }
     return CM_OK;

@@ -88,18 +88,18 @@ static const cm_variable *array_named(const cm_dataset *ds, const char *name)
 static int check_fits(const cm_job_var *v, const cm_variable *t, unsigned axis, cm_error *err)
 {
     char a[32], b[32];
-    if (!cm_dtype_equal(&v->type, &t->dtype))
+    if (!cm_dtype_equal(&v->view.type, &t->dtype))
         return cm_fail(err, CM_EINVAL,
                        "variable %s: its elements would be %s, and are %s in the "
                        "store",
-                       t->name, cm_dtype_name(&v->type, a, sizeof(a)),
+                       t->name, cm_dtype_name(&v->view.type, a, sizeof(a)),
                        cm_dtype_name(&t->dtype, b, sizeof(b)));
-    bool same = v->rank == t->rank;
+    bool same = v->view.rank == t->rank;
     for (unsigned j = 0; same && j < t->rank; j++)
-        same = j == axis ? v->shape[j] >= t->shape[j] : v->shape[j] == t->shape[j];
+        same = j == axis ? v->view.shape[j] >= t->shape[j] : v->view.shape[j] == t->shape[j];
     if (!same)
         return cm_fail(err, CM_EINVAL, "variable %s: its shape is not that of the store", t->name);
-    if (v->converts || v->join)
+    if (v->view.converts || v->view.join)
         return cm_fail(err, CM_EINVAL, "variable %s: an append cannot change values", t->name);
     return CM_OK;
 }
@@ -110,17 +110,17 @@ static int check_length(cm_append_state *s, const cm_variable *t, const cm_job_v
 {
     if (s->ngrown == 0) {
         s->was = t->shape[axis];
-        s->length = v->shape[axis] - s->nheld;
+        s->length = v->view.shape[axis] - s->nheld;
         return CM_OK;
     }
     if (t->shape[axis] != s->was)
         return cm_fail(err, CM_EFORMAT,
                        "array %s: has %" PRIu64 " elements along %s, and other arrays %" PRIu64,
                        t->name, t->shape[axis], s->append->dimension, s->was);
-    if (v->shape[axis] - s->nheld != s->length)
+    if (v->view.shape[axis] - s->nheld != s->length)
         return cm_fail(err, CM_EINVAL,
                        "variable %s: has %" PRIu64 " elements along %s, and others %" PRIu64,
-                       t->name, v->shape[axis], s->append->dimension, s->length);
+                       t->name, v->view.shape[axis], s->append->dimension, s->length);
     return CM_OK;
 }
 
@@ -185,17 +185,19 @@ typedef struct making {
 static int describe(cm_job_var *w, const cm_variable *t, const cm_growth *g, cm_error *err)
 {
     const cm_shard_spec *shard = cm_zarr_sharding(t->words);
-    int rc = cm_zarr_meta_copy(t->words, &w->meta, err);
+    int rc = cm_zarr_meta_copy(t->words, &w->doc.meta, err);
     if (rc != CM_OK)
         return rc;
-    memcpy(w->meta.shape, w->shape, sizeof(w->meta.shape));
-    cm_repair_apply(g, &w->meta);
-    w->sharded = shard != NULL;
-    memcpy(w->chunk, shard != NULL ? shard->chunk : w->meta.chunk, sizeof(w->chunk));
-    memcpy(w->shard, w->meta.chunk, sizeof(w->shard));
-    w->pass = CM_PASS_NOTHING;
-    w->keeps_words = true;
-    return w->as_strings ? CM_OK : cm_zarr_fill_survives(&w->meta, &w->fill_survives, err);
+    memcpy(w->doc.meta.shape, w->view.shape, sizeof(w->doc.meta.shape));
+    cm_repair_apply(g, &w->doc.meta);
+    w->layout.sharded = shard != NULL;
+    memcpy(w->layout.chunk, shard != NULL ? shard->chunk : w->doc.meta.chunk,
+           sizeof(w->layout.chunk));
+    memcpy(w->layout.shard, w->doc.meta.chunk, sizeof(w->layout.shard));
+    w->layout.pass = CM_PASS_NOTHING;
+    w->doc.keeps_words = true;
+    return w->view.as_strings ? CM_OK
+                              : cm_zarr_fill_survives(&w->doc.meta, &w->doc.fill_survives, err);
 }
 
 /* Rows FIRST to END of the chunks of V, which is array T of the store and grows by G. */
@@ -217,18 +219,18 @@ static int add_window(making *m, const cm_job_var *v, const cm_variable *t, cons
     memcpy(w, v, sizeof(*w));
     end = end < m->s->length ? end : m->s->length;
     w->name = cm_strdup(v->name, err);
-    w->meta = (cm_zarr_meta){0};
+    w->doc.meta = (cm_zarr_meta){0};
     /* Nothing of the store lies in such a window. */
     if (phase == CM_PHASE_BEYOND)
         cm_append_source_of(m->job, w);
-    w->is_window = true;
-    w->is_beyond = phase == CM_PHASE_BEYOND || g->chunk > 0;
-    w->whole = false;
-    w->phase = t->is_coordinate ? CM_PHASE_LABELS : phase;
-    w->start[axis] = begin;
-    w->shape[axis] = end - begin;
-    w->at[axis] = begin;
-    w->first_object[axis] = rows.first;
+    w->window.is_part = true;
+    w->window.is_beyond = phase == CM_PHASE_BEYOND || g->chunk > 0;
+    w->view.whole = false;
+    w->window.phase = t->is_coordinate ? CM_PHASE_LABELS : phase;
+    w->view.start[axis] = begin;
+    w->view.shape[axis] = end - begin;
+    w->window.at[axis] = begin;
+    w->window.first_object[axis] = rows.first;
     m->n++;
     return w->name == NULL ? CM_ENOMEM : describe(w, t, g, err);
 }
@@ -319,7 +321,7 @@ static int hold_back(const cm_job *job, cm_append_state *s, cm_error *err)
         const cm_job_var *v = job_var_of((cm_job *)(uintptr_t)job, t->name);
         if (v == NULL || t->words == NULL || !axis_of(t, s->append->dimension, &axis))
             continue;
-        length = v->shape[axis];
+        length = v->view.shape[axis];
         uint64_t chunk = t->words->chunk[axis];
         if (!t->is_coordinate && !cm_mul_u64(unit, chunk / cm_gcd_u64(unit, chunk), &unit))
             return cm_fail(err, CM_EUNSUPPORTED, "chunks of no common length along %s",
@@ -350,8 +352,8 @@ int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err)
     free(touched.item);
     /* From here on the job is its windows. */
     for (size_t i = 0; i < job->nvars; i++) {
-        cm_zarr_meta_release(&job->var[i].meta);
-        cm_presence_release(&job->var[i].presence);
+        cm_zarr_meta_release(&job->var[i].doc.meta);
+        cm_presence_release(&job->var[i].stored.presence);
         free(job->var[i].name);
     }
     free(job->var);

@@ -17,13 +17,13 @@
 static void adopt_layout(cm_job_var *v, const cm_zarr_node *node)
 {
     const cm_zarr_meta *m = &node->meta;
-    if (m->is_group || m->rank != v->rank)
+    if (m->is_group || m->rank != v->view.rank)
         return;
-    memcpy(v->chunk, m->chunk, sizeof(v->chunk));
-    v->sharded = m->ncodecs > 0 && m->codecs[0].id == CM_CODEC_SHARDING;
-    if (v->sharded) {
-        memcpy(v->shard, m->chunk, sizeof(v->shard));
-        memcpy(v->chunk, m->codecs[0].shard->chunk, sizeof(v->chunk));
+    memcpy(v->layout.chunk, m->chunk, sizeof(v->layout.chunk));
+    v->layout.sharded = m->ncodecs > 0 && m->codecs[0].id == CM_CODEC_SHARDING;
+    if (v->layout.sharded) {
+        memcpy(v->layout.shard, m->chunk, sizeof(v->layout.shard));
+        memcpy(v->layout.chunk, m->codecs[0].shard->chunk, sizeof(v->layout.chunk));
     }
 }
 

@@ -399,10 +399,10 @@ static uint64_t count_made(const cm_job *job)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < job->nvars; i++) {
-        n += job->var[i].ncopied;
-        if (job->var[i].writer == NULL)
+        n += job->var[i].moved.ncopied;
+        if (job->var[i].move.writer == NULL)
             continue;
-        cm_zarr_written counts = cm_zarr_writer_counts(job->var[i].writer);
+        cm_zarr_written counts = cm_zarr_writer_counts(job->var[i].move.writer);
         n += counts.nobjects + counts.nkept_objects;
     }
     return n;

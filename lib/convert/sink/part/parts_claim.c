@@ -144,14 +144,14 @@ static int see_share(const look *l, const share *s, sum *out, cm_error *err)
     char name[CM_CHUNK_KEY_SIZE];
     cm_grid grid;
     cm_buf key = {0};
-    if (v->as_objects)
+    if (v->stored.as_objects)
         return see_copied(l, s->var, out, err);
-    int rc = cm_grid_init(&grid, v->meta.rank, v->meta.shape, v->meta.chunk, err);
+    int rc = cm_grid_init(&grid, v->doc.meta.rank, v->doc.meta.shape, v->doc.meta.chunk, err);
     for (uint64_t i = s->run.first; rc == CM_OK && i < s->run.end; i++) {
         cm_grid_coord(&grid, i, coord);
         for (unsigned j = 0; j < grid.rank; j++)
-            coord[j] += v->first_object[j];
-        cm_zarr_chunk_key(&v->meta, coord, name, sizeof(name));
+            coord[j] += v->window.first_object[j];
+        cm_zarr_chunk_key(&v->doc.meta, coord, name, sizeof(name));
         if (l->list != NULL && l->list[s->var].read)
             rc = cm_listing_find(&l->list[s->var], name, &nbytes);
         else
@@ -204,9 +204,9 @@ static int list_objects(look *l, cm_error *err)
         cm_grid grid;
         for (uint64_t k = 0; k < l->nparts; k++)
             wanted += l->run[i * l->nparts + k].end - l->run[i * l->nparts + k].first;
-        if (v->as_objects || wanted == 0)
+        if (v->stored.as_objects || wanted == 0)
             continue;
-        rc = cm_grid_init(&grid, v->meta.rank, v->meta.shape, v->meta.chunk, err);
+        rc = cm_grid_init(&grid, v->doc.meta.rank, v->doc.meta.shape, v->doc.meta.chunk, err);
         bool lists = grid.nchunks <= CM_LISTING_MOST && grid.nchunks / PAGE < wanted;
         if (rc == CM_OK && lists)
             rc = cm_listing_read(l->store, v->name, &stop, &l->list[i], err);

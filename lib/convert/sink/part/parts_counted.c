@@ -97,7 +97,7 @@ int cm_parts_counted_join(cm_job *job, const cm_beside *b, cm_error *err)
     /* Whoever finishes may have moved nothing. */
     for (size_t i = 0; i < job->nvars; i++)
         if (job->var[i].statistics != NULL)
-            job->var[i].absent = cm_job_is_absent(&job->var[i]);
+            job->var[i].move.absent = cm_job_is_absent(&job->var[i]);
     for (uint64_t k = 0; rc == CM_OK && k < job->parts->plan.nparts; k++)
         rc = hear_part(job, b, k, err);
     return rc;

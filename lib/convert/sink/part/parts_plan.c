@@ -33,14 +33,14 @@ static int digest_layout(const cm_job *job, char text[33], cm_error *err)
         const cm_job_var *v = &job->var[i];
         cm_json *doc = NULL, *attrs = NULL;
         cm_digest_element(&digest, 3 * i, v->name, strlen(v->name));
-        if (v->is_window)
-            cm_digest_element(&digest, 3 * i, v->at, sizeof(v->at));
-        if (v->meta.verbatim)
-            doc = cm_json_copy(v->meta.raw);
-        else if (v->meta.zarr_format == 3)
-            rc = cm_zarr_meta_to_v3(&v->meta, &doc, err);
+        if (v->window.is_part)
+            cm_digest_element(&digest, 3 * i, v->window.at, sizeof(v->window.at));
+        if (v->doc.meta.verbatim)
+            doc = cm_json_copy(v->doc.meta.raw);
+        else if (v->doc.meta.zarr_format == 3)
+            rc = cm_zarr_meta_to_v3(&v->doc.meta, &doc, err);
         else
-            rc = cm_zarr_meta_to_v2(&v->meta, &doc, &attrs, err);
+            rc = cm_zarr_meta_to_v2(&v->doc.meta, &doc, &attrs, err);
         if (rc == CM_OK)
             rc = add_document(&digest, 3 * i + 1, doc, err);
         if (rc == CM_OK)
@@ -58,14 +58,14 @@ static int digest_layout(const cm_job *job, char text[33], cm_error *err)
 static uint64_t weight_of(const cm_job_var *v)
 {
     uint64_t nbytes = v->source->dtype.nbytes, objects = 1;
-    for (unsigned j = 0; j < v->rank; j++)
-        nbytes =
-            nbytes > UINT64_MAX / 4 / (v->shape[j] + 1) ? UINT64_MAX / 8 : nbytes * v->shape[j];
-    if (v->source->stored_nbytes > 0 && v->whole)
+    for (unsigned j = 0; j < v->view.rank; j++)
+        nbytes = nbytes > UINT64_MAX / 4 / (v->view.shape[j] + 1) ? UINT64_MAX / 8
+                                                                  : nbytes * v->view.shape[j];
+    if (v->source->stored_nbytes > 0 && v->view.whole)
         nbytes = v->source->stored_nbytes;
     /* An object without bytes is work, too. */
-    for (unsigned j = 0; j < v->meta.rank; j++)
-        objects *= v->meta.chunk[j] > 0 ? v->meta.shape[j] / v->meta.chunk[j] + 1 : 1;
+    for (unsigned j = 0; j < v->doc.meta.rank; j++)
+        objects *= v->doc.meta.chunk[j] > 0 ? v->doc.meta.shape[j] / v->doc.meta.chunk[j] + 1 : 1;
     return nbytes + objects;
 }
 

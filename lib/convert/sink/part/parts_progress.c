@@ -58,8 +58,8 @@ static uint64_t all_nbytes(const cm_job *job)
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         uint64_t nbytes = v->source->dtype.nbytes;
-        for (unsigned j = 0; j < v->rank; j++)
-            nbytes *= v->shape[j];
+        for (unsigned j = 0; j < v->view.rank; j++)
+            nbytes *= v->view.shape[j];
         sum += nbytes;
     }
     return sum;

@@ -229,18 +229,18 @@ static bool find_place(const cm_job_var *v, const cm_refer_part *p, const uint64
     if (l->form->kind == CM_LOCATED_UNWRITTEN)
         return false;
     if (l->form->kind == CM_LOCATED_SLAB) {
-        *nbytes = v->type.nbytes;
-        for (unsigned j = 0; j < v->rank; j++)
-            *nbytes *= v->chunk[j];
+        *nbytes = v->view.type.nbytes;
+        for (unsigned j = 0; j < v->view.rank; j++)
+            *nbytes *= v->layout.chunk[j];
         *offset = l->begin;
-        if (v->rank > 0)
-            *offset += (p->first[0] + coord[0] * v->chunk[0]) * l->row_stride;
+        if (v->view.rank > 0)
+            *offset += (p->first[0] + coord[0] * v->layout.chunk[0]) * l->row_stride;
         return true;
     }
     uint64_t number = 0;
-    for (unsigned j = 0; j < v->rank; j++)
-        number =
-            number * cm_div_ceil(p->length[j], v->chunk[j]) + p->first[j] / v->chunk[j] + coord[j];
+    for (unsigned j = 0; j < v->view.rank; j++)
+        number = number * cm_div_ceil(p->length[j], v->layout.chunk[j]) +
+                 p->first[j] / v->layout.chunk[j] + coord[j];
     *offset = l->place[number].address;
     *nbytes = l->place[number].nbytes;
     return *nbytes > 0;
@@ -250,10 +250,10 @@ static bool find_place(const cm_job_var *v, const cm_refer_part *p, const uint64
 static void write_number(const writing *w, const cm_job_var *v, const cm_refer_part *p,
                          const uint64_t *coord)
 {
-    for (unsigned j = 0; j < v->rank; j++)
+    for (unsigned j = 0; j < v->view.rank; j++)
         fprintf(w->to, "%s%llu", j > 0 ? "." : "",
-                (unsigned long long)(p->origin[j] / v->chunk[j] + coord[j]));
-    if (v->rank == 0)
+                (unsigned long long)(p->origin[j] / v->layout.chunk[j] + coord[j]));
+    if (v->view.rank == 0)
         fputc('0', w->to);
 }
 
@@ -265,9 +265,9 @@ static int write_part(writing *w, const cm_job_var *v, const cm_refer_part *p, c
     int rc = find_url(w, p->path, err);
     if (rc != CM_OK)
         return rc;
-    for (unsigned j = 0; j < v->rank; j++)
-        count[j] = cm_div_ceil(p->count[j], v->chunk[j]);
-    for (unsigned j = v->rank; j-- > 0;)
+    for (unsigned j = 0; j < v->view.rank; j++)
+        count[j] = cm_div_ceil(p->count[j], v->layout.chunk[j]);
+    for (unsigned j = v->view.rank; j-- > 0;)
         if (count[j] == 0)
             return CM_OK;
     for (bool more = true; more;) {
@@ -280,7 +280,7 @@ static int write_part(writing *w, const cm_job_var *v, const cm_refer_part *p, c
             w->job->report->nreferences++;
         }
         more = false;
-        for (unsigned j = v->rank; j-- > 0 && !more;) {
+        for (unsigned j = v->view.rank; j-- > 0 && !more;) {
             more = ++coord[j] < count[j];
             if (!more)
                 coord[j] = 0;
@@ -296,11 +296,11 @@ static int write_variable(writing *w, const cm_job_var *v, cm_error *err)
     if (name == NULL)
         return CM_ENOMEM;
     name[strlen(name) - 1] = '\0';
-    for (size_t i = 0; i < v->refer->nparts && rc == CM_OK; i++) {
+    for (size_t i = 0; i < v->layout.refer->nparts && rc == CM_OK; i++) {
         if (cm_monitor_canceled(w->job->options->monitor))
             rc = cm_fail(err, CM_ECANCELED, "stopped by request");
         if (rc == CM_OK)
-            rc = write_part(w, v, &v->refer->part[i], name, err);
+            rc = write_part(w, v, &v->layout.refer->part[i], name, err);
     }
     free(name);
     return rc;
@@ -314,30 +314,32 @@ static int write_variable(writing *w, const cm_job_var *v, cm_error *err)
  */
 static int settle_fill(cm_job *job, cm_job_var *v, cm_error *err)
 {
-    cm_zarr_meta *m = &v->meta;
+    cm_zarr_meta *m = &v->doc.meta;
     const uint8_t *fill = v->source->fill;
-    if (v->refer == NULL || v->refer->nmissing == 0 || v->fill_stays)
+    if (v->layout.refer == NULL || v->layout.refer->nmissing == 0 || v->doc.fill_stays)
         return CM_OK;
     if (m->has_fill && m->fill != NULL && fill != NULL &&
-        memcmp(m->fill, fill, v->type.nbytes) == 0)
+        memcmp(m->fill, fill, v->view.type.nbytes) == 0)
         return CM_OK;
     if (m->has_fill)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s %s: %llu of its chunks %s not stored, and what it holds is not the "
                        "value that is missing: references cannot say that; convert it, or leave it "
                        "out with `exclude`",
-                       cm_job_noun(job), cm_job_name(v), (unsigned long long)v->refer->nmissing,
-                       cm_of_count(v->refer->nmissing, "is", "are"));
-    if (m->fill == NULL && (m->fill = cm_calloc(1, v->type.nbytes, err)) == NULL)
+                       cm_job_noun(job), cm_job_name(v),
+                       (unsigned long long)v->layout.refer->nmissing,
+                       cm_of_count(v->layout.refer->nmissing, "is", "are"));
+    if (m->fill == NULL && (m->fill = cm_calloc(1, v->view.type.nbytes, err)) == NULL)
         return CM_ENOMEM;
     if (fill != NULL)
-        memcpy(m->fill, fill, v->type.nbytes);
+        memcpy(m->fill, fill, v->view.type.nbytes);
     m->has_fill = true;
     return cm_job_warn(job, err,
                        "%s %s: %llu of its chunks %s not stored; the value there becomes the fill "
                        "value, which xarray shows as missing",
-                       cm_job_noun(job), cm_job_name(v), (unsigned long long)v->refer->nmissing,
-                       cm_of_count(v->refer->nmissing, "is", "are"));
+                       cm_job_noun(job), cm_job_name(v),
+                       (unsigned long long)v->layout.refer->nmissing,
+                       cm_of_count(v->layout.refer->nmissing, "is", "are"));
 }
 
 /* ---- all of it ---- */
@@ -393,7 +395,7 @@ static int write_document(writing *w, cm_error *err)
     fputs("{" CM_MARK_REFERENCES, w->to);
     int rc = cm_store_list(w->store, "", visit, &root, err);
     for (size_t i = 0; rc == CM_OK && i < w->job->nvars; i++)
-        if (w->job->var[i].refer != NULL)
+        if (w->job->var[i].layout.refer != NULL)
             rc = write_variable(w, &w->job->var[i], err);
     fputs("\n}", w->to);
     if (rc == CM_OK)

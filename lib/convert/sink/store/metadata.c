@@ -51,7 +51,7 @@ static int keep_v3(const cm_job_var *v, cm_json *doc, cm_error *err)
         inner = cm_json_member(configuration, "codecs");
         index = cm_json_member(configuration, "index_codecs");
     }
-    if (!v->sharded)
+    if (!v->layout.sharded)
         return cm_json_set(doc, "codecs", cm_json_copy(inner), err);
     cm_json *codecs = cm_json_copy(cm_json_member(doc, "codecs"));
     int rc = set_in_sharding(&codecs, "codecs", inner, err);
@@ -114,7 +114,7 @@ static int keep_words(const cm_zarr_meta *was, const cm_job_var *v, const cm_zar
     if (was->verbatim || was->raw == NULL || was->zarr_format != meta->zarr_format)
         return CM_OK;
     int rc = to_json(meta, &doc, err);
-    if (rc == CM_OK && v != NULL && v->same_codec)
+    if (rc == CM_OK && v != NULL && v->layout.same_codec)
         rc = meta->zarr_format == 3 ? keep_v3(v, doc, err) : keep_v2(v, doc, err);
     if (rc == CM_OK)
         rc = keep_members(was->raw, doc, err);
@@ -169,10 +169,10 @@ static int add_groups(const cm_job *job, cm_zarr_meta *group, cm_zarr_entry *ent
 static int describe_array(const cm_job_var *v, cm_zarr_meta *out, cm_error *err)
 {
     cm_json *raw = NULL;
-    *out = v->meta;
-    if (v->as_objects || !v->keeps_words)
+    *out = v->doc.meta;
+    if (v->stored.as_objects || !v->doc.keeps_words)
         return CM_OK;
-    int rc = keep_words(v->source->words, v, &v->meta, &raw, err);
+    int rc = keep_words(v->source->words, v, &v->doc.meta, &raw, err);
     if (raw != NULL) {
         out->raw = raw;
         out->verbatim = true;
@@ -204,7 +204,7 @@ static int write_all(cm_job *job, cm_store *store, bool durable, cm_error *err)
     for (size_t i = 0; group != NULL && i < ngroups; i++)
         cm_zarr_meta_release(&group[i]);
     for (size_t i = 0; array != NULL && i < job->nvars; i++)
-        if (array[i].raw != job->var[i].meta.raw)
+        if (array[i].raw != job->var[i].doc.meta.raw)
             cm_json_free(array[i].raw);
     free(entry);
     free(group);

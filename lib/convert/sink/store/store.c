@@ -30,7 +30,7 @@ static int on_skip(void *context, uint64_t chunk, cm_error *err)
 /* Of a chunk that is kept, the decoded elements are counted. */
 static bool is_resumed(const cm_job_var *v)
 {
-    return !v->absent && !(v->transfer.see != NULL && v->stored_differs);
+    return !v->move.absent && !(v->move.transfer.see != NULL && v->move.stored_differs);
 }
 
 int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err)
@@ -43,10 +43,10 @@ int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err)
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
         made->node[made->n++] = (cm_made_node){.path = v->name,
-                                               .meta = &v->meta,
-                                               .writer = is_resumed(v) ? v->writer : NULL,
-                                               .see = v->transfer.see,
-                                               .see_context = v->transfer.see_context};
+                                               .meta = &v->doc.meta,
+                                               .writer = is_resumed(v) ? v->move.writer : NULL,
+                                               .see = v->move.transfer.see,
+                                               .see_context = v->move.transfer.see_context};
     }
     for (size_t i = 0; i < ds->ngroups; i++) {
         const char *path = ds->group[i].path;
@@ -65,8 +65,8 @@ void cm_job_use_journal(cm_job *job, const cm_output *out, cm_journal *journal)
         v->journal = journal;
         v->output = out->path;
         v->index = i;
-        v->transfer.on_skip = on_skip;
-        v->transfer.on_skip_context = v;
+        v->move.transfer.on_skip = on_skip;
+        v->move.transfer.on_skip_context = v;
     }
 }
 
@@ -95,11 +95,11 @@ void cm_job_sum_written(cm_job *job)
 {
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        job->report->nobjects += v->ncopied;
-        job->report->stored_nbytes += v->copied_nbytes;
-        if (v->writer == NULL)
+        job->report->nobjects += v->moved.ncopied;
+        job->report->stored_nbytes += v->moved.copied_nbytes;
+        if (v->move.writer == NULL)
             continue;
-        cm_zarr_written counts = cm_zarr_writer_counts(v->writer);
+        cm_zarr_written counts = cm_zarr_writer_counts(v->move.writer);
         job->report->nobjects += counts.nobjects;
         job->report->stored_nbytes += counts.nbytes;
     }
@@ -149,15 +149,15 @@ static int warn_of_data(cm_job *job, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        if (v->repaired)
+        if (v->moved.repaired)
             rc = cm_job_warn(job, err, "variable %s: text that is not UTF-8 has become U+FFFD",
                              v->name);
-        if (rc == CM_OK && v->found_fill)
+        if (rc == CM_OK && v->moved.found_fill)
             rc = cm_job_warn(
                 job, err,
                 "variable %s: its data hold the value that unwritten elements have (%.17g), which "
                 "GDAL takes for NoData; `fill_value` %s:X chooses another",
-                v->name, cm_element_to_double(&v->type, v->meta.fill), v->name);
+                v->name, cm_element_to_double(&v->view.type, v->doc.meta.fill), v->name);
     }
     return rc;
 }
