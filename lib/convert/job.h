@@ -138,7 +138,8 @@ int cm_job_describe(cm_job *job, cm_error *err);
  * zarr_rules.c: that of V by its rules, from the model alone; ASKED is its fill
  * value or NULL.
  */
-int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_error *err);
+int cm_job_describe_by_rules(cm_job *job, const cm_job_var *v, const char *asked, cm_array_doc *out,
+                             cm_error *err);
 /* metadata_text.c: warns of text in it that JSON cannot hold as it is. */
 int cm_job_check_text(cm_job *job, cm_error *err);
 /* notice.c: warns of what comes out otherwise than a reader might expect. */

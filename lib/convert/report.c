@@ -14,7 +14,7 @@ static const char *readers_of(const cm_job_var *v, int zarr_format)
 {
     if (v->source->words != NULL && v->doc.keeps_words)
         return NULL;
-    if (v->layout.pass != CM_PASS_NOTHING)
+    if (v->doc.pass != CM_PASS_NOTHING)
         return cm_job_kept_readers(v, zarr_format);
     if (v->view.as_strings)
         return zarr_format == 3 ? "zarr-python, xarray, zarrs, GDAL; not tensorstore"
@@ -33,7 +33,7 @@ static cm_plan_kind plan_of(const cm_job_var *v)
                                         [CM_ROUTE_COLUMN] = CM_PLAN_COLUMN,
                                         [CM_ROUTE_SPILL] = CM_PLAN_SPILL,
                                         [CM_ROUTE_REREAD] = CM_PLAN_REREAD};
-    if (v->stored.as_objects || v->layout.pass != CM_PASS_NOTHING)
+    if (v->stored.as_objects || v->doc.pass != CM_PASS_NOTHING)
         return CM_PLAN_COPY;
     return v->plan.routed ? plan[v->plan.route.kind] : CM_PLAN_SWEEP;
 }
@@ -68,7 +68,7 @@ static char *reason_of(const cm_job_var *v, cm_error *err)
     if (v->stored.as_objects)
         return cm_asprintf(err, "its objects are copied as they are, since %s",
                            v->source->unsupported);
-    if (v->layout.pass != CM_PASS_NOTHING)
+    if (v->doc.pass != CM_PASS_NOTHING)
         return cm_strdup("chunks and codecs stay, so stored bytes pass through", err);
     if (v->view.as_strings)
         return cm_strdup("elements of variable length move chunk by chunk", err);

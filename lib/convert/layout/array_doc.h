@@ -2,10 +2,12 @@
 #ifndef CM_CONVERT_LAYOUT_ARRAY_DOC_H
 #define CM_CONVERT_LAYOUT_ARRAY_DOC_H
 
+#include "engine/engine.h"
 #include "format/zarr/meta.h"
 
 typedef struct cm_array_doc {
     cm_zarr_meta meta;
+    cm_pass pass;       /* stored bytes go through: the layout's, or what its words allow */
     bool fill_survives; /* readers get meta.fill bit for bit */
     bool keeps_words;   /* META is the source's document but for what was asked for */
     bool fill_stays;    /* what was never written becomes meta.fill, which readers see without

@@ -35,8 +35,8 @@ static int says_otherwise(const cm_job *job, const cm_job_var *v, bool *out, cm_
     return rc;
 }
 
-int cm_job_carry_over(cm_job *job, cm_job_var *v, cm_varopts *chunks, cm_varopts *shards,
-                      cm_varopts *codec, cm_error *err)
+int cm_job_carry_over(cm_job *job, const cm_job_var *v, cm_layout *out, cm_varopts *chunks,
+                      cm_varopts *shards, cm_varopts *codec, cm_error *err)
 {
     const char *why = v->source->unsupported, *name = cm_job_name(v);
     const bool general = v->view.rank != 1;
@@ -44,8 +44,8 @@ int cm_job_carry_over(cm_job *job, cm_job_var *v, cm_varopts *chunks, cm_varopts
     const bool cut = asks(chunks, v, general, "source", &named);
     const bool sharded = asks(shards, v, general, "source", &named);
     const bool coded = asks(codec, v, true, "same", &named);
-    v->layout.same_codec = true;
-    memcpy(v->layout.chunk, v->source->words->chunk, sizeof(v->layout.chunk));
+    out->same_codec = true;
+    memcpy(out->chunk, v->source->words->chunk, sizeof(out->chunk));
     if (v->source->words->zarr_format != job->zarr_format)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s cannot become Zarr format %d: %s", name,
                        job->zarr_format, why);

@@ -45,7 +45,8 @@ static int refit(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *
 }
 
 /* The codecs of a chunk: as they are, or as asked for. */
-static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err)
+static int chunk_codecs(const cm_job_var *v, bool keeps_words, cm_codec_spec **out, size_t *n,
+                        cm_error *err)
 {
     const cm_variable *s = v->source;
     if (v->layout.refer != NULL)
@@ -54,7 +55,7 @@ static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_
         return cm_job_kept_codecs(v, out, n, err);
     if (!v->layout.same_codec)
         return cm_codec_choice_specs(&v->layout.codec, &v->view.type, out, n, err);
-    if (!v->doc.keeps_words)
+    if (!keeps_words)
         return refit(v, out, n, err);
     if (has_sharding(s->codecs, s->ncodecs) && !cm_job_chunks_stay(v))
         return cm_fail(
@@ -64,13 +65,13 @@ static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_
     return cm_codec_specs_copy(s->codecs, s->ncodecs, out, err);
 }
 
-int cm_job_set_codecs(cm_job_var *v, cm_error *err)
+int cm_job_set_codecs(const cm_job_var *v, cm_array_doc *out, cm_error *err)
 {
-    cm_zarr_meta *m = &v->doc.meta;
-    const cm_shard_spec *was = v->doc.keeps_words ? cm_zarr_sharding(v->source->words) : NULL;
+    cm_zarr_meta *m = &out->meta;
+    const cm_shard_spec *was = out->keeps_words ? cm_zarr_sharding(v->source->words) : NULL;
     cm_codec_spec *inner, index[2] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_CRC32C}};
     size_t ninner;
-    int rc = chunk_codecs(v, &inner, &ninner, err);
+    int rc = chunk_codecs(v, out->keeps_words, &inner, &ninner, err);
     if (rc != CM_OK)
         return rc;
     cm_codec_specs_free(m->codecs, m->ncodecs);
@@ -101,32 +102,29 @@ int cm_job_set_codecs(cm_job_var *v, cm_error *err)
  * v3 must have a fill value where v2 has none: zero, which is what readers give for absent
  * chunks.
  */
-static int set_fill(cm_job_var *v, cm_error *err)
+static int set_fill(bool as_strings, cm_zarr_meta *m, cm_error *err)
 {
-    cm_zarr_meta *m = &v->doc.meta;
     if (m->has_fill || m->zarr_format == 2)
         return CM_OK;
     m->has_fill = true;
-    if (v->view.as_strings && m->fill_text == NULL)
+    if (as_strings && m->fill_text == NULL)
         m->fill_text = cm_strdup("", err);
-    else if (!v->view.as_strings && m->fill == NULL)
+    else if (!as_strings && m->fill == NULL)
         m->fill = cm_calloc(1, m->dtype.nbytes, err);
     return m->fill == NULL && m->fill_text == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* Shards of shards without their outer ones are written by the inner chunks of what is left. */
-static bool same_grid(const cm_job_var *v)
+static bool same_grid(const cm_job_var *v, const cm_zarr_meta *m)
 {
-    const cm_zarr_meta *m = &v->doc.meta;
     const cm_shard_spec *shard = cm_zarr_sharding(m);
     const uint64_t *chunk = shard != NULL ? shard->chunk : m->chunk;
     return v->view.whole && memcmp(v->source->source_chunk, chunk, m->rank * sizeof(chunk[0])) == 0;
 }
 
-static bool words_fill_stays(const cm_job_var *v)
+static bool words_fill_stays(const cm_job_var *v, const cm_zarr_meta *m)
 {
     static const uint8_t zeros[64];
-    const cm_zarr_meta *m = &v->doc.meta;
     const uint8_t *fill = v->source->fill;
     if (v->view.as_strings)
         return false;
@@ -138,9 +136,8 @@ static bool words_fill_stays(const cm_job_var *v)
     return fill != NULL && memcmp(fill, m->fill, m->dtype.nbytes) == 0;
 }
 
-static int rename_parts(const cm_job *job, cm_job_var *v, cm_error *err)
+static int rename_parts(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m, cm_error *err)
 {
-    cm_zarr_meta *m = &v->doc.meta;
     if (job->options->rename.n == 0)
         return CM_OK;
     for (unsigned j = 0; j < m->rank; j++) {
@@ -154,9 +151,9 @@ static int rename_parts(const cm_job *job, cm_job_var *v, cm_error *err)
     return cm_job_rename_words(job, v->source, m->attrs, err);
 }
 
-static int describe_in_words(cm_job *job, cm_job_var *v, cm_error *err)
+static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out, cm_error *err)
 {
-    cm_zarr_meta *m = &v->doc.meta;
+    cm_zarr_meta *m = &out->meta;
     int rc = cm_zarr_meta_copy(v->source->words, m, err);
     if (rc != CM_OK || v->stored.as_objects)
         return rc;
@@ -164,20 +161,20 @@ static int describe_in_words(cm_job *job, cm_job_var *v, cm_error *err)
     /* A scalar has its empty list of names in v2 too: xarray asks for it. */
     if (job->zarr_format == 2 && m->zarr_format == 3 && m->rank == 0)
         m->has_dim_names = true;
-    rc = rename_parts(job, v, err);
+    rc = rename_parts(job, v, m, err);
     if (rc == CM_OK)
-        rc = cm_job_set_codecs(v, err);
-    if (rc == CM_OK && v->layout.same_codec && same_grid(v))
-        v->layout.pass = CM_PASS_BYTES;
+        rc = cm_job_set_codecs(v, out, err);
+    if (rc == CM_OK && v->layout.same_codec && same_grid(v, m))
+        out->pass = CM_PASS_BYTES;
     if (rc == CM_OK)
         rc = cm_zarr_meta_set_format(m, job->zarr_format, err);
     if (rc == CM_OK)
-        rc = set_fill(v, err);
+        rc = set_fill(v->view.as_strings, m, err);
     if (rc == CM_OK && !v->view.as_strings)
-        rc = cm_zarr_fill_survives(m, &v->doc.fill_survives, err);
+        rc = cm_zarr_fill_survives(m, &out->fill_survives, err);
     /* v3 to v3: the fill value is stored in the same words, so that absent chunks read the same. */
     bool same_words = m->zarr_format == 3 && v->source->words->zarr_format == 3;
-    v->doc.fill_stays = rc == CM_OK && (v->doc.fill_survives || same_words) && words_fill_stays(v);
+    out->fill_stays = rc == CM_OK && (out->fill_survives || same_words) && words_fill_stays(v, m);
     if (rc != CM_OK)
         cm_error_prefix(err, "array %s", cm_job_name(v));
     return rc;
@@ -203,13 +200,14 @@ int cm_job_describe(cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
         const char *fill = cm_varopts_get(&fills, v->name, false, NULL);
+        v->doc.pass = v->layout.pass;
         v->doc.keeps_words = v->stored.as_objects || may_keep_words(v, fill);
         if (v->stored.as_objects && fill != NULL)
             rc = cm_fail(err, CM_EUNSUPPORTED, "array %s can only be carried over as it is: %s",
                          cm_job_name(v), v->source->unsupported);
         else
-            rc = v->doc.keeps_words ? describe_in_words(job, v, err)
-                                    : cm_job_describe_by_rules(job, v, fill, err);
+            rc = v->doc.keeps_words ? describe_in_words(job, v, &v->doc, err)
+                                    : cm_job_describe_by_rules(job, v, fill, &v->doc, err);
     }
     cm_job_look_elsewhere(job, &fills);
     if (rc == CM_OK)

@@ -4,7 +4,7 @@
 
 #include "convert/job.h"
 
-/* The chain of V's chunks, and its shards, into v->meta, whose old codecs it frees. */
-int cm_job_set_codecs(cm_job_var *v, cm_error *err);
+/* The chain of V's chunks, and its shards, into the document, whose old codecs it frees. */
+int cm_job_set_codecs(const cm_job_var *v, cm_array_doc *doc, cm_error *err);
 
 #endif

@@ -81,17 +81,16 @@ static bool is_uncompressed(const cm_job_var *v)
     return v->source->codecs != NULL && v->source->ncodecs == 1;
 }
 
-int cm_job_keep(cm_job *job, cm_job_var *v, cm_error *err)
+int cm_job_keep(cm_job *job, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
     const char *why = obstacle(v);
-    if (why == NULL && v->layout.codec.keep_gzip && !is_plain_deflate(v) && !is_uncompressed(v))
+    if (why == NULL && out->codec.keep_gzip && !is_plain_deflate(v) && !is_uncompressed(v))
         why = "it is not plain deflate, which alone can be wrapped as gzip";
     if (why == NULL) {
-        v->layout.pass =
-            v->layout.codec.keep_gzip && !is_uncompressed(v) ? CM_PASS_GZIP : CM_PASS_BYTES;
+        out->pass = out->codec.keep_gzip && !is_uncompressed(v) ? CM_PASS_GZIP : CM_PASS_BYTES;
         return CM_OK;
     }
-    v->layout.codec = cm_codec_choice_default(&v->view.type);
+    out->codec = cm_codec_choice_default(&v->view.type);
     return cm_job_note(job, err, "variable %s is recoded: %s", v->name, why);
 }
 

@@ -8,10 +8,10 @@
 
 /*
  * Decides for V, whose codec is keep or keep:gzip and whose chunks are the
- * source's: sets v->pass and v->meta's inner codecs (*out, *n), or leaves v->pass
- * alone, sets v->codec to the default and notes why V is recoded.
+ * source's: sets the layout's pass, or leaves that alone, sets its codec to the default
+ * and notes why V is recoded.
  */
-int cm_job_keep(cm_job *job, cm_job_var *v, cm_error *err);
+int cm_job_keep(cm_job *job, const cm_job_var *v, cm_layout *out, cm_error *err);
 
 /*
  * Why Zarr's readers cannot undo the N codecs SPEC of a chunk of NBYTES; NULL: they can.

@@ -120,13 +120,14 @@ bool cm_job_chunks_stay(const cm_job_var *v)
 /* ---- codecs ---- */
 
 /* Elements of several variables' chunks are stored anew. */
-static int choose_codec_of_stack(cm_job_var *v, const char *value, cm_error *err)
+static int choose_codec_of_stack(const cm_job_var *v, cm_layout *out, const char *value,
+                                 cm_error *err)
 {
-    v->layout.codec = cm_codec_choice_default(&v->view.type);
+    out->codec = cm_codec_choice_default(&v->view.type);
     int rc = value == NULL || is_word(value, "same")
                  ? CM_OK
-                 : cm_codec_choice_parse(value, &v->layout.codec, err);
-    if (rc == CM_OK && (is_word(value, "same") || v->layout.codec.keep))
+                 : cm_codec_choice_parse(value, &out->codec, err);
+    if (rc == CM_OK && (is_word(value, "same") || out->codec.keep))
         rc = cm_fail(err, CM_EINVAL,
                      "`codec` %s: %s is made of several variables, whose stored bytes cannot stay "
                      "as they are; choose another codec for it",
@@ -134,39 +135,39 @@ static int choose_codec_of_stack(cm_job_var *v, const char *value, cm_error *err
     return rc;
 }
 
-static int choose_codec(layout *l, cm_job_var *v, cm_error *err)
+static int choose_codec(layout *l, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
     const char *value = cm_varopts_get(&l->codec, v->name, true, NULL);
     bool zarr = v->source->words != NULL;
     if (v->source->is_made)
-        return choose_codec_of_stack(v, value, err);
+        return choose_codec_of_stack(v, out, value, err);
     if (value == NULL && l->keeps)
         value = "same";
-    v->layout.codec = cm_codec_choice_default(&v->view.type);
+    out->codec = cm_codec_choice_default(&v->view.type);
     if (is_word(value, "same") || (zarr && !l->keeps && is_word(value, "keep"))) {
-        v->layout.same_codec = zarr;
+        out->same_codec = zarr;
         /* A file's pipeline is not cut otherwise: it stays where its chunks do. */
         const char *chunks = option_of(&l->chunks, v, NULL);
-        v->layout.codec.keep =
+        out->codec.keep =
             !zarr && (chunks == NULL ? !suits_sample(l, v) : is_word(chunks, "source"));
         return CM_OK;
     }
-    int rc = value == NULL ? CM_OK : cm_codec_choice_parse(value, &v->layout.codec, err);
-    if (rc == CM_OK && v->layout.codec.keep && zarr)
+    int rc = value == NULL ? CM_OK : cm_codec_choice_parse(value, &out->codec, err);
+    if (rc == CM_OK && out->codec.keep && zarr)
         rc = cm_fail(err, CM_EINVAL,
                      "`codec` %s: is for NetCDF sources; same keeps the stored bytes of a Zarr "
                      "source",
                      value);
     if (rc != CM_OK)
         return rc;
-    if (v->layout.codec.compressor.id == CM_CODEC_BLOSC && v->view.type.nbytes == 1 &&
-        v->layout.codec.compressor.blosc.shuffle == CM_BLOSC_SHUFFLE)
-        v->layout.codec.compressor.blosc.shuffle = CM_BLOSC_NOSHUFFLE;
+    if (out->codec.compressor.id == CM_CODEC_BLOSC && v->view.type.nbytes == 1 &&
+        out->codec.compressor.blosc.shuffle == CM_BLOSC_SHUFFLE)
+        out->codec.compressor.blosc.shuffle = CM_BLOSC_NOSHUFFLE;
     return CM_OK;
 }
 
 /* Stored bytes can go through only in the file's own chunks. */
-static int keep_chunks(layout *l, cm_job_var *v, cm_error *err)
+static int keep_chunks(layout *l, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
     const char *value = option_of(&l->chunks, v, NULL);
     if (cm_layout_kind_of(value) == CM_LAYOUT_SHAPE || cm_layout_kind_of(value) == CM_LAYOUT_AUTO)
@@ -175,31 +176,31 @@ static int keep_chunks(layout *l, cm_job_var *v, cm_error *err)
                        "leave out one of the two",
                        value, v->name);
     if (v->source->has_source_chunks)
-        memcpy(v->layout.chunk, v->source->source_chunk, sizeof(v->layout.chunk));
-    return cm_job_keep(l->job, v, err);
+        memcpy(out->chunk, v->source->source_chunk, sizeof(out->chunk));
+    return cm_job_keep(l->job, v, out, err);
 }
 
 /* ---- chunks ---- */
 
-static void keep_whole(cm_job_var *v)
+static void keep_whole(const cm_job_var *v, cm_layout *out)
 {
     for (unsigned j = 0; j < v->view.rank; j++)
-        v->layout.chunk[j] = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
+        out->chunk[j] = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
 }
 
 /*
  * An archive grows: its coordinates get one chunk with room for years, so that a reader finds
  * them whole and an append changes one object.
  */
-static void keep_room(const cm_job *job, cm_job_var *v)
+static void keep_room(const cm_job *job, const cm_job_var *v, cm_layout *out)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
-    keep_whole(v);
+    keep_whole(v, out);
     if (spec == NULL || spec->nfiles < 2 || v->view.rank != 1 || !v->source->unlimited[0])
         return;
     uint64_t room = cm_layout_room(v->view.shape[0], itemsize_of(v));
     if (room > 0)
-        v->layout.chunk[0] = room;
+        out->chunk[0] = room;
 }
 
 static bool is_small_coordinate(const cm_job_var *v)
@@ -252,14 +253,15 @@ static uint64_t most_length(const cm_job_var *v, const uint64_t *fixed, unsigned
 }
 
 /* The chunks that a run which is to be finished chose; false: none, or no such ones. */
-static bool chosen_before(const cm_job *job, cm_job_var *v, const uint64_t *fixed)
+static bool chosen_before(const cm_job *job, const cm_job_var *v, cm_layout *out,
+                          const uint64_t *fixed)
 {
     const cm_json *list = cm_json_member(job->sample_chunks, cm_job_name(v));
     if (!cm_json_is(list, CM_JSON_ARRAY) || cm_json_length(list) != v->view.rank)
         return false;
     for (unsigned j = 0; j < v->view.rank; j++)
-        if (!cm_json_get_u64(cm_json_at(list, j), &v->layout.chunk[j]) || v->layout.chunk[j] == 0 ||
-            v->layout.chunk[j] > most_length(v, fixed, j))
+        if (!cm_json_get_u64(cm_json_at(list, j), &out->chunk[j]) || out->chunk[j] == 0 ||
+            out->chunk[j] > most_length(v, fixed, j))
             return false;
     return true;
 }
@@ -287,8 +289,8 @@ static uint64_t most_objects(layout *l, const cm_job_var *v)
     return kind == CM_LAYOUT_DEFAULT || kind == CM_LAYOUT_SOURCE ? MANY_OBJECTS : 1;
 }
 
-static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, uint64_t target,
-                             cm_error *err)
+static int chunks_for_sample(layout *l, const cm_job_var *v, cm_layout *out, const uint64_t *fixed,
+                             uint64_t target, cm_error *err)
 {
     cm_read read = {.weight = 1};
     cm_optimise_spec spec = {.rank = v->view.rank,
@@ -299,7 +301,7 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     uint64_t source[CM_MAX_RANK];
     cm_suit_costs costs;
     cm_optimum optimum = {.nfront = 0};
-    if (chosen_before(l->job, v, fixed))
+    if (chosen_before(l->job, v, out, fixed))
         return CM_OK;
     int rc = measure_costs(l, v, &costs, err);
     if (rc != CM_OK)
@@ -319,14 +321,15 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     rc = cm_suit_optimise(&spec, cm_suit_measured(&costs), source_chunks(v, source) ? source : NULL,
                           &optimum, err);
     if (rc == CM_OK)
-        memcpy(v->layout.chunk, optimum.best.chunk, v->view.rank * sizeof v->layout.chunk[0]);
+        memcpy(out->chunk, optimum.best.chunk, v->view.rank * sizeof out->chunk[0]);
     cm_optimum_release(&optimum);
     /* A choice by measuring, or without for want of memory, may differ the next time. */
     const bool may_differ = cm_suit_measured(&costs) || costs.needs > 0 || costs.refused[0];
     return rc == CM_OK && may_differ ? keep_choice(l->job, v, err) : rc;
 }
 
-static int choose_chunks_of(layout *l, cm_job_var *v, const cm_layout_array *array, cm_error *err)
+static int choose_chunks_of(layout *l, const cm_job_var *v, cm_layout *out,
+                            const cm_layout_array *array, cm_error *err)
 {
     bool named, fits = true, whole = true;
     const cm_layout_array a = *array;
@@ -338,7 +341,7 @@ static int choose_chunks_of(layout *l, cm_job_var *v, const cm_layout_array *arr
         kind = CM_LAYOUT_SOURCE;
     if (!named && (!l->keeps || v->source->is_made) &&
         (v->view.rank == 0 || is_small_coordinate(v))) {
-        keep_room(l->job, v);
+        keep_room(l->job, v, out);
         return CM_OK;
     }
     if (kind == CM_LAYOUT_NONE)
@@ -350,7 +353,7 @@ static int choose_chunks_of(layout *l, cm_job_var *v, const cm_layout_array *arr
     if (rc != CM_OK)
         return rc;
     if ((kind == CM_LAYOUT_SOURCE || (l->keeps && (!fits || v->view.rank == 0))) && a.has_source) {
-        memcpy(v->layout.chunk, a.source, sizeof(v->layout.chunk));
+        memcpy(out->chunk, a.source, sizeof(out->chunk));
         return CM_OK;
     }
     /* A sample of a stack is one read: it has all channels. */
@@ -360,59 +363,59 @@ static int choose_chunks_of(layout *l, cm_job_var *v, const cm_layout_array *arr
     for (unsigned j = 0; j < v->view.rank; j++)
         whole = whole && fixed[j] > 0;
     if (l->keeps && kind == CM_LAYOUT_SHAPE && whole) {
-        memcpy(v->layout.chunk, fixed, sizeof(v->layout.chunk));
+        memcpy(out->chunk, fixed, sizeof(out->chunk));
         return CM_OK;
     }
     if (kind != CM_LAYOUT_SOURCE && suits_sample(l, v)) {
         l->sampled = l->sampled || !whole;
-        return chunks_for_sample(l, v, fixed, target, err);
+        return chunks_for_sample(l, v, out, fixed, target, err);
     }
     return cm_autochunk(v->view.rank, v->view.shape, itemsize_of(v),
                         target > 0 ? target : DEFAULT_CHUNK, fixed, a.has_source ? a.source : NULL,
-                        v->layout.chunk, err);
+                        out->chunk, err);
 }
 
 /* Where V grows, chunks may be longer than it is. */
-static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
+static int choose_chunks(layout *l, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
     cm_layout_array a = array_of(l->job, v);
     uint64_t padded;
     unsigned past;
     char size[32];
-    int rc = choose_chunks_of(l, v, &a, err);
-    if (rc != CM_OK || !cm_layout_reaches_too_far(&a, v->layout.chunk, &past, &padded))
+    int rc = choose_chunks_of(l, v, out, &a, err);
+    if (rc != CM_OK || !cm_layout_reaches_too_far(&a, out->chunk, &past, &padded))
         return rc;
     a.grows = NULL;
     rc = cm_job_warn(l->job, err,
                      "%s %s: chunks of %llu along %s, which has %llu element%s, would make it %s; "
                      "they are as long as the dimension is now",
-                     cm_job_noun(l->job), cm_job_name(v), (unsigned long long)v->layout.chunk[past],
+                     cm_job_noun(l->job), cm_job_name(v), (unsigned long long)out->chunk[past],
                      v->source->dim_name[past], (unsigned long long)v->view.shape[past],
                      v->view.shape[past] == 1 ? "" : "s",
                      cm_format_size(padded, size, sizeof(size)));
-    return rc == CM_OK ? choose_chunks_of(l, v, &a, err) : rc;
+    return rc == CM_OK ? choose_chunks_of(l, v, out, &a, err) : rc;
 }
 
 /* ---- shards ---- */
 
 /* Shards of the source stay with its chunks. */
-static bool keep_shards(const layout *l, cm_job_var *v)
+static bool keep_shards(const layout *l, const cm_job_var *v, cm_layout *out)
 {
     if (l->job->zarr_format != 3 || !v->source->is_sharded || !cm_job_chunks_stay(v))
         return false;
-    v->layout.sharded = true;
-    memcpy(v->layout.shard, v->source->source_shard, sizeof(v->layout.shard));
+    out->sharded = true;
+    memcpy(out->shard, v->source->source_shard, sizeof(out->shard));
     return true;
 }
 
-static int choose_shards(layout *l, cm_job_var *v, bool many, cm_error *err)
+static int choose_shards(layout *l, const cm_job_var *v, cm_layout *out, bool many, cm_error *err)
 {
     bool named;
     const char *value = option_of(&l->shards, v, &named);
     cm_layout_kind kind = cm_layout_kind_of(value);
     uint64_t target = DEFAULT_SHARD;
     if (kind == CM_LAYOUT_SOURCE || (kind == CM_LAYOUT_DEFAULT && l->keeps)) {
-        if (keep_shards(l, v))
+        if (keep_shards(l, v, out))
             return CM_OK;
         many = many && !(l->keeps && cm_job_chunks_stay(v));
         kind = CM_LAYOUT_DEFAULT;
@@ -425,29 +428,30 @@ static int choose_shards(layout *l, cm_job_var *v, bool many, cm_error *err)
         return cm_fail(err, CM_EINVAL, "`shards`: Zarr format 2 has no shards");
     const cm_layout_array a = array_of(l->job, v);
     if (kind == CM_LAYOUT_SHAPE)
-        return cm_layout_shards(value, named, &a, v->layout.chunk, DEFAULT_SHARD, v->layout.shard,
-                                &v->layout.sharded, err);
+        return cm_layout_shards(value, named, &a, out->chunk, DEFAULT_SHARD, out->shard,
+                                &out->sharded, err);
     if (cm_layout_kind_of(value) == CM_LAYOUT_AUTO &&
         cm_layout_auto("`shards`", value, &target, err) != CM_OK)
         return CM_EINVAL;
     if (count_chunks(v) <= 1)
         return CM_OK;
-    v->layout.sharded = true;
-    return cm_autoshard(v->view.rank, v->view.shape, itemsize_of(v), v->layout.chunk, target, NULL,
-                        v->layout.shard, err);
+    out->sharded = true;
+    return cm_autoshard(v->view.rank, v->view.shape, itemsize_of(v), out->chunk, target, NULL,
+                        out->shard, err);
 }
 
 /* ---- all ---- */
 
-static int choose_layout(layout *l, cm_job_var *v, uint64_t most, uint64_t *objects, cm_error *err)
+static int choose_layout(layout *l, const cm_job_var *v, cm_layout *out, uint64_t most,
+                         uint64_t *objects, cm_error *err)
 {
     if (v->stored.as_objects)
-        return cm_job_carry_over(l->job, v, &l->chunks, &l->shards, &l->codec, err);
-    int rc = choose_codec(l, v, err);
-    if (rc == CM_OK && v->layout.codec.keep)
-        rc = keep_chunks(l, v, err);
-    if (rc == CM_OK && v->layout.pass == CM_PASS_NOTHING)
-        rc = choose_chunks(l, v, err);
+        return cm_job_carry_over(l->job, v, out, &l->chunks, &l->shards, &l->codec, err);
+    int rc = choose_codec(l, v, out, err);
+    if (rc == CM_OK && out->codec.keep)
+        rc = keep_chunks(l, v, out, err);
+    if (rc == CM_OK && out->pass == CM_PASS_NOTHING)
+        rc = choose_chunks(l, v, out, err);
     if (rc != CM_OK)
         return rc;
     uint64_t nchunks = count_chunks(v);
@@ -468,7 +472,7 @@ static int choose_all(layout *l, cm_error *err)
     int rc = CM_OK;
     most = most > MANY_OBJECTS ? most : MANY_OBJECTS;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        rc = choose_layout(l, &job->var[i], most, &objects, err);
+        rc = choose_layout(l, &job->var[i], &job->var[i].layout, most, &objects, err);
     bool many = objects > MANY_OBJECTS && job->zarr_format == 3;
     if (rc == CM_OK && many && l->shards.n == 0 && !l->keeps)
         rc = cm_job_warn(job, err,
@@ -477,7 +481,7 @@ static int choose_all(layout *l, cm_error *err)
                          (unsigned long long)objects);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         if (!job->var[i].stored.as_objects)
-            rc = choose_shards(l, &job->var[i], many, err);
+            rc = choose_shards(l, &job->var[i], &job->var[i].layout, many, err);
     return rc;
 }
 

@@ -11,7 +11,7 @@ typedef struct cm_layout {
     bool sharded;
     bool same_codec; /* the source's chain stays; CODEC says nothing */
     cm_codec_choice codec;
-    cm_pass pass;           /* stored bytes go through */
+    cm_pass pass;           /* stored bytes of a file go through */
     struct cm_refer *refer; /* refer.h: where its chunks lie; NULL: they are written */
 } cm_layout;
 

@@ -124,12 +124,12 @@ static const char *find_mask(const cm_refer *r)
  * Of contiguous data a chunk is some whole rows: as many as divide what each part has, so that no
  * chunk ends behind the data, and about SLAB_CHUNK_NBYTES; one row where rows have gaps between.
  */
-static void slab_chunk(const cm_refer *r, cm_job_var *v)
+static void slab_chunk(const cm_refer *r, const cm_job_var *v, cm_layout *out)
 {
     uint64_t row = v->view.type.nbytes, common = 0, most = 0;
     bool gaps = false;
     for (unsigned j = 0; j < v->view.rank; j++)
-        v->layout.chunk[j] = v->view.shape[j];
+        out->chunk[j] = v->view.shape[j];
     if (v->view.rank == 0)
         return;
     for (unsigned j = 1; j < v->view.rank; j++)
@@ -142,7 +142,7 @@ static void slab_chunk(const cm_refer *r, cm_job_var *v)
     for (uint64_t k = 1; k <= common && !gaps && k * row <= SLAB_CHUNK_NBYTES; k++)
         if (common % k == 0)
             most = k;
-    v->layout.chunk[0] = most > 0 ? most : 1;
+    out->chunk[0] = most > 0 ? most : 1;
 }
 
 /* Every part begins, and all but the last end, where a chunk of the variable does. */
@@ -185,11 +185,12 @@ static void count_missing(const cm_job_var *v, cm_refer *r)
 }
 
 /* NULL: V is referred to. */
-static int examine(cm_job *job, cm_job_var *v, const char **why, cm_error *err)
+static int examine(cm_job *job, const cm_job_var *v, cm_layout *out, const char **why,
+                   cm_error *err)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     size_t n = spec != NULL ? spec->var[v->source->index].nparts : 1;
-    cm_refer *r = v->layout.refer = cm_calloc(1, sizeof(*r), err);
+    cm_refer *r = out->refer = cm_calloc(1, sizeof(*r), err);
     if (r == NULL || (r->part = cm_calloc(n + 1, sizeof(r->part[0]), err)) == NULL)
         return CM_ENOMEM;
     *why = NULL;
@@ -199,9 +200,9 @@ static int examine(cm_job *job, cm_job_var *v, const char **why, cm_error *err)
     if ((*why = common_form(v, r)) != NULL || (*why = find_mask(r)) != NULL)
         return CM_OK;
     if (r->form != NULL && r->form->kind == CM_LOCATED_CHUNKS)
-        memcpy(v->layout.chunk, r->form->chunk, sizeof(v->layout.chunk));
+        memcpy(out->chunk, r->form->chunk, sizeof(out->chunk));
     else
-        slab_chunk(r, v);
+        slab_chunk(r, v, out);
     *why = cut_obstacle(r, v);
     count_missing(v, r);
     return CM_OK;
@@ -216,14 +217,15 @@ static bool belongs_inline(const cm_job_var *v)
            (v->source->is_coordinate && nbytes <= COORDINATE_NBYTES);
 }
 
-static int put_inline(cm_job *job, cm_job_var *v, const char *why, cm_error *err)
+static int put_inline(cm_job *job, const cm_job_var *v, cm_layout *out, const char *why,
+                      cm_error *err)
 {
-    cm_refer_free(v->layout.refer);
-    v->layout.refer = NULL;
-    v->layout.pass = CM_PASS_NOTHING;
-    v->layout.codec = (cm_codec_choice){.compressor = {.id = CM_CODEC_NONE}};
+    cm_refer_free(out->refer);
+    out->refer = NULL;
+    out->pass = CM_PASS_NOTHING;
+    out->codec = (cm_codec_choice){.compressor = {.id = CM_CODEC_NONE}};
     for (unsigned j = 0; j < v->view.rank; j++)
-        v->layout.chunk[j] = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
+        out->chunk[j] = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
     if (decoded_nbytes(v) <= MOST_INLINE)
         return CM_OK;
     char size[32];
@@ -234,21 +236,21 @@ static int put_inline(cm_job *job, cm_job_var *v, const char *why, cm_error *err
                    cm_job_noun(job), cm_job_name(v), why, size);
 }
 
-static int choose(cm_job *job, cm_job_var *v, cm_error *err)
+static int choose(cm_job *job, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
     const char *why = NULL;
     if (belongs_inline(v))
-        return put_inline(job, v, "it is text", err);
+        return put_inline(job, v, out, "it is text", err);
     if (v->view.converts)
         why = "its values would be changed";
     else if (!v->view.whole)
         why = "only a part of it is chosen";
-    int rc = why == NULL ? examine(job, v, &why, err) : CM_OK;
+    int rc = why == NULL ? examine(job, v, out, &why, err) : CM_OK;
     if (rc != CM_OK)
         return rc;
     if (why != NULL)
-        return put_inline(job, v, why, err);
-    v->layout.pass = CM_PASS_BYTES;
+        return put_inline(job, v, out, why, err);
+    out->pass = CM_PASS_BYTES;
     return CM_OK;
 }
 
@@ -258,7 +260,7 @@ int cm_job_refer_layout(cm_job *job, cm_error *err)
     if (job->source->kind != CM_DATASET_NETCDF)
         return cm_fail(err, CM_EUNSUPPORTED, "references are made of NetCDF and HDF5 files");
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        rc = choose(job, &job->var[i], err);
+        rc = choose(job, &job->var[i], &job->var[i].layout, err);
     return rc;
 }
 

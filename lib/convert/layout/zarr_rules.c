@@ -61,9 +61,9 @@ static const char *const packed_attributes[] = {"scale_factor", "add_offset",  "
                                                 "valid_max",    "valid_range", "missing_value",
                                                 "_Unsigned",    NULL};
 
-static int set_attributes(cm_job *job, cm_job_var *v, const uint8_t *missing, cm_error *err)
+static int set_attributes(cm_job *job, const cm_job_var *v, const uint8_t *missing, cm_zarr_meta *m,
+                          cm_error *err)
 {
-    cm_zarr_meta *m = &v->doc.meta;
     if ((m->attrs = cm_json_copy(v->source->attrs)) == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     for (size_t i = 0; v->view.conversion.unpack && packed_attributes[i] != NULL; i++)
@@ -79,9 +79,8 @@ static int set_attributes(cm_job *job, cm_job_var *v, const uint8_t *missing, cm
     return CM_OK;
 }
 
-static int set_dimensions(const cm_job *job, cm_job_var *v, cm_error *err)
+static int set_dimensions(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m, cm_error *err)
 {
-    cm_zarr_meta *m = &v->doc.meta;
     m->has_dim_names = true;
     m->rank = v->view.rank;
     for (unsigned j = 0; j < v->view.rank; j++) {
@@ -117,10 +116,9 @@ static int parse_fill(const cm_job_var *v, const char *text, uint8_t *out, cm_er
  * v3: fill_value is what unwritten elements are; v2: it is what readers mask, so
  * it is the file's _FillValue or nothing.
  */
-static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t *missing,
-                    cm_error *err)
+static int set_fill(const cm_job *job, const cm_job_var *v, const char *asked,
+                    const uint8_t *missing, cm_zarr_meta *m, cm_error *err)
 {
-    cm_zarr_meta *m = &v->doc.meta;
     const cm_array *a = v->source->array;
     bool v3 = job->zarr_format == 3;
     if (v->view.as_strings && asked != NULL)
@@ -161,35 +159,36 @@ static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t
     return CM_OK;
 }
 
-static bool fill_stays(const cm_job_var *v)
+static bool fill_stays(const cm_job_var *v, const cm_zarr_meta *m)
 {
     static const uint8_t zeros[16];
     const cm_array *a = v->source->array;
     uint8_t element[16];
-    return !v->view.as_strings && v->doc.meta.has_fill &&
+    return !v->view.as_strings && m->has_fill &&
            convert_element(v, a->fill != NULL ? a->fill : zeros, element, NULL) == CM_OK &&
-           memcmp(element, v->doc.meta.fill, v->view.type.nbytes) == 0;
+           memcmp(element, m->fill, v->view.type.nbytes) == 0;
 }
 
-int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_error *err)
+int cm_job_describe_by_rules(cm_job *job, const cm_job_var *v, const char *asked, cm_array_doc *out,
+                             cm_error *err)
 {
     uint8_t missing[16];
     bool has_missing = v->source->has_fill_value && !v->source->is_char && !v->view.as_strings;
-    v->doc.meta.zarr_format = job->zarr_format;
-    v->doc.meta.dtype = v->view.type;
-    v->doc.meta.separator = job->zarr_format == 3 ? '/' : '.';
+    out->meta.zarr_format = job->zarr_format;
+    out->meta.dtype = v->view.type;
+    out->meta.separator = job->zarr_format == 3 ? '/' : '.';
     int rc = has_missing ? convert_element(v, v->source->fill_value, missing, err) : CM_OK;
     if (rc == CM_OK)
-        rc = set_dimensions(job, v, err);
+        rc = set_dimensions(job, v, &out->meta, err);
     if (rc == CM_OK)
-        rc = set_attributes(job, v, has_missing ? missing : NULL, err);
+        rc = set_attributes(job, v, has_missing ? missing : NULL, &out->meta, err);
     if (rc == CM_OK)
-        rc = set_fill(job, v, asked, has_missing ? missing : NULL, err);
+        rc = set_fill(job, v, asked, has_missing ? missing : NULL, &out->meta, err);
     if (rc == CM_OK)
-        rc = cm_job_set_codecs(v, err);
-    v->doc.fill_survives = false;
-    if (rc == CM_OK && v->doc.meta.has_fill)
-        rc = cm_zarr_fill_survives(&v->doc.meta, &v->doc.fill_survives, err);
-    v->doc.fill_stays = rc == CM_OK && v->doc.fill_survives && fill_stays(v);
+        rc = cm_job_set_codecs(v, out, err);
+    out->fill_survives = false;
+    if (rc == CM_OK && out->meta.has_fill)
+        rc = cm_zarr_fill_survives(&out->meta, &out->fill_survives, err);
+    out->fill_stays = rc == CM_OK && out->fill_survives && fill_stays(v, &out->meta);
     return rc;
 }

@@ -111,12 +111,12 @@ static int describe_transfer(cm_job *job, cm_job_var *v, cm_error *err)
     t->source = v->source->array;
     t->target = cm_zarr_writer_target(v->move.writer);
     t->target_type = v->view.type;
-    t->pass = v->layout.pass;
+    t->pass = v->doc.pass;
     t->conversion = v->view.converts ? &v->view.conversion : NULL;
     t->present = v->stored.presence.bit;
     t->counts = &v->moved.counts;
     const bool rounding =
-        v->layout.pass == CM_PASS_NOTHING && rounds(v->doc.meta.codecs, v->doc.meta.ncodecs);
+        v->doc.pass == CM_PASS_NOTHING && rounds(v->doc.meta.codecs, v->doc.meta.ncodecs);
     t->must_return = rounding && !v->view.converts;
     v->move.stored_differs = rounding && v->view.converts;
     memcpy(t->start, v->view.start, sizeof(t->start));
@@ -155,7 +155,7 @@ int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
     cm_zarr_writer_early(v->move.writer, job->early);
     if (v->window.is_part && !v->window.is_beyond)
         cm_zarr_writer_replace(v->move.writer);
-    if (v->layout.pass == CM_PASS_NOTHING && (rc = check_encoder(v, err)) != CM_OK) {
+    if (v->doc.pass == CM_PASS_NOTHING && (rc = check_encoder(v, err)) != CM_OK) {
         cm_error_prefix(err, "%s %s", cm_job_noun(job), cm_job_name(v));
         return rc;
     }

@@ -250,8 +250,8 @@ static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_
     for (int attempt = 0; attempt < 2 && rc == CM_EBUDGET; attempt++) {
         if (attempt > 0)
             release(m);
-        rc = v->layout.pass != CM_PASS_NOTHING ? pass_chunk(v, number, m, err)
-                                               : recode_chunk(job, v, number, coord, &box, m, err);
+        rc = v->doc.pass != CM_PASS_NOTHING ? pass_chunk(v, number, m, err)
+                                            : recode_chunk(job, v, number, coord, &box, m, err);
     }
     if (rc == CM_OK)
         atomic_fetch_add(&v->moved.counts.delivered, 1);

@@ -426,7 +426,7 @@ static cm_job_var *largest(const cm_job *job)
     double most = 0;
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        if (!has_chunks(v) || v->layout.pass != CM_PASS_NOTHING || v->stored.presence.bit == NULL)
+        if (!has_chunks(v) || v->doc.pass != CM_PASS_NOTHING || v->stored.presence.bit == NULL)
             continue;
         double nbytes = (double)v->source->array->grid.chunk_nelem *
                         (double)v->stored.presence.npresent * v->view.type.nbytes;

@@ -104,7 +104,7 @@ static int find_value(const merged *m, const double *all, uint64_t n, size_t k, 
 static int find_indices(cm_job *job, merged *m, const cm_variable *v, uint64_t n, cm_error *err)
 {
     double *all = NULL;
-    int rc = cm_job_read_coordinate(job, v, m->dim, n, &all, err);
+    int rc = cm_coordinate_read(job->source, v, m->dim, n, &all, err);
     if (rc == CM_OK && all == NULL)
         rc = cm_fail(err, CM_EINVAL,
                      "`merge_along` %s: dimension %s has no coordinate variable of numbers, so "

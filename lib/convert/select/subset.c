@@ -89,17 +89,18 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     return CM_OK;
 }
 
-cm_variable *cm_job_coordinate(cm_job *job, const cm_job_var *v, const char *dim, uint64_t length)
+cm_variable *cm_coordinate_of(const cm_dataset *ds, const cm_variable *of, const char *dim,
+                              uint64_t length)
 {
     cm_variable *found = NULL;
-    for (size_t i = 0; i < job->source->nvars; i++) {
-        cm_variable *c = &job->source->var[i];
+    for (size_t i = 0; i < ds->nvars; i++) {
+        cm_variable *c = &ds->var[i];
         const char *last = cm_path_last(c->name);
         if (!c->is_coordinate || c->unsupported != NULL || c->shape[0] != length ||
             strcmp(last, dim) != 0)
             continue;
         /* The nearest one: in a group that the variable lies in, the deeper the better. */
-        if (strncmp(v->source->name, c->name, (size_t)(last - c->name)) != 0)
+        if (strncmp(of->name, c->name, (size_t)(last - c->name)) != 0)
             continue;
         if (found == NULL || strlen(c->name) > strlen(found->name))
             found = c;
@@ -107,18 +108,17 @@ cm_variable *cm_job_coordinate(cm_job *job, const cm_job_var *v, const char *dim
     return found;
 }
 
-int cm_job_read_coordinate(cm_job *job, const cm_variable *of, const char *dim, uint64_t n,
-                           double **out, cm_error *err)
+int cm_coordinate_read(cm_dataset *ds, const cm_variable *of, const char *dim, uint64_t n,
+                       double **out, cm_error *err)
 {
-    const cm_job_var v = {.source = (cm_variable *)(uintptr_t)of};
-    cm_variable *c = cm_job_coordinate(job, &v, dim, n);
+    cm_variable *c = cm_coordinate_of(ds, of, dim, n);
     *out = NULL;
     if (c == NULL || !cm_dtype_is_number(&c->dtype))
         return CM_OK;
     const cm_packing packing = cm_packing_of(c);
     cm_buf raw = {0};
     cm_box box = {.rank = 1, .shape = {n}};
-    int rc = cm_dataset_prepare(job->source, c, err);
+    int rc = cm_dataset_prepare(ds, c, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(&raw, (size_t)n * c->dtype.nbytes, err);
     if (rc == CM_OK)
@@ -214,7 +214,7 @@ static void search_block(search *f, const uint8_t *raw, uint64_t start, uint64_t
 }
 
 /* Block by block: a coordinate may be longer than the memory allows. */
-static int search_coordinate(cm_job *job, cm_variable *c, search *f, cm_error *err)
+static int search_coordinate(cm_dataset *ds, cm_variable *c, search *f, cm_error *err)
 {
     enum {
         BLOCK = 64 * 1024,
@@ -229,7 +229,7 @@ static int search_coordinate(cm_job *job, cm_variable *c, search *f, cm_error *e
     for (uint64_t start = 0; rc == CM_OK && start < n; start += block) {
         cm_box box = {.rank = 1, .start = {start}};
         box.shape[0] = n - start < block ? n - start : block;
-        rc = cm_dataset_read(job->source, c, &box, raw, err);
+        rc = cm_dataset_read(ds, c, &box, raw, err);
         if (rc == CM_OK)
             search_block(f, raw, start, box.shape[0]);
     }
@@ -237,12 +237,12 @@ static int search_coordinate(cm_job *job, cm_variable *c, search *f, cm_error *e
     return rc;
 }
 
-static int find_between(cm_job *job, const subset *s, cm_variable *c, double lo, double hi,
+static int find_between(cm_dataset *ds, const subset *s, cm_variable *c, double lo, double hi,
                         slice *out, cm_error *err)
 {
     search f = {.coordinate = c, .packing = cm_packing_of(c), .lo = lo, .hi = hi};
     widen(&f);
-    int rc = search_coordinate(job, c, &f, err);
+    int rc = search_coordinate(ds, c, &f, err);
     if (rc != CM_OK)
         return rc;
     if (f.first == f.end)
@@ -257,10 +257,10 @@ static int find_between(cm_job *job, const subset *s, cm_variable *c, double lo,
     return CM_OK;
 }
 
-static int slice_by_value(cm_job *job, subset *s, const cm_job_var *v, uint64_t length, slice *out,
-                          cm_error *err)
+static int slice_by_value(cm_dataset *ds, subset *s, const cm_variable *of, uint64_t length,
+                          slice *out, cm_error *err)
 {
-    cm_variable *c = cm_job_coordinate(job, v, s->dim, length);
+    cm_variable *c = cm_coordinate_of(ds, of, s->dim, length);
     double lo, hi;
     if (c == NULL || (!cm_dtype_is_number(&c->dtype)))
         return cm_fail(err, CM_EINVAL, "%s %s: dimension %s has no numeric coordinate variable",
@@ -284,7 +284,7 @@ static int slice_by_value(cm_job *job, subset *s, const cm_job_var *v, uint64_t 
         hi = swap;
     }
     if (rc == CM_OK)
-        rc = find_between(job, s, c, lo, hi, out, err);
+        rc = find_between(ds, s, c, lo, hi, out, err);
     if (rc == CM_OK) {
         s->coordinate = c;
         s->found = *out;
@@ -293,22 +293,22 @@ static int slice_by_value(cm_job *job, subset *s, const cm_job_var *v, uint64_t 
     return rc;
 }
 
-static int apply(cm_job *job, subset *s, cm_job_var *v, cm_error *err)
+static int apply(cm_dataset *ds, subset *s, const cm_variable *of, cm_view *out, cm_error *err)
 {
-    for (unsigned j = 0; j < v->view.rank; j++) {
-        const char *dim = v->source->dim_name[j];
+    for (unsigned j = 0; j < out->rank; j++) {
+        const char *dim = of->dim_name[j];
         slice cut;
         if (dim == NULL || strcmp(dim, s->dim) != 0)
             continue;
         s->used = true;
-        uint64_t length = v->source->shape[j];
-        int rc = s->by_value ? slice_by_value(job, s, v, length, &cut, err)
+        uint64_t length = of->shape[j];
+        int rc = s->by_value ? slice_by_value(ds, s, of, length, &cut, err)
                              : slice_by_index(s, length, &cut, err);
         if (rc != CM_OK)
             return rc;
-        v->view.start[j] = cut.start;
-        v->view.step[j] = cut.step;
-        v->view.shape[j] = cut.count;
+        out->start[j] = cut.start;
+        out->step[j] = cut.step;
+        out->shape[j] = cut.count;
     }
     return CM_OK;
 }
@@ -337,7 +337,7 @@ static int apply_text(cm_job *job, const char *text, cm_error *err)
     char *copy;
     int rc = parse("`subset`", text, &s, &copy, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        rc = apply(job, &s, &job->var[i], err);
+        rc = apply(job->source, &s, job->var[i].source, &job->var[i].view, err);
     if (rc == CM_OK && !s.used && !cm_job_dim_elsewhere(job, s.dim))
         rc = cm_fail(err, CM_EINVAL, "%s %s: no chosen variable has a dimension %s", s.option, text,
                      s.dim);
@@ -348,16 +348,14 @@ static int apply_text(cm_job *job, const char *text, cm_error *err)
 /* ---- a part of a store that is compared ---- */
 
 /* Takes S to the elements of array T of the store. */
-static int slice_of_store(const cm_job *job, cm_dataset *store, subset *s, cm_variable *t,
-                          unsigned j, slice *out, cm_error *err)
+static int slice_of_store(cm_dataset *store, subset *s, const cm_variable *t, unsigned j,
+                          slice *out, cm_error *err)
 {
-    cm_job there = {.options = job->options, .report = job->report, .source = store};
-    cm_job_var v = {.source = t};
-    cm_variable *c = s->by_value ? cm_job_coordinate(&there, &v, s->dim, t->shape[j]) : NULL;
+    cm_variable *c = s->by_value ? cm_coordinate_of(store, t, s->dim, t->shape[j]) : NULL;
     int rc = c != NULL && c->array == NULL ? cm_dataset_prepare(store, c, err) : CM_OK;
     if (rc != CM_OK)
         return rc;
-    rc = s->by_value ? slice_by_value(&there, s, &v, t->shape[j], out, err)
+    rc = s->by_value ? slice_by_value(store, s, t, t->shape[j], out, err)
                      : slice_by_index(s, t->shape[j], out, err);
     if (rc != CM_OK)
         return cm_error_prefix(err, "the store"), rc;
@@ -368,15 +366,15 @@ static int slice_of_store(const cm_job *job, cm_dataset *store, subset *s, cm_va
 }
 
 /* V, whole or the part of it with the same coordinates, against a range of the longer T. */
-static int apply_to_store(cm_job *job, cm_dataset *store, subset *of_store, subset *s,
-                          cm_job_var *v, cm_variable *t, unsigned j, cm_error *err)
+static int apply_to_store(const cm_job *job, cm_dataset *store, subset *of_store, subset *s,
+                          cm_job_var *v, const cm_variable *t, unsigned j, cm_error *err)
 {
     slice there, here = {.step = 1, .count = v->source->shape[j]};
-    int rc = slice_of_store(job, store, of_store, t, j, &there, err);
+    int rc = slice_of_store(store, of_store, t, j, &there, err);
     if (rc == CM_OK && t->shape[j] == here.count)
         here = there;
     else if (rc == CM_OK && s->by_value)
-        rc = slice_by_value(job, s, v, v->source->shape[j], &here, err);
+        rc = slice_by_value(job->source, s, v->source, v->source->shape[j], &here, err);
     if (rc == CM_OK && here.count != there.count)
         rc = cm_fail(err, CM_EINVAL,
                      "%s %s: is %llu elements of the store along %s, and %llu of the input",
@@ -418,7 +416,7 @@ static int apply_checked(cm_job *job, cm_dataset *store, const char *text, cm_er
             if (dim == NULL || strcmp(dim, s.dim) != 0)
                 continue;
             if (t == NULL || j >= t->rank || t->shape[j] < v->source->shape[j]) {
-                rc = apply(job, &s, v, err);
+                rc = apply(job->source, &s, v->source, &v->view, err);
             } else {
                 s.used = true;
                 rc = apply_to_store(job, store, &of_store, &s, v, t, j, err);
@@ -489,7 +487,8 @@ int cm_job_range_of(cm_job *job, const char *option, const char *text, const cm_
         slice cut;
         if (dim == NULL || strcmp(dim, s.dim) != 0)
             continue;
-        if ((rc = slice_by_value(job, &s, v, v->source->shape[j], &cut, err)) != CM_OK)
+        if ((rc = slice_by_value(job->source, &s, v->source, v->source->shape[j], &cut, err)) !=
+            CM_OK)
             break;
         *out = (cm_job_range){.applies = true,
                               .dim = j,
@@ -532,8 +531,9 @@ int cm_job_find_range(cm_job *job, const char *option, const char *text, uint64_
         rc = first_of(job, &s, &v, &axis, err);
     if (rc == CM_OK) {
         s.strict = true;
-        rc = s.by_value ? slice_by_value(job, &s, v, v->source->shape[axis], &found, err)
-                        : slice_by_index(&s, v->source->shape[axis], &found, err);
+        rc = s.by_value
+                 ? slice_by_value(job->source, &s, v->source, v->source->shape[axis], &found, err)
+                 : slice_by_index(&s, v->source->shape[axis], &found, err);
     }
     *first = found.start;
     *end = found.start + found.count;

@@ -4,15 +4,16 @@
 
 #include "convert/job.h"
 
-/* The variable that V's dimension DIM of LENGTH has its coordinates from; NULL: none. */
-cm_variable *cm_job_coordinate(cm_job *job, const cm_job_var *v, const char *dim, uint64_t length);
+/* The variable of DS that OF's dimension DIM of LENGTH has its coordinates from; NULL: none. */
+cm_variable *cm_coordinate_of(const cm_dataset *ds, const cm_variable *of, const char *dim,
+                              uint64_t length);
 
 /*
  * All N values of the coordinate that OF's dimension DIM has, unpacked; NULL in *OUT: it has none
  * of numbers.
  */
-int cm_job_read_coordinate(cm_job *job, const cm_variable *of, const char *dim, uint64_t n,
-                           double **out, cm_error *err);
+int cm_coordinate_read(cm_dataset *ds, const cm_variable *of, const char *dim, uint64_t n,
+                       double **out, cm_error *err);
 
 typedef struct cm_job_range {
     bool applies; /* the variable has the dimension */

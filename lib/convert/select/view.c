@@ -34,7 +34,7 @@ static bool wants_unpack(const changes *c, const cm_job_var *v, bool packed)
     return wanted && (packed || !v->source->is_stack); /* it may have been done before */
 }
 
-static int set_unpack(cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_error *err)
+static int set_unpack(const cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_error *err)
 {
     if (!p->packed || !cm_dtype_is_number(&k->src))
         return cm_fail(err, CM_EINVAL,
@@ -55,7 +55,7 @@ static int set_unpack(cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_e
  * not fit or means nothing.  Integers have no NaN, and any number instead would
  * make real values missing.
  */
-static int set_nodata(cm_job_var *v, cm_conversion *k, cm_error *err)
+static int set_nodata(const cm_job_var *v, cm_conversion *k, cm_error *err)
 {
     char type[32], number[32];
     if (!v->source->has_fill_value)
@@ -93,10 +93,11 @@ static bool is_bounds(const cm_job *job, const cm_job_var *v)
     return false;
 }
 
-static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error *err)
+static int set_conversion(const cm_job *job, changes *c, const cm_job_var *v, cm_view *out,
+                          cm_error *err)
 {
-    cm_conversion *k = &v->view.conversion;
-    bool general = v->view.rank >= 2 && !is_bounds(job, v);
+    cm_conversion *k = &out->conversion;
+    bool general = out->rank >= 2 && !is_bounds(job, v);
     bool named;
     cm_packing packing = cm_packing_of(v->source);
     k->src = k->dst = v->source->dtype;
@@ -108,7 +109,7 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
             return CM_EINVAL;
         }
         k->single = false;
-        v->view.typed = true;
+        out->typed = true;
     }
     const char *bits = cm_varopts_get(&c->keepbits, v->name, general, &named);
     if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
@@ -131,13 +132,13 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
                        "variable %s: `overflow` saturate and `keepbits`: the largest number would "
                        "be rounded to infinity",
                        v->name);
-    v->view.converts = !cm_conversion_is_identity(k);
-    v->view.type = k->dst;
-    return v->view.converts ? set_nodata(v, k, err) : CM_OK;
+    out->converts = !cm_conversion_is_identity(k);
+    out->type = k->dst;
+    return out->converts ? set_nodata(v, k, err) : CM_OK;
 }
 
 /* How V's characters are to be read; names as Python has them. */
-static int set_encoding(cm_job_var *v, cm_error *err)
+static int set_encoding(const cm_job_var *v, cm_view *out, cm_error *err)
 {
     static const char *const UTF8[] = {"utf8", "ascii", "usascii"};
     static const char *const LATIN1[] = {"latin1", "l1", "iso88591", "8859"};
@@ -153,25 +154,25 @@ static int set_encoding(cm_job_var *v, cm_error *err)
         if (strcmp(name, UTF8[i]) == 0)
             return CM_OK;
     for (size_t i = 0; i < sizeof(LATIN1) / sizeof(LATIN1[0]); i++)
-        v->view.latin1 = v->view.latin1 || strcmp(name, LATIN1[i]) == 0;
-    return v->view.latin1 ? CM_OK
-                          : cm_fail(err, CM_EUNSUPPORTED,
-                                    "variable %s: its _Encoding is %s, and only utf-8, ascii and "
-                                    "iso-8859-1 are made strings of; use `char_mode` keep",
-                                    v->name, encoding);
+        out->latin1 = out->latin1 || strcmp(name, LATIN1[i]) == 0;
+    return out->latin1 ? CM_OK
+                       : cm_fail(err, CM_EUNSUPPORTED,
+                                 "variable %s: its _Encoding is %s, and only utf-8, ascii and "
+                                 "iso-8859-1 are made strings of; use `char_mode` keep",
+                                 v->name, encoding);
 }
 
-static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
+static int set_characters(cm_job *job, const cm_job_var *v, cm_view *out, cm_error *err)
 {
     if (!v->source->is_char)
         return CM_OK;
     if (job->options->char_mode == CM_CHAR_UINT8)
-        v->view.type = cm_dtype_make(CM_KIND_UINT, 1);
-    if (job->options->char_mode == CM_CHAR_JOIN && v->view.rank > 0) {
-        v->view.join = v->view.as_strings = true;
-        v->view.type = cm_dtype_make(CM_KIND_STRING, 0);
-        v->view.rank--;
-        return set_encoding(v, err);
+        out->type = cm_dtype_make(CM_KIND_UINT, 1);
+    if (job->options->char_mode == CM_CHAR_JOIN && out->rank > 0) {
+        out->join = out->as_strings = true;
+        out->type = cm_dtype_make(CM_KIND_STRING, 0);
+        out->rank--;
+        return set_encoding(v, out, err);
     }
     if (job->options->char_mode == CM_CHAR_KEEP && job->zarr_format == 3 &&
         v->source->words == NULL)
@@ -184,10 +185,10 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
 }
 
 /* An array that is not understood can only stay as it is: its elements cannot be changed. */
-static int keep_elements(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
+static int keep_elements(cm_job *job, changes *c, const cm_job_var *v, cm_error *err)
 {
     const char *why = v->source->unsupported;
-    bool general = v->view.rank != 1, named = false, by_name = false, asked = false;
+    bool general = v->source->rank != 1, named = false, by_name = false, asked = false;
     cm_varopts *opts[] = {&c->dtype, &c->keepbits};
     for (size_t i = 0; i < sizeof(opts) / sizeof(opts[0]); i++) {
         asked |= cm_varopts_get(opts[i], v->name, general, &by_name) != NULL;
@@ -205,20 +206,21 @@ static int keep_elements(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
                  : CM_OK;
 }
 
-static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
+static int view_one(cm_job *job, changes *c, const cm_job_var *v, cm_view *out, cm_error *err)
 {
     const cm_variable *s = v->source;
-    v->view.type = s->dtype;
-    v->view.rank = s->rank;
+    out->type = s->dtype;
+    out->rank = s->rank;
     for (unsigned j = 0; j < s->rank; j++) {
-        v->view.shape[j] = s->shape[j];
-        v->view.step[j] = 1;
+        out->shape[j] = s->shape[j];
+        out->step[j] = 1;
     }
     if (v->stored.as_objects)
         return keep_elements(job, c, v, err);
-    int rc = set_characters(job, v, err);
-    if (rc == CM_OK && !v->view.as_strings && !v->source->is_char)
-        rc = set_conversion(job, c, v, err);
+    out->as_strings = cm_dtype_is_vlen(&s->dtype);
+    int rc = set_characters(job, v, out, err);
+    if (rc == CM_OK && !out->as_strings && !v->source->is_char)
+        rc = set_conversion(job, c, v, out, err);
     return rc;
 }
 
@@ -254,12 +256,12 @@ static int check_used(const cm_job *job, cm_varopts *opts, cm_error *err)
     return CM_OK;
 }
 
-static bool is_whole(const cm_job_var *v)
+static bool is_whole(const cm_view *view, const cm_variable *source)
 {
     bool whole = true;
-    for (unsigned j = 0; j < v->view.rank; j++)
-        whole = whole && v->view.start[j] == 0 && v->view.step[j] == 1 &&
-                v->view.shape[j] == v->source->shape[j];
+    for (unsigned j = 0; j < view->rank; j++)
+        whole = whole && view->start[j] == 0 && view->step[j] == 1 &&
+                view->shape[j] == source->shape[j];
     return whole;
 }
 
@@ -274,7 +276,7 @@ int cm_job_view(cm_job *job, cm_error *err)
     if (rc == CM_OK && c.unpack_used == NULL)
         rc = CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        rc = view_one(job, &c, &job->var[i], err);
+        rc = view_one(job, &c, &job->var[i], &job->var[i].view, err);
     for (size_t i = 0; rc == CM_OK && i < o->unpack.n; i++)
         if (!c.unpack_used[i] && !is_of_stack(job, o->unpack.text[i]) &&
             !cm_job_elsewhere(job, o->unpack.text[i]))
@@ -289,6 +291,6 @@ int cm_job_view(cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = cm_job_subset(job, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        job->var[i].view.whole = is_whole(&job->var[i]);
+        job->var[i].view.whole = is_whole(&job->var[i].view, job->var[i].source);
     return rc;
 }

@@ -37,7 +37,7 @@ static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
     uint64_t missing = p->nchunks - p->npresent;
     v->source->stored_nbytes = p->nbytes;
     /* The stored chunks are known: no more room than they need for stored bytes. */
-    if (p->bit != NULL && !v->view.as_strings)
+    if (p->bit != NULL && !cm_dtype_is_vlen(&v->source->dtype))
         v->source->array->max_stored_nbytes = p->max_nbytes > 0 ? p->max_nbytes : 1;
     if (p->bit == NULL || missing == 0 || v->source->words->has_fill)
         return CM_OK;
@@ -61,7 +61,6 @@ static int open_array(cm_job *job, cm_job_var *v, cm_error *err)
         v->source->unsupported = "it is not understood";
         return CM_OK;
     }
-    v->view.as_strings = cm_dtype_is_vlen(&v->source->dtype);
     return rc == CM_OK && zarr ? find_chunks(job, v, err) : rc;
 }
 

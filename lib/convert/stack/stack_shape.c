@@ -81,7 +81,7 @@ int cm_stack_find_levels(cm_job *job, cm_stack *s, cm_stack_member *m, cm_error 
         return cm_fail(err, CM_EINVAL, "`stack` %s: dimension %s of %s has %llu elements",
                        s->text.text, m->item->dim, m->var->name, (unsigned long long)n);
     m->nchannels = chosen ? m->item->nvalues : (size_t)n;
-    int rc = cm_job_read_coordinate(job, m->var, m->item->dim, n, &all, err);
+    int rc = cm_coordinate_read(job->source, m->var, m->item->dim, n, &all, err);
     if (rc == CM_OK && all == NULL && chosen)
         rc = cm_fail(err, CM_EINVAL, "`stack` %s: dimension %s has no numeric coordinate variable",
                      s->text.text, m->item->dim);
@@ -103,24 +103,23 @@ int cm_stack_find_levels(cm_job *job, cm_stack *s, cm_stack_member *m, cm_error 
 /* ---- dimensions ---- */
 
 /* Channels come after the dimension that records are added along: time. */
-static bool is_record(cm_job *job, const cm_variable *v, unsigned j)
+static bool is_record(const cm_dataset *ds, const cm_variable *v, unsigned j)
 {
-    const cm_job_var of = {.source = v == NULL ? NULL : (cm_variable *)(uintptr_t)v};
     const cm_variable *c =
-        v->dim_name[j] == NULL ? NULL : cm_job_coordinate(job, &of, v->dim_name[j], v->shape[j]);
+        v->dim_name[j] == NULL ? NULL : cm_coordinate_of(ds, v, v->dim_name[j], v->shape[j]);
     const char *units = c == NULL ? NULL : cm_json_text(cm_json_member(c->attrs, "units"), NULL);
     return v->unlimited[j] || (units != NULL && cm_time_axis_is(units)) ||
            (c != NULL && c->dtype.kind == CM_KIND_DATETIME);
 }
 
 /* Where a level's dimension stood, channels stand; else behind time, and first without it. */
-static unsigned channel_of(cm_job *job, const cm_stack *s)
+static unsigned channel_of(const cm_dataset *ds, const cm_stack *s)
 {
     const cm_variable *first = s->member[0].var;
     for (size_t i = 0; i < s->nmembers; i++)
         if (s->member[i].level < s->member[i].var->rank)
             return s->member[i].level;
-    return first->rank > 0 && is_record(job, first, 0) ? 1 : 0;
+    return first->rank > 0 && is_record(ds, first, 0) ? 1 : 0;
 }
 
 static int refuse_shape(const cm_stack *s, const cm_stack_member *m, cm_error *err)
@@ -168,7 +167,7 @@ int cm_stack_set_dimensions(cm_job *job, cm_stack *s, cm_multi_var *out, cm_erro
     const cm_stack_member *first = &s->member[0];
     const cm_variable *v = first->var;
     int rc = CM_OK;
-    s->channel = channel_of(job, s);
+    s->channel = channel_of(job->source, s);
     out->rank = v->rank + (first->level == v->rank);
     if (s->channel >= out->rank)
         return refuse_shape(s, first, err);

@@ -38,7 +38,7 @@ static bool is_vertical(cm_job *job, const cm_job_var *v, unsigned j)
     for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
         if (strcasecmp(dim, NAMES[i]) == 0)
             return true;
-    const cm_variable *c = cm_job_coordinate(job, v, dim, v->source->shape[j]);
+    const cm_variable *c = cm_coordinate_of(job->source, v->source, dim, v->source->shape[j]);
     const cm_json *attrs = c != NULL ? c->attrs : NULL;
     const char *axis = text_of(attrs, "axis");
     return strcasecmp(axis, "z") == 0 || cm_json_has(attrs, "positive");

@@ -194,7 +194,7 @@ static int describe(cm_job_var *w, const cm_variable *t, const cm_growth *g, cm_
     memcpy(w->layout.chunk, shard != NULL ? shard->chunk : w->doc.meta.chunk,
            sizeof(w->layout.chunk));
     memcpy(w->layout.shard, w->doc.meta.chunk, sizeof(w->layout.shard));
-    w->layout.pass = CM_PASS_NOTHING;
+    w->doc.pass = CM_PASS_NOTHING;
     w->doc.keeps_words = true;
     return w->view.as_strings ? CM_OK
                               : cm_zarr_fill_survives(&w->doc.meta, &w->doc.fill_survives, err);

@@ -14,16 +14,13 @@
 #include "store/open.h"
 
 /* The layout that the store has, for the report and for the boxes to compare. */
-static void adopt_layout(cm_job_var *v, const cm_zarr_node *node)
+static void adopt_layout(const cm_zarr_meta *m, cm_layout *out)
 {
-    const cm_zarr_meta *m = &node->meta;
-    if (m->is_group || m->rank != v->view.rank)
-        return;
-    memcpy(v->layout.chunk, m->chunk, sizeof(v->layout.chunk));
-    v->layout.sharded = m->ncodecs > 0 && m->codecs[0].id == CM_CODEC_SHARDING;
-    if (v->layout.sharded) {
-        memcpy(v->layout.shard, m->chunk, sizeof(v->layout.shard));
-        memcpy(v->layout.chunk, m->codecs[0].shard->chunk, sizeof(v->layout.chunk));
+    memcpy(out->chunk, m->chunk, sizeof(out->chunk));
+    out->sharded = m->ncodecs > 0 && m->codecs[0].id == CM_CODEC_SHARDING;
+    if (out->sharded) {
+        memcpy(out->shard, m->chunk, sizeof(out->shard));
+        memcpy(out->chunk, m->codecs[0].shard->chunk, sizeof(out->chunk));
     }
 }
 
@@ -35,9 +32,10 @@ static int adopt_layouts(cm_job *job, cm_store *store, cm_error *err)
         return rc;
     job->zarr_format = tree.zarr_format;
     for (size_t i = 0; i < job->nvars; i++) {
-        const cm_zarr_node *node = cm_zarr_find(&tree, job->var[i].name);
-        if (node != NULL)
-            adopt_layout(&job->var[i], node);
+        cm_job_var *v = &job->var[i];
+        const cm_zarr_node *node = cm_zarr_find(&tree, v->name);
+        if (node != NULL && !node->meta.is_group && node->meta.rank == v->view.rank)
+            adopt_layout(&node->meta, &v->layout);
     }
     cm_zarr_tree_release(&tree);
     return CM_OK;
