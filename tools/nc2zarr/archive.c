@@ -163,7 +163,8 @@ static int run(archive_job *job)
         job->options.source = job->survey[0]->name; /* for people */
         nc2zarr_say_findings(job->survey[0], job->common);
         const nc2zarr_of of = {.archive = job->archive, .survey = job->survey[0]};
-        exit_status = nc2zarr_report(status, &job->options, &job->report, job->common, &of, &err);
+        exit_status = nc2zarr_report(status, &job->options, &job->report, job->common, &job->typed,
+                                     &of, &err);
     } else {
         exit_status = report_survey(job, status, &err);
     }
@@ -187,7 +188,8 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
     int status = CM_EXIT_FAILED;
     archive_job job = {.v = v, .common = common, .typed = *typed, .asked = v->a, .options = v->o};
     cm_monitor *monitor = cm_monitor_create(&err);
-    job.asked.inputs = *inputs;
+    job.asked.inputs = job.typed.inputs = *inputs;
+    job.typed.ordered = v->a.order == CM_ORDER_GIVEN;
     job.asked.standard = stdin;
     job.asked.target = output;
     job.asked.nprocesses = common->nthreads;

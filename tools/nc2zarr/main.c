@@ -63,7 +63,7 @@ static int convert(void *context, cm_error *err)
 }
 
 static int run(const cm_net_settings *net, const cm_texts *paths, cm_transform_options *options,
-               const cm_common_options *common)
+               const cm_common_options *common, const nc2zarr_typed *typed)
 {
     cm_error err = {0};
     conversion c = {.options = options, .common = common};
@@ -72,7 +72,7 @@ static int run(const cm_net_settings *net, const cm_texts *paths, cm_transform_o
     int status = cm_remote_open(net, paths, options->target, options->monitor, &options->net, &err);
     if (status == CM_OK)
         status = cm_run(&NC2ZARR, &shown, options->monitor, convert, &c, &err);
-    int exit_status = nc2zarr_report(status, options, &c.report, common, NULL, &err);
+    int exit_status = nc2zarr_report(status, options, &c.report, common, typed, NULL, &err);
     cm_remote_say(&NC2ZARR, options->net, common);
     cm_transform_report_release(&c.report);
     cm_net_free(options->net);
@@ -133,11 +133,12 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
                                     .made = options.check ? NULL : output,
                                     .references = options.refer != NULL,
                                     .overwrite = options.overwrite};
+        const nc2zarr_typed typed = {argc, argv, output, {paths->text, 1}, false};
         status = cm_outputs_check(&NC2ZARR, v, &outputs);
         if (status == CM_TOOL_RUN && !v->o.check)
             status = cm_part_choose(&NC2ZARR, &v->part, common->verbosity < 0, &options.part);
         if (status == CM_TOOL_RUN)
-            status = run(&v->net, paths, &options, common);
+            status = run(&v->net, paths, &options, common, &typed);
     } else {
         cm_say(NC2ZARR.name, "%s", err.text);
     }

@@ -46,12 +46,22 @@ typedef struct nc2zarr_typed {
     int argc;
     char **argv;
     const char *output; /* NULL: none was named */
+    cm_texts inputs;
+    bool ordered; /* the order of INPUTS counts */
 } nc2zarr_typed;
 
 /* Surveys, and converts what needs no decision.  Returns the exit status. */
 int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
                     const cm_texts *inputs, const char *output, const char *command,
                     const nc2zarr_typed *typed);
+
+/* survey_line.c: INPUTS, each after a space, or the pattern that gives them in any order. */
+void nc2zarr_print_inputs(const cm_texts *inputs, bool ordered, FILE *f);
+/*
+ * NAME, or with "-2", "-3", ... before its ending: the first from number FROM on that is not there.
+ * NULL: no memory.
+ */
+char *nc2zarr_free_output(const char *name, unsigned from);
 
 /* survey_draw.c: which steps are in how many files, on standard output. */
 void nc2zarr_draw_coverage(const cm_archive_axis *axis);
@@ -85,17 +95,19 @@ typedef struct nc2zarr_of {
  * Returns the exit status.
  */
 int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
-                   const cm_common_options *common, const nc2zarr_of *of, const cm_error *err);
+                   const cm_common_options *common, const nc2zarr_typed *typed,
+                   const nc2zarr_of *of, const cm_error *err);
 /*
  * The summary for people, of what was made or under --dry-run would be, on standard output.
  * SURVEY is that of several files, or NULL.
  */
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
-                           const cm_archive_report *survey, const cm_common_options *common);
+                           const cm_archive_report *survey, const cm_common_options *common,
+                           const nc2zarr_typed *typed);
 
 /* The document of --json, described by tools/schema/nc2zarr.json.  FAILURE may be NULL. */
 cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
                           const cm_transform_report *report, const nc2zarr_of *of,
-                          const cm_error *failure);
+                          const nc2zarr_typed *typed, const cm_error *failure);
 
 #endif

@@ -5,10 +5,11 @@
 #include "nc2zarr.h"
 
 static int print_document(const cm_transform_options *options, const cm_transform_report *r,
-                          const nc2zarr_of *of, const cm_error *failure, cm_error *err)
+                          const nc2zarr_of *of, const nc2zarr_typed *typed, const cm_error *failure,
+                          cm_error *err)
 {
     cm_document doc = {CM_OK, err};
-    cm_json *own = nc2zarr_document(&doc, options, r, of, failure);
+    cm_json *own = nc2zarr_document(&doc, options, r, of, typed, failure);
     if (of == NULL || of->stores == NULL)
         return cm_document_print(&doc, own, stdout);
     cm_json *o = cm_json_object();
@@ -19,7 +20,8 @@ static int print_document(const cm_transform_options *options, const cm_transfor
 }
 
 int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
-                   const cm_common_options *common, const nc2zarr_of *of, const cm_error *err)
+                   const cm_common_options *common, const nc2zarr_typed *typed,
+                   const nc2zarr_of *of, const cm_error *err)
 {
     /* A store that was complete is compared, when that was asked for, as --check does. */
     cm_transform_options shown = *asked;
@@ -32,12 +34,13 @@ int nc2zarr_report(int status, const cm_transform_options *asked, const cm_trans
         cm_summary_say(&NC2ZARR, common, r);
     if (common->json) {
         cm_error print_err = {0};
-        if (print_document(options, r, of, status == CM_OK ? NULL : err, &print_err) != CM_OK) {
+        if (print_document(options, r, of, typed, status == CM_OK ? NULL : err, &print_err) !=
+            CM_OK) {
             cm_say(NC2ZARR.name, "%s", print_err.text);
             exit_status = CM_EXIT_FAILED;
         }
     } else if (whole && common->verbosity >= 0 && (!r->finished || options->check)) {
-        nc2zarr_print_summary(options, r, of != NULL ? of->survey : NULL, common);
+        nc2zarr_print_summary(options, r, of != NULL ? of->survey : NULL, common, typed);
     }
     if (r->finished && whole && common->verbosity >= 0)
         cm_say(NC2ZARR.name, "%s: the store is complete, nothing to resume%s", asked->target,

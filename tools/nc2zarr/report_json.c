@@ -1,5 +1,5 @@
 /* --json: the report as one document, described by tools/schema/nc2zarr.json. */
-#include "nc2zarr.h"
+#include "suits.h"
 
 #include <math.h>
 
@@ -124,8 +124,9 @@ static void put_cost(cm_document *doc, cm_json *o, const cm_transform_report *r)
 
 cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
                           const cm_transform_report *report, const nc2zarr_of *of,
-                          const cm_error *failure)
+                          const nc2zarr_typed *typed, const cm_error *failure)
 {
+    nc2zarr_suits suits;
     cm_json *o = cm_json_object(), *variables = cm_json_array();
     cm_document_head(doc, o, "nc2zarr/1", outcome(options, report, failure), failure);
     put_ends(doc, o, options, report);
@@ -136,6 +137,9 @@ cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
         cm_document_append(doc, variables,
                            variable_json(doc, &report->variable[i], options->check));
     cm_document_put(doc, o, "variables", variables);
+    nc2zarr_suits_find(options, report, typed, &suits);
+    nc2zarr_suits_document(doc, o, &suits);
+    nc2zarr_suits_release(&suits);
     cm_document_texts(doc, o, "skipped", report->skipped, report->nskipped);
     cm_document_texts(doc, o, "warnings", report->warning, report->nwarnings);
     cm_document_texts(doc, o, "notes", report->note, report->nnotes);

@@ -1,5 +1,5 @@
 /* The summary that ends a conversion, and the plan of --dry-run, for people. */
-#include "nc2zarr.h"
+#include "suits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -390,8 +390,10 @@ static void print_beside(const cm_transform_options *options)
 }
 
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
-                           const cm_archive_report *survey, const cm_common_options *common)
+                           const cm_archive_report *survey, const cm_common_options *common,
+                           const nc2zarr_typed *typed)
 {
+    nc2zarr_suits suits;
     mode m = options->check ? CHECKED : options->dry_run ? PLANNED : MADE;
     cm_print_clean(report->target ? report->target : options->target, stdout);
     if (m == CHECKED)
@@ -442,6 +444,9 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
         print_details(report);
     if (report->part.on)
         cm_part_print(&report->part);
+    if (nc2zarr_suits_find(options, report, typed, &suits))
+        nc2zarr_suits_print(&suits);
+    nc2zarr_suits_release(&suits);
     if (m == MADE && report->written)
         print_how_to_open(options, report);
 }

@@ -125,7 +125,8 @@ static int convert_one(archive_job *job, const char *folder, const char *ending,
     job->options.source = survey->name; /* for people */
     nc2zarr_say_findings(survey, job->common);
     const nc2zarr_of of = {job->archive, survey, job->store, survey->store, stores};
-    int exit_status = nc2zarr_report(rc, &job->options, &job->report, job->common, &of, &err);
+    int exit_status =
+        nc2zarr_report(rc, &job->options, &job->report, job->common, &job->typed, &of, &err);
     cm_transform_report_release(&job->report);
     job->report = (cm_transform_report){0};
     free(certificate);

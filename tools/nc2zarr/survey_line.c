@@ -91,11 +91,9 @@ static char *pattern_of(const cm_texts *inputs)
     return pattern;
 }
 
-static void print_inputs(const archive_job *job, FILE *f)
+void nc2zarr_print_inputs(const cm_texts *inputs, bool ordered, FILE *f)
 {
-    const cm_texts *inputs = &job->asked.inputs;
-    char *pattern =
-        inputs->n >= PATTERN_FROM && job->asked.order != CM_ORDER_GIVEN ? pattern_of(inputs) : NULL;
+    char *pattern = inputs->n >= PATTERN_FROM && !ordered ? pattern_of(inputs) : NULL;
     if (pattern != NULL)
         cm_print(f, " %s", pattern);
     for (size_t i = 0; pattern == NULL && i < inputs->n; i++) {
@@ -111,11 +109,11 @@ static bool is_there(const char *path)
     return !cm_store_url_is_remote(path) && lstat(path, &st) == 0;
 }
 
-/* NAME, NAME-2, ... with ENDING: the first that does not exist; NULL: no memory. */
-static char *free_name(const char *name, int n, const char *ending)
+/* NAME, NAME-2, ... from number I on, with ENDING: the first that is not there; NULL: no memory. */
+static char *free_name(const char *name, int n, const char *ending, unsigned i)
 {
     char *path = NULL;
-    for (unsigned i = 1; i == 1 || (path != NULL && is_there(path)); i++) {
+    for (const unsigned first = i; i == first || (path != NULL && is_there(path)); i++) {
         free(path);
         if ((i == 1 ? asprintf(&path, "%.*s%s", n, name, ending)
                     : asprintf(&path, "%.*s-%u%s", n, name, i, ending)) < 0)
@@ -124,17 +122,24 @@ static char *free_name(const char *name, int n, const char *ending)
     return path;
 }
 
+char *nc2zarr_free_output(const char *name, unsigned from)
+{
+    const size_t n = strlen(name);
+    const bool ends = n > 5 && (strcmp(name + n - 5, ".zarr") == 0);
+    return free_name(name, (int)(ends ? n - 5 : n), ends ? ".zarr" : "", from);
+}
+
 static char *output_of(const archive_job *job)
 {
     const char *named = job->typed.output;
     const cm_transform_options *o = &job->v->o;
     if (named == NULL)
-        return job->asked.store_per != NULL ? free_name("out", 3, "")
-               : o->refer != NULL           ? free_name("out", 3, ".json")
-                                            : free_name("out", 3, ".zarr");
+        return job->asked.store_per != NULL ? free_name("out", 3, "", 1)
+               : o->refer != NULL           ? free_name("out", 3, ".json", 1)
+                                            : free_name("out", 3, ".zarr", 1);
     const size_t n = strlen(named);
     const bool kept = !job->v->survey || o->overwrite || o->resume || n <= 5 || !is_there(named);
-    return kept ? strdup(named) : free_name(named, (int)n - 5, named + n - 5);
+    return kept ? strdup(named) : free_name(named, (int)n - 5, named + n - 5, 1);
 }
 
 void nc2zarr_print_option(const nc2zarr_option *o, FILE *f)
@@ -171,7 +176,7 @@ char *nc2zarr_command_line(const archive_job *job, const nc2zarr_decisions *d, c
             putc(' ', f);
             nc2zarr_print_option(&d->of[i].option, f);
         }
-        print_inputs(job, f);
+        nc2zarr_print_inputs(&job->asked.inputs, job->asked.order == CM_ORDER_GIVEN, f);
         fputs(output[0] == '-' ? " ./" : " ", f);
         cm_print_shell_word(output, f);
     }
