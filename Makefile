@@ -240,7 +240,8 @@ $(BUILD)/bin/%: $(BUILD)/scripts/%.o
 	@mkdir -p $(@D)
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
-demo: deps ## a sample file made, converted and looked at: start here
+demo: ## a sample file made, converted and looked at in two minutes: start here
+	@$(if $(NODEPS),:,scripts/install-deps.sh build)
 	@echo "building the programs (V=1 shows each file)"
 	@$(QUIETLY) all $(SAMPLE_BIN)
 	@scripts/demo.sh $(BUILD)

@@ -1,67 +1,65 @@
 #!/bin/sh
 # demo.sh BUILD [FOLDER]: surveys and converts an archive whose files do not agree, makes a sample
-# file, converts it twice, rechunks it, and measures which of them feeds a training best.  FOLDER
-# (BUILD/demo) then holds the files of the README's tour and comparison/report.html, one page that
-# compares NetCDF, Zarr, and Zarr made for the sample.
+# file, converts it twice, rechunks it, and measures which of them feeds a training best.  A line
+# for each; FOLDER/demo.log has what the programs said.  FOLDER (BUILD/demo) then holds the files of
+# the README's tour and comparison/report.html, one page that compares NetCDF, Zarr made for the
+# sample, and Zarr made for no reader in particular.
 set -eu
 build=$(cd "${1:?usage: scripts/demo.sh BUILD [FOLDER]}" && pwd)
 demo=${2:-$build/demo}
 PATH=$build/bin:$PATH
 mkdir -p "$demo"
 cd "$demo"
+: >demo.log
 
-# What a training reads at once: 4 time steps of 32 by 32 points, at random places.
-sample=time=4,lat=32,lon=32
+# What a training reads at once: 4 time steps of both levels of 32 by 32 points, at random places.
+sample=time=4,level=2,lat=32,lon=32
 
-title() {
-    printf '\n== %s\n' "$1"
-}
-
-# run COMMAND...: shows it, then runs it.
+# run STATUS COMMAND...: into the log, behind its command line; another status ends the demo.
 run() {
-    printf '$ %s\n' "$*"
-    "$@"
+    wanted=$1
+    shift
+    printf '\n$ %s\n' "$*" >>demo.log
+    status=0
+    "$@" >out 2>&1 || status=$?
+    cat out >>demo.log
+    [ $status -eq "$wanted" ] && return
+    cat out >&2
+    echo "demo.sh: $*: status $status" >&2
+    exit 1
 }
 
-title 'An archive: twelve files, two days each, written by software that changed on the way'
+# say LABEL TEXT
+say() {
+    printf '%-14s %s\n' "$1" "$2"
+}
+
 "$build/bin/make_sample" --archive archive
-ls archive
+run 4 nc2zarr --survey --overwrite archive archive.zarr
+decide=$(tail -1 out)
+say archive "12 files, written by software that changed on the way; $(grep 'need a decision' out)"
+say '' "and the survey's last line decides: $decide"
 
-title 'Look first: what disagrees, since which file, and which option decides'
-status=0
-run nc2zarr --survey archive || status=$?
-[ $status -eq 4 ] # something needs a decision, and nothing was written
+# shellcheck disable=SC2086 # the line is words
+run 0 $decide
+say archive.zarr "that line, pasted:$(grep '^  Verified' out | cut -d: -f2), verified against libnetcdf"
 
-title 'Decide, and convert'
-run nc2zarr --overwrite --packing unpack --missing fill archive archive.zarr
-
-title 'A sample file: 24 days of made-up weather, 100 MB decoded'
 "$build/bin/make_sample" weather.nc
-ls -l weather.nc
+run 0 nc2zarr --overwrite weather.nc weather.zarr
+say weather.nc '24 days of made-up weather, 96 MiB decoded, in chunks of one map'
+say weather.zarr "converted in $(grep ' of memory$' out | sed 's/^ *//'); chunks for maps and series alike"
 
-title 'Convert it'
-run nc2zarr --overwrite --progress always weather.nc weather.zarr
+run 0 nc2zarr --overwrite --sample $sample weather.nc windows.zarr
+say windows.zarr "the same with --sample $sample: chunks for random windows"
 
-title 'Convert it for the training: chunks that suit the sample'
-run nc2zarr --overwrite --sample $sample weather.nc training.zarr
-
-title 'Maps to time series within 64 MiB; equal digests: every value is the same'
-run rechunk --overwrite --memory 64MiB --variable z --chunks time=full,lat=16,lon=16 --verify full \
+run 0 rechunk --overwrite --memory 64MiB --variable z --chunks time=full,lat=16,lon=16 --verify full \
     weather.zarr series.zarr
-run rechunk --digest weather.nc::z series.zarr::z
+run 0 rechunk --digest weather.nc::z series.zarr::z
+[ "$(awk '/  z  /{print $1}' out | sort -u | wc -l)" -eq 1 ]
+say series.zarr "maps to time series by rechunk within 64 MiB; the digest is that of weather.nc"
 
-title 'Which of the three feeds a training that takes 16 samples every 5 ms?'
-run readbench --overwrite --variable z --sample $sample --batch 16 --batches 15 --step-time 5ms \
-    --out comparison weather.nc weather.zarr training.zarr
-
-cat <<END
-
-== Look at the page: $demo/comparison/report.html
-
-== Go on here
-  export PATH=$build/bin:\$PATH; cd $demo
-  nc2zarr --help
-  nc2zarr --dry-run -v weather.nc all.zarr
-  chunkcalc --sample $sample --variable z weather.nc
-  readbench --no-out --variable z --sample $sample --step-time 5ms --batches 10 --tune training.zarr
-END
+run 0 readbench --overwrite --variable z --sample $sample --batch 16 --batches 15 --step-time 5ms \
+    --out comparison weather.nc windows.zarr weather.zarr
+say training "$(grep ' in [0-9]* rounds' out)"
+say 'the page' "$demo/comparison/report.html; what was run: $demo/demo.log"
+rm -f out

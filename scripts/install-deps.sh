@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what Chunkmill is built and tested with, from the distribution
 # (Debian 12 and later, current Ubuntu).  Does nothing when nothing is missing.
+# install-deps.sh build: only what it is built with.
 set -eu
 
 # Compiler and libraries; none of the names holds a version.
@@ -19,6 +20,7 @@ slurmctld slurmd slurm-client munge openmpi-bin"
     WANTED="$WANTED curl gdb nginx-light memcached swift-proxy swift-account swift-container swift-object"
 # readbench's pages are looked at in a browser, which Ubuntu has in another form only.
 grep -qx 'ID=debian' /etc/os-release 2>/dev/null && WANTED="$WANTED chromium"
+[ "${1:-}" != build ] || WANTED=
 
 if ! command -v dpkg-query >/dev/null; then
     echo "install-deps: this is no Debian or Ubuntu; install the counterparts of: $NEEDED" >&2
