@@ -17,6 +17,8 @@ typedef struct readbench_item {
     readbench_item_value *value;
     bool brief; /* also where many sessions are rows of a table */
     const char *column;
+    const char *note; /* in the pages: the label's words explained; or NULL */
+    bool zero;        /* 0 is a result: pages show it, too, where all sessions have it */
 } readbench_item;
 
 extern const readbench_item READBENCH_ITEMS[]; /* a row without a label ends */

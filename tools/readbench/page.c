@@ -52,10 +52,25 @@ static void put_prose(const char *text, FILE *to)
     }
 }
 
-/* From the doctype to the opening of main; SENTENCE is its heading. */
-static void begin(const readbench_run *run, const char *title, const char *how,
-                  const char *emulation, const char *sentence, FILE *to)
+/* TEXT, if there is any, as a paragraph of KIND. */
+static void put_line(const char *kind, const char *text, FILE *to)
 {
+    if (*text == '\0')
+        return;
+    fprintf(to, "<p class=\"%s\">", kind);
+    page_text(text, to);
+    fputs("</p>\n", to);
+}
+
+/*
+ * From the doctype to the opening of main; SENTENCE is its heading.  S: the only session that it is
+ * about, or NULL.
+ */
+static void begin(const readbench_run *run, const cm_readbench_session *s, const char *title,
+                  const char *how, const char *emulation, const char *sentence, FILE *to)
+{
+    char buf[READBENCH_WHY];
+
     fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
           "<link rel=\"icon\" href=\"data:,\">\n<title>readbench: ",
@@ -71,10 +86,16 @@ static void begin(const readbench_run *run, const char *title, const char *how,
     }
     /* A setting or a store's name that is typed in small letters stays so. */
     bool name = strcspn(sentence, "=./") < strcspn(sentence, " ");
-    fprintf(to, "</p>\n<h1 class=\"%s%s\">", strlen(sentence) > 120 ? "long" : "short",
+    fputs("</p>\n", to);
+    if (s == NULL)
+        put_line("lead", readbench_lead(run->report, buf, sizeof(buf)), to);
+    fprintf(to, "<h1 class=\"%s%s\">", strlen(sentence) > 120 ? "long" : "short",
             name ? " asis" : "");
     put_prose(sentence, to);
-    fputs("</h1>\n<p class=\"how\">", to);
+    fputs("</h1>\n", to);
+    if (s != NULL)
+        put_line("why", readbench_why(s, buf, sizeof(buf)), to);
+    fputs("<p class=\"how\">", to);
     page_text(how, to);
     fputs("</p>\n", to);
     if (emulation) {
@@ -252,7 +273,7 @@ int readbench_session_page(const void *context, FILE *to, cm_error *err)
     const char *name[] = {"mean"};
     char how[512];
 
-    begin(page->run, s->label, readbench_how(s, how, sizeof(how)), emulation,
+    begin(page->run, s, s->label, readbench_how(s, how, sizeof(how)), emulation,
           s->sentence ? s->sentence : "Nothing was measured to the end.", to);
     page_tiles(s, to);
     page_findings(page->run, s, to);
@@ -294,7 +315,7 @@ char *page_folder(const char *label, char *buf, size_t size)
 
 static void page_sessions(const cm_readbench_report *r, FILE *to)
 {
-    char folder[256];
+    char folder[256], why[READBENCH_WHY];
 
     fputs("<section><h2>Each of them</h2>\n<ul class=\"findings\">\n", to);
     for (size_t i = 0; i < r->nsessions; i++) {
@@ -306,6 +327,7 @@ static void page_sessions(const cm_readbench_report *r, FILE *to)
         fprintf(to, "</a>%s%s%s<br>", s->emulated ? " EMULATED" : "", i == r->best ? ", best" : "",
                 i == r->baseline ? ", baseline" : "");
         put_prose(s->sentence ? s->sentence : "", to);
+        put_line("why", readbench_why(s, why, sizeof(why)), to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);
@@ -359,7 +381,8 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err)
                                ? s->sentence
                                : "They cannot be compared: not every one was measured "
                                  "to the end without a failure.";
-    begin(page->run, title, how, emulation, sentence ? sentence : "Nothing was measured.", to);
+    begin(page->run, NULL, title, how, emulation, sentence ? sentence : "Nothing was measured.",
+          to);
     for (const readbench_comparison *p = READBENCH_COMPARISONS; p->name; p++) {
         fprintf(to, "<section><h2>%s</h2>\n<figure><figcaption>%s</figcaption>\n", p->title,
                 p->caption);

@@ -34,6 +34,32 @@ static void row(const char *text, FILE *to)
     fputs("</th>", to);
 }
 
+/* "0", "0 %", "0.0 of 2". */
+static bool is_zero(const char *text)
+{
+    char *end;
+    return strtod(text, &end) == 0 && end != text;
+}
+
+/* Whether ITEM tells something of one of the sessions. */
+static bool tells(const readbench_item *item, const cm_readbench_report *r)
+{
+    char buf[READBENCH_ITEM];
+    for (size_t i = 0; i < r->nsessions; i++)
+        if (item->value(&r->session[i], buf, sizeof(buf)) && (item->zero || !is_zero(buf)))
+            return true;
+    return false;
+}
+
+static void item_head(const readbench_item *item, FILE *to)
+{
+    fputs("<tr><th scope=\"row\">", to);
+    page_text(item->label, to);
+    if (item->note != NULL)
+        fprintf(to, "<small>%s</small>", item->note);
+    fputs("</th>", to);
+}
+
 void page_items(const cm_readbench_report *r, size_t first, size_t n, FILE *to)
 {
     cm_readbench_report part = {.session = r->session + first, .nsessions = n};
@@ -41,7 +67,11 @@ void page_items(const cm_readbench_report *r, size_t first, size_t n, FILE *to)
     const char *group = NULL;
     bool open = false;
 
-    fprintf(to, "<div class=\"scroll\"><table%s>\n", n > 3 ? " class=\"data\"" : "");
+    fprintf(to, "<div class=\"scroll\"><table class=\"%s\" style=\"--n:%zu\">\n",
+            n > 3   ? "data"
+            : n > 1 ? "items some"
+                    : "items",
+            n);
     if (n > 1) {
         fputs("<thead><tr>", to);
         head("", to);
@@ -51,7 +81,7 @@ void page_items(const cm_readbench_report *r, size_t first, size_t n, FILE *to)
     }
     for (const readbench_item *item = READBENCH_ITEMS; item->label; item++) {
         group = item->group ? item->group : group;
-        if (!readbench_item_any(item, &part))
+        if (!tells(item, &part))
             continue;
         if (group) {
             fprintf(to, "%s<tbody class=\"group\"><tr><th colspan=\"%zu\">%s</th></tr>\n",
@@ -59,7 +89,7 @@ void page_items(const cm_readbench_report *r, size_t first, size_t n, FILE *to)
             open = true;
             group = NULL;
         }
-        row(item->label, to);
+        item_head(item, to);
         for (size_t i = 0; i < n; i++)
             cell(item->value(&part.session[i], buf, sizeof(buf)) ? buf : "–", to);
         fputs("</tr>\n", to);
@@ -266,6 +296,11 @@ void page_breakdown(const char *const *name, const readbench_breakdown *b, size_
     }
     fputs("</tr></thead><tbody>\n", to);
     for (size_t k = 0; k < sizeof(ROWS) / sizeof(ROWS[0]); k++) {
+        bool any = false;
+        for (size_t i = 0; i < n; i++)
+            any = any || *(const double *)((const char *)&b[i] + ROWS[k].offset) > 0;
+        if (!any)
+            continue;
         row(ROWS[k].name, to);
         for (size_t i = 0; i < n; i++) {
             double v = *(const double *)((const char *)&b[i] + ROWS[k].offset);

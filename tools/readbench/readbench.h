@@ -102,6 +102,16 @@ bool readbench_is_step(const cm_readbench_batch *batch);
 void readbench_break_down(const cm_readbench_session *session, double host_share,
                           readbench_breakdown *out);
 
+/*
+ * why.c, for the pages, into BUF, which is returned: the cause of a comparison; the dimensions that
+ * make chunks the cause of S.  "" where it is another one.
+ */
+enum {
+    READBENCH_WHY = 512
+};
+char *readbench_lead(const cm_readbench_report *r, char *buf, size_t size);
+char *readbench_why(const cm_readbench_session *s, char *buf, size_t size);
+
 /* The closing summary, for people. */
 int readbench_print(const readbench_run *run, const cm_common_options *common, FILE *to,
                     cm_error *err);

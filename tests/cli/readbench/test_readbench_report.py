@@ -17,7 +17,7 @@ from support import browser, paths, tool
 PROGRAM = paths.BUILD / "tests" / "bin" / "readbench_report"
 SCHEMA = json.loads((paths.ROOT / "tools" / "schema" / "readbench.json").read_text())
 ALONE = ["usual", "none", "one", "zero", "failed", "ranks", "shared", "device", "planned", "hostile"]
-SEVERAL = {"two": 2, "sweep": 6, "tune": 5}
+SEVERAL = {"two": 2, "three": 3, "sweep": 6, "tune": 5}
 PLOTS = [
     "timeline",
     "total_batch_time",
@@ -394,6 +394,42 @@ def test_the_page_is_drawn(made, chromium, case, width):
         assert texts > 0, name
     assert chromium.evaluate("document.documentElement.scrollWidth") <= width
     assert len(chromium.evaluate("document.querySelector('h1').innerText")) > 10
+
+
+# Elements that reach past the window and are in no box that scrolls, and cards whose text does not fit.
+CUT = """[...document.querySelectorAll('td,th,dd,dt,h1,p,li,pre')]
+  .filter(e => !e.closest('.scroll') || e.closest('.items'))
+  .filter(e => e.getBoundingClientRect().right > innerWidth + 1 || (e.closest('.tile') && e.scrollWidth > e.clientWidth + 1))
+  .map(e => e.innerText)"""
+
+
+@pytest.mark.parametrize("width, letters", [(390, 16), (320, 16), (700, 32), (1400, 32), (390, 24)])
+@pytest.mark.parametrize("case", ["usual", "device", "three", "sweep"])
+def test_nothing_is_cut_on_a_phone_or_under_zoom(made, chromium, case, width, letters):
+    """LETTERS: their size, as the browser is set to, in pixels."""
+    chromium.open(made(case) / "report.html", width=width)
+    chromium.evaluate(f"document.documentElement.style.fontSize = '{letters}px'")
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+    assert chromium.evaluate(CUT) == []
+
+
+def test_words_of_the_trade_are_explained_and_zeros_left_out(made):
+    """Of rows; one that is 0 says nothing, but for accelerators that are not fed."""
+    for case in ("usual", "two"):
+        page = (made(case) / "report.html").read_text()
+        rows = dict(re.findall(r'<tr><th scope="row">([^<]*)(?:<small>.*?</small>)?</th>(.*?)</tr>', page))
+        assert "missing chunks" not in rows and "accelerators fed at 90 %" in rows
+        for name, cells in rows.items():
+            values = re.findall("<td>(.*?)</td>", cells)
+            assert name.startswith("accelerators fed") or not all(re.fullmatch(r"0(\.0+)?( .*)?", v) for v in values), name
+    for words in ("displacement of the shuffle", "chunks over the fewest", "p95", "raw storage here"):
+        assert f'<th scope="row">{words}<small>' in (made("planned") / "report.html").read_text() + page, words
+
+
+def test_a_comparison_leads_with_its_cause(made):
+    page = (made("two") / "report.html").read_text()
+    lead = re.search(r'<p class="lead">(.*?)</p>\n<h1', page)
+    assert lead and "era5.nc" in lead[1], page[:3000]
 
 
 @pytest.mark.parametrize("case", ["usual", "many", "ranks", "device", "planned", "two", "sweep", "tune"])
