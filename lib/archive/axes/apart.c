@@ -74,8 +74,8 @@ static bool attribute_tells(const cm_join *j, const char *name)
     return is_full(&t, j->nfiles);
 }
 
-/* The value of scalar AT in FILE; false: it has none that would do. */
-static bool scalar_in(const cm_join *j, uint32_t at, uint32_t file, cm_digest *out)
+/* The value of AT in FILE; false: it has none that would do. */
+static bool value_in(const cm_join *j, uint32_t at, uint32_t file, cm_digest *out)
 {
     cm_surveyed_var s;
     bool there = cm_join_record(j, at, file, &s) && s.has_values;
@@ -90,12 +90,12 @@ static bool is_scalar(const cm_join *j, uint32_t at)
            !v->like->is_char && cm_dtype_is_number(&v->like->dtype) && strchr(v->name, '/') == NULL;
 }
 
-static bool scalar_tells(const cm_join *j, uint32_t at)
+static bool value_tells(const cm_join *j, uint32_t at)
 {
     table t = {0};
     cm_digest own;
     for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
-        t.fails = !scalar_in(j, at, i, &own);
+        t.fails = !value_in(j, at, i, &own);
         add(&t, own, steps_of(j, i));
     }
     return is_full(&t, j->nfiles);
@@ -104,7 +104,22 @@ static bool scalar_tells(const cm_join *j, uint32_t at)
 bool cm_join_scalar_splits(const cm_join *j, uint32_t at)
 {
     return !j->has_base && j->naxes == 1 && j->options->new_dim.n == 0 && is_scalar(j, at) &&
-           scalar_tells(j, at);
+           value_tells(j, at);
+}
+
+bool cm_join_value_splits(const cm_join *j, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    return !j->has_base && j->naxes == 1 && j->options->new_dim.n == 0 && v->wanted &&
+           v->nfiles == j->nfiles && v->like->rank == v->is_text && value_tells(j, at);
+}
+
+static bool is_latitude(const cm_join_var *v)
+{
+    const char *name = cm_join_text(v->like, "standard_name"),
+               *units = cm_join_text(v->like, "units");
+    return (name != NULL && strcmp(name, "latitude") == 0) ||
+           (units != NULL && strncmp(units, "degree", 6) == 0 && strpbrk(units, "nN") != NULL);
 }
 
 static bool pair_tells(const cm_join *j, uint32_t a, uint32_t b)
@@ -112,7 +127,7 @@ static bool pair_tells(const cm_join *j, uint32_t a, uint32_t b)
     table t = {0};
     cm_digest row, own;
     for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
-        t.fails = !scalar_in(j, a, i, &row) || !scalar_in(j, b, i, &own);
+        t.fails = !value_in(j, a, i, &row) || !value_in(j, b, i, &own);
         const struct {
             const void *skeleton;
             cm_digest own;
@@ -188,21 +203,32 @@ static bool find_name(const cm_join *j, char *out)
 
 /* ---- all ---- */
 
+static bool is_unused(const cm_join *j, const char *name)
+{
+    return cm_join_var_named(j, name) == CM_JOIN_NONE && cm_join_dim_named(j, name) == CM_JOIN_NONE;
+}
+
 char *cm_join_propose_apart(const cm_join *j)
 {
     static const char *const MEMBER[] = {
         "realization_index", "realization",     "variant_label",       "ensemble_member", "member",
         "ensemble",          "ensemble_number", "initialization_index"};
     char pattern[CM_MOST_PROPOSED];
+    const cm_join_var *scalar = NULL;
+    size_t nscalars = 0;
+    const char *name = "member";
     if (j->has_base || j->naxes != 1 || j->options->new_dim.n > 0)
         return NULL;
-    bool unused = cm_join_var_named(j, "member") == CM_JOIN_NONE &&
-                  cm_join_dim_named(j, "member") == CM_JOIN_NONE;
-    for (size_t i = 0; unused && i < sizeof(MEMBER) / sizeof(MEMBER[0]); i++)
+    for (size_t i = 0; is_unused(j, name) && i < sizeof(MEMBER) / sizeof(MEMBER[0]); i++)
         if (attribute_tells(j, MEMBER[i]))
             return cm_asprintf(NULL, "member=@%s", MEMBER[i]);
     for (uint32_t i = 0; i < j->nvars; i++)
-        if (cm_join_scalar_splits(j, i))
-            return cm_asprintf(NULL, "%s=@%s", j->var[i].name, j->var[i].name);
-    return unused && find_name(j, pattern) ? cm_asprintf(NULL, "member=%s", pattern) : NULL;
+        if (cm_join_scalar_splits(j, i)) {
+            scalar = nscalars++ == 0 ? &j->var[i] : scalar;
+            name = is_latitude(&j->var[i]) && is_unused(j, "station") ? "station" : name;
+        }
+    /* One is a coordinate, as a level; several describe the same things, as places of stations. */
+    if (nscalars != 1 && is_unused(j, name) && find_name(j, pattern))
+        return cm_asprintf(NULL, "%s=%s", name, pattern);
+    return scalar != NULL ? cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name) : NULL;
 }

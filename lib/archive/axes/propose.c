@@ -354,8 +354,10 @@ int cm_join_propose_promotion(const cm_join *j, uint32_t at, cm_finding *f, cm_e
 {
     if (f->weight != CM_WEIGHT_DECISION)
         return CM_OK;
-    if (cm_join_scalar_splits(j, at))
-        return propose_scalar(f, j->var[at].name, err);
+    if (cm_join_value_splits(j, at) && (f->value = cm_join_propose_apart(j)) != NULL) {
+        f->by = CM_DECIDER_NEW_DIM;
+        return CM_OK;
+    }
     if (!moves(j, at))
         return CM_OK;
     f->by = CM_DECIDER_PROMOTE;

@@ -1,0 +1,89 @@
+"""Twelve families of archives: the survey's last line, pasted as it stands and without other knowledge, makes what xarray.open_mfdataset makes."""
+
+import shlex
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from golden.families import FAMILIES
+
+from . import files as F
+from . import gallery
+from .test_paste import paste, survey, texts
+
+COORDS = {"combine": "by_coords", "data_vars": "minimal", "coords": "minimal", "join": "exact", "compat": "no_conflicts"}
+
+
+def nested(dim, data_vars="minimal", **kw):
+    return {"combine": "nested", "concat_dim": dim, "data_vars": data_vars, "coords": "minimal", "join": "exact", "compat": "no_conflicts", **kw}
+
+
+@dataclass
+class Family:
+    files: object  # makes them
+    how: dict  # as xarray joins them
+    more: tuple = ()  # the store has these, too: what xarray does not make
+    given: str = "in"
+    types: tuple = ()  # variables that xarray gives another type here; their values are the same
+
+
+TWELVE = {
+    "ERA5": Family(gallery.era5, COORDS),
+    "CMIP6": Family(gallery.cmip6, COORDS),
+    "WRF": Family(gallery.wrf, nested("Time"), ("Time",), "in/*"),
+    "ROMS": Family(gallery.roms, nested("ocean_time")),
+    "GOES": Family(gallery.goes, nested("t", "different"), types=("CMI", "x", "y")),  # JSON does not say that a scale_factor is float32
+    "swath": Family(gallery.swath, nested("scan")),
+    "stations": Family(gallery.stations, nested("station", "different", coords="different"), ("station",)),
+    "tiles": Family(lambda: FAMILIES["tiles"].files, COORDS),
+    "variables apart": Family(lambda: FAMILIES["variables apart"].files, COORDS),
+    "packing": Family(lambda: FAMILIES["packing"].files, COORDS),
+    "missing variable": Family(lambda: FAMILIES["missing variable"].files, {**COORDS, "join": "outer"}, types=("flag",)),  # xarray makes integers float where another variable lacks steps
+    "members": Family(lambda: FAMILIES["members with a coordinate"].files, COORDS),
+}
+
+
+def dropped(line):
+    """Variables of which the command keeps less than the files have."""
+    words = shlex.split(line)
+    given = {o: words[i + 1] for i, o in enumerate(words) if o in ("--exclude", "--static")}
+    return {v.partition(":")[0] for v in given.values()}
+
+
+def same(name, want, got, types):
+    for d in set(want.dims) - set(got.dims):
+        # xarray repeats what all files say alike.
+        assert (want == want.isel({d: 0})).all(), name
+        want = want.isel({d: 0})
+    want = want.transpose(*got.dims)
+    assert want.shape == got.shape, name
+    if want.dtype.kind in "SUOT":
+        assert texts(got.values) == texts(want.values), name
+    elif want.dtype.kind == "M":
+        # xarray's own nanoseconds of float64 hours are not exact.
+        assert np.abs((want.values - got.values).astype("i8")).max(initial=0) < 1000, name
+    elif name in types:
+        assert want.dtype != got.dtype, f"{name}: {want.dtype}"
+        np.testing.assert_allclose(got.values, want.values, rtol=1e-6, err_msg=name)
+    else:
+        assert want.dtype == got.dtype, (name, want.dtype, got.dtype)
+        np.testing.assert_array_equal(got.values, want.values, err_msg=name)
+
+
+@pytest.mark.parametrize("name", TWELVE)
+def test_pasted(name, tmp_path):
+    family = TWELVE[name]
+    files = F.write_all(family.files(), tmp_path / "in")
+    out, line = survey(family.given, "out.zarr", cwd=tmp_path)
+    assert line is not None, out
+    made = paste(line, tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with xr.open_mfdataset(sorted(map(str, files)), **family.how) as want, xr.open_zarr(made) as got:
+            left = dropped(line)
+            assert set(got.variables) - left == (set(want.variables) | set(family.more)) - left, line
+            for v in set(want.variables) - left:
+                same(v, want[v], got[v], family.types)
