@@ -83,7 +83,7 @@ SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard 
 BARE_BIN := $(patsubst tests/support/bare/%.c,$(BUILD)/tests/bare/%,$(wildcard tests/support/bare/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
-.PHONY: all lib tools loader demo check check-ci check-long check-asan check-tsan test-programs unit bench foresight asan tsan \
+.PHONY: all lib tools loader demo docs check check-ci check-long check-asan check-tsan test-programs unit bench foresight asan tsan \
         fuzz fuzzers fuzz-replay lint format pictures \
         install uninstall bundle wheel deps clean help
 .SECONDARY:
@@ -245,6 +245,9 @@ demo: ## a sample file made, converted and looked at in two minutes: start here
 	@echo "building the programs (V=1 shows each file)"
 	@$(QUIETLY) all $(SAMPLE_BIN)
 	@scripts/demo.sh $(BUILD)
+
+docs: tools ## BUILD/docs: README, docs/ and the programs' help as pages of HTML, for a browser without a network
+	@scripts/docs.py $(BUILD) $(BUILD)/docs
 
 pictures: deps ## measure again what the README shows, and renew its pictures; needs Chromium and a quiet machine
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)

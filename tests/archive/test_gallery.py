@@ -1,6 +1,10 @@
 """Twelve families of archives: the survey's last line, pasted as it stands and without other knowledge, makes what xarray.open_mfdataset makes."""
 
+import os
+import re
 import shlex
+import subprocess
+import sys
 import warnings
 from dataclasses import dataclass
 
@@ -9,6 +13,7 @@ import pytest
 import xarray as xr
 
 from golden.families import FAMILIES
+from support import paths, tool
 
 from . import files as F
 from . import gallery
@@ -87,3 +92,44 @@ def test_pasted(name, tmp_path):
             assert set(got.variables) - left == (set(want.variables) | set(family.more)) - left, line
             for v in set(want.variables) - left:
                 same(v, want[v], got[v], family.types)
+
+
+# ---- docs/gallery.md -----------------------------------------------------------------------------------
+
+SECTIONS = dict(zip(gallery.GALLERY, (paths.ROOT / "docs" / "gallery.md").read_text().split("\n## ")[1:], strict=True))
+
+
+def code(section):
+    """(commands, the program) of the page's indented lines."""
+    lines = [line[4:] for line in section.splitlines() if line.startswith("    ") or not line]
+    shell = [line for line in lines if line.startswith("nc2zarr ")]
+    program = "\n".join(lines[lines.index("import numpy") :])
+    return shell, program
+
+
+@pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python")
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_page(name, tmp_path):
+    """Its second command is the last line of the first, and both run as they stand, as does the program."""
+    (ask, convert), program = code(SECTIONS[name])
+    assert sum(map(bool, program.splitlines())) + 2 <= 11, "about ten lines"
+    gallery.write(name, tmp_path)
+    env = tool.environment(
+        {
+            "PATH": f"{paths.BUILD / 'bin'}:{os.environ['PATH']}",
+            "PYTHONPATH": str(paths.ROOT / "tools" / "python"),
+            "CHUNKMILL_LIBRARY": str(paths.BUILD / "lib" / "libchunkmill_loader.so.1"),
+        }
+    )
+    run = lambda *words, **kw: subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, **kw)  # noqa: E731
+    survey = run("sh", "-c", ask)
+    assert survey.returncode in (0, 4) and survey.stdout.splitlines()[-1] == convert, survey.stdout + survey.stderr
+    done = run("sh", "-c", convert)
+    assert done.returncode == 0, done.stderr
+    done = run(sys.executable, "-W", "ignore", "-c", program)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5, done.stdout
+    said = re.search(r"# ((?:\([^)]*\)(?:, )?)+)", program)
+    assert all(line.startswith(said[1].rstrip(", ").replace("), (", ") (")) for line in lines), (said[1], lines)
+    assert "nan" not in done.stdout
