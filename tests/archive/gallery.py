@@ -226,6 +226,15 @@ def stations():
     return files
 
 
+def stations_of_different_times():
+    """Each begins later than the one before, and ends with it."""
+    files = stations()
+    for i, f in enumerate(files):
+        for v in f.vars.values():
+            v.data = v.data[10 * i :] if "time" in v.dims else v.data
+    return files
+
+
 GALLERY = {"era5": era5, "cmip6": cmip6, "wrf": wrf, "roms": roms, "goes": goes, "swath": swath, "stations": stations}
 
 

@@ -1,4 +1,4 @@
-"""Twelve families of archives: the survey's last line, pasted as it stands and without other knowledge, makes what xarray.open_mfdataset makes."""
+"""Families of archives: the survey's last line, pasted as it stands and without other knowledge, makes what xarray.open_mfdataset makes."""
 
 import os
 import re
@@ -23,7 +23,7 @@ COORDS = {"combine": "by_coords", "data_vars": "minimal", "coords": "minimal", "
 
 
 def nested(dim, data_vars="minimal", **kw):
-    return {"combine": "nested", "concat_dim": dim, "data_vars": data_vars, "coords": "minimal", "join": "exact", "compat": "no_conflicts", **kw}
+    return {**COORDS, "combine": "nested", "concat_dim": dim, "data_vars": data_vars, **kw}
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Family:
     types: tuple = ()  # variables that xarray gives another type here; their values are the same
 
 
-TWELVE = {
+ARCHIVES = {
     "ERA5": Family(gallery.era5, COORDS),
     "CMIP6": Family(gallery.cmip6, COORDS),
     "WRF": Family(gallery.wrf, nested("Time"), ("Time",), "in/*"),
@@ -43,6 +43,7 @@ TWELVE = {
     "GOES": Family(gallery.goes, nested("t", "different"), types=("CMI", "x", "y")),  # JSON does not say that a scale_factor is float32
     "swath": Family(gallery.swath, nested("scan")),
     "stations": Family(gallery.stations, nested("station", "different", coords="different"), ("station",)),
+    "stations of different times": Family(gallery.stations_of_different_times, nested("station", "different", coords="different", join="outer"), ("station",)),
     "tiles": Family(lambda: FAMILIES["tiles"].files, COORDS),
     "variables apart": Family(lambda: FAMILIES["variables apart"].files, COORDS),
     "packing": Family(lambda: FAMILIES["packing"].files, COORDS),
@@ -78,9 +79,9 @@ def same(name, want, got, types):
         np.testing.assert_array_equal(got.values, want.values, err_msg=name)
 
 
-@pytest.mark.parametrize("name", TWELVE)
+@pytest.mark.parametrize("name", ARCHIVES)
 def test_pasted(name, tmp_path):
-    family = TWELVE[name]
+    family = ARCHIVES[name]
     files = F.write_all(family.files(), tmp_path / "in")
     out, line = survey(family.given, "out.zarr", cwd=tmp_path)
     assert line is not None, out

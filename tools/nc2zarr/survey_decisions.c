@@ -59,6 +59,12 @@ static void tell_packing(const nc2zarr_decision *d, uint64_t all, FILE *f)
 static void tell_missing(const nc2zarr_decision *d, uint64_t all, FILE *f)
 {
     (void)all;
+    if (d->kind == CM_FINDING_HOLES) {
+        fputs("places that no file has hold the fill value; chunks of nothing else take no space; "
+              "nothing is dropped",
+              f);
+        return;
+    }
     cm_print(f, "missing in %zu file%s; ", d->nfiles, d->nfiles == 1 ? "" : "s");
     if (d->nfilled > 0)
         cm_print(f, "%llu of %llu steps hold the fill value; chunks of nothing else take no space",

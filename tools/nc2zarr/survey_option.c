@@ -57,6 +57,7 @@ bool nc2zarr_option_of(const cm_finding *f, nc2zarr_option *o)
     case CM_FINDING_FILL:
         return set(o, "fill-value", "");
     case CM_FINDING_MISSING:
+    case CM_FINDING_HOLES:
         return set(o, "missing", "fill");
     case CM_FINDING_STATIC:
         snprintf(text, sizeof(text), "%s:first", f->variable);

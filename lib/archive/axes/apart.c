@@ -101,27 +101,6 @@ static bool value_tells(const cm_join *j, uint32_t at)
     return is_full(&t, j->nfiles);
 }
 
-bool cm_join_scalar_splits(const cm_join *j, uint32_t at)
-{
-    return !j->has_base && j->naxes == 1 && j->options->new_dim.n == 0 && is_scalar(j, at) &&
-           value_tells(j, at);
-}
-
-bool cm_join_value_splits(const cm_join *j, uint32_t at)
-{
-    const cm_join_var *v = &j->var[at];
-    return !j->has_base && j->naxes == 1 && j->options->new_dim.n == 0 && v->wanted &&
-           v->nfiles == j->nfiles && v->like->rank == v->is_text && value_tells(j, at);
-}
-
-static bool is_latitude(const cm_join_var *v)
-{
-    const char *name = cm_join_text(v->like, "standard_name"),
-               *units = cm_join_text(v->like, "units");
-    return (name != NULL && strcmp(name, "latitude") == 0) ||
-           (units != NULL && strncmp(units, "degree", 6) == 0 && strpbrk(units, "nN") != NULL);
-}
-
 static bool pair_tells(const cm_join *j, uint32_t a, uint32_t b)
 {
     table t = {0};
@@ -169,7 +148,8 @@ static bool find_part(const cm_join *j, const uint32_t *file, size_t n, bool who
     return written > 1 && written < CM_MOST_PROPOSED && strcspn(out, "%?\\'") == (size_t)written;
 }
 
-static bool name_tells(const cm_join *j, const char *pattern)
+/* By what PATTERN finds in their names; of steps that differ: that alone must tell. */
+static bool name_tells(const cm_join *j, const char *pattern, bool same_steps)
 {
     cm_name_pattern p;
     table t = {0};
@@ -181,7 +161,7 @@ static bool name_tells(const cm_join *j, const char *pattern)
         size_t n = 0;
         t.fails = cm_name_pattern_value(&p, j->file[i]->path, &text, &n, NULL) != CM_OK;
         if (!t.fails)
-            add(&t, cm_wire_digest(text, n), steps_of(j, i));
+            add(&t, cm_wire_digest(text, n), same_steps ? steps_of(j, i) : (cm_digest){0});
     }
     return is_full(&t, j->nfiles);
 }
@@ -195,10 +175,49 @@ static bool find_name(const cm_join *j, char *out)
     for (uint32_t i = 0; file != NULL && i < j->nfiles; i++)
         if (cm_wire_same(like, steps_of(j, i)))
             file[n++] = i;
-    bool found = n > 1 && ((find_part(j, file, n, false, out) && name_tells(j, out)) ||
-                           (find_part(j, file, n, true, out) && name_tells(j, out)));
+    bool found = n > 1 && ((find_part(j, file, n, false, out) && name_tells(j, out, true)) ||
+                           (find_part(j, file, n, true, out) && name_tells(j, out, true)));
     free(file);
     return found;
+}
+
+/* ---- places ---- */
+
+static bool is_latitude(const cm_join_var *v)
+{
+    const char *name = cm_join_text(v->like, "standard_name"),
+               *units = cm_join_text(v->like, "units");
+    if (name != NULL && strcmp(name, "latitude") == 0)
+        return true;
+    /* degrees_north, degree_N, degreesN, ... */
+    if (units == NULL || strncmp(units, "degree", 6) != 0)
+        return false;
+    units += 6;
+    units += *units == 's';
+    units += *units == '_' || *units == ' ';
+    return *units == 'n' || *units == 'N';
+}
+
+/* Most files have a latitude of their own: the part of their names that tells them apart. */
+static bool find_places(const cm_join *j, char *pattern)
+{
+    for (uint32_t at = 0; at < j->nvars; at++) {
+        table t = {0};
+        cm_digest own;
+        if (!is_scalar(j, at) || !is_latitude(&j->var[at]))
+            continue;
+        for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
+            t.fails = !value_in(j, at, i, &own);
+            add(&t, own, (cm_digest){0});
+        }
+        const bool places = !t.fails && t.nrows > j->nfiles / 2;
+        (void)is_full(&t, j->nfiles);
+        if (places)
+            return (find_part(j, NULL, j->nfiles, false, pattern) &&
+                    name_tells(j, pattern, false)) ||
+                   (find_part(j, NULL, j->nfiles, true, pattern) && name_tells(j, pattern, false));
+    }
+    return false;
 }
 
 /* ---- all ---- */
@@ -206,6 +225,15 @@ static bool find_name(const cm_join *j, char *out)
 static bool is_unused(const cm_join *j, const char *name)
 {
     return cm_join_var_named(j, name) == CM_JOIN_NONE && cm_join_dim_named(j, name) == CM_JOIN_NONE;
+}
+
+bool cm_join_value_splits(const cm_join *j, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    char pattern[CM_MOST_PROPOSED];
+    return !j->has_base && j->naxes == 1 && j->options->new_dim.n == 0 && v->wanted &&
+           v->nfiles == j->nfiles && v->like->rank == v->is_text &&
+           (value_tells(j, at) || find_places(j, pattern));
 }
 
 char *cm_join_propose_apart(const cm_join *j)
@@ -223,10 +251,12 @@ char *cm_join_propose_apart(const cm_join *j)
         if (attribute_tells(j, MEMBER[i]))
             return cm_asprintf(NULL, "member=@%s", MEMBER[i]);
     for (uint32_t i = 0; i < j->nvars; i++)
-        if (cm_join_scalar_splits(j, i)) {
+        if (is_scalar(j, i) && value_tells(j, i)) {
             scalar = nscalars++ == 0 ? &j->var[i] : scalar;
             name = is_latitude(&j->var[i]) && is_unused(j, "station") ? "station" : name;
         }
+    if (nscalars == 0 && is_unused(j, "station") && find_places(j, pattern))
+        return cm_asprintf(NULL, "station=%s", pattern);
     /* One is a coordinate, as a level; several describe the same things, as places of stations. */
     if (nscalars != 1 && is_unused(j, name) && find_name(j, pattern))
         return cm_asprintf(NULL, "%s=%s", name, pattern);

@@ -15,8 +15,7 @@ int cm_join_propose(cm_join *j, cm_finding *f, cm_error *err);
  * to be freed.  NULL: there is nothing that would do.
  */
 char *cm_join_propose_apart(const cm_join *j);
-/* Whether scalar AT does so; whether AT, one value or text a file, is one for each member of it. */
-bool cm_join_scalar_splits(const cm_join *j, uint32_t at);
+/* Whether AT, one value or text a file, is one for each member of it. */
 bool cm_join_value_splits(const cm_join *j, uint32_t at);
 /* Two scalars, *A counting time, that give each file its place together, as runs and lead times. */
 bool cm_join_find_pair(const cm_join *j, uint32_t *a, uint32_t *b);

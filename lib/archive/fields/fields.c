@@ -167,14 +167,16 @@ static int find_holes(cm_join *j, const cm_field_sources *f, cm_error *err)
     if (p == NULL)
         return CM_OK;
     char a[48], b[48];
+    const bool decided = j->options->fill_missing;
     const cm_join_dim *d = &j->dim[j->axis[p->axis[0]]], *e = &j->dim[j->axis[p->axis[1]]];
-    return cm_join_find(j, CM_FINDING_HOLES, CM_WEIGHT_DECISION, false, name, CM_JOIN_NONE, err,
+    return cm_join_find(j, CM_FINDING_HOLES, CM_WEIGHT_DECISION, decided, name, CM_JOIN_NONE, err,
                         "%s and %s make a rectangle of which %" PRIu64 " %s in no file, "
-                        "the first %s %s, %s %s",
+                        "the first %s %s, %s %s%s",
                         d->name, e->name, p->nholes,
                         cm_of_count(p->nholes, "place is", "places are"), d->name,
                         cm_key_text(j, d, d->key[p->hole[0]], a, sizeof(a)), e->name,
-                        cm_key_text(j, e, e->key[p->hole[1]], b, sizeof(b))) == NULL
+                        cm_key_text(j, e, e->key[p->hole[1]], b, sizeof(b)),
+                        decided ? "; they are filled" : "") == NULL
                ? CM_ENOMEM
                : CM_OK;
 }
