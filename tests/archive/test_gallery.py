@@ -134,3 +134,54 @@ def test_the_page(name, tmp_path):
     said = re.search(r"# ((?:\([^)]*\)(?:, )?)+)", program)
     assert all(line.startswith(said[1].rstrip(", ").replace("), (", ") (")) for line in lines), (said[1], lines)
     assert "nan" not in done.stdout
+
+
+def again(files, old, new, **attrs):
+    """FILES under other names, with other values in their fields."""
+    out = []
+    for f in map(F.changed, files):
+        f.name = f.name.replace(old, new)
+        f.attrs.update(attrs)
+        for v in f.vars.values():
+            if v.data.ndim > 1 and "bnds" not in v.dims and v.data.dtype.kind != "S":
+                v.data = v.data + v.data.dtype.type(1)
+        out.append(f)
+    return out
+
+
+def test_members_of_cmip6(tmp_path):
+    first = gallery.cmip6()
+    for f in first:
+        f.attrs["variant_label"] = "r1i1p1f1"
+    F.write_all(first + again(first, "r1i1p1f1", "r2i1p1f1", variant_label="r2i1p1f1"), tmp_path / "in")
+    _, line = survey("in", "out.zarr", cwd=tmp_path)
+    assert shlex.split(line)[1:3] == ["--new-dim", "member=@variant_label"]
+    with xr.open_zarr(paste(line, tmp_path)) as got:
+        assert got.tas.sizes["member"] == 2 and (got.tas[1] - got.tas[0]).mean() == pytest.approx(1, abs=1e-3)
+
+
+def inner_domain():
+    """That of WRF's files which is smaller."""
+    files = again(gallery.wrf(), "d01", "d02")
+    for f in files:
+        for v in f.vars.values():
+            v.data = v.data[tuple(slice(12) if d == "south_north" else slice(None) for d in v.dims)]
+    return files
+
+
+PARTS = {
+    "CMIPC-M6C*_": (lambda: gallery.goes() + again(gallery.goes(), "C01", "C13"), {"01", "13"}),
+    "wrfout_*_20": (lambda: gallery.wrf() + inner_domain(), {"d01", "d02"}),
+    "_*.": (gallery.stations_of_different_times, {str(10000 + 111 * i) for i in range(5)}),
+}
+
+
+@pytest.mark.parametrize("per", PARTS)
+def test_a_store_for_each_band_domain_and_station(per, tmp_path):
+    """By the part of names that the page gives for them."""
+    make, names = PARTS[per]
+    assert f"`--store-per '{per}'`" in (paths.ROOT / "docs" / "gallery.md").read_text()
+    F.write_all(make(), tmp_path / "in")
+    _, line = survey("--store-per", per, "in/*" if "wrf" in per else "in", "made", cwd=tmp_path)
+    paste(line, tmp_path)
+    assert {p.stem for p in (tmp_path / "made").glob("*.zarr")} == names, line

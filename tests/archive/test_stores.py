@@ -271,3 +271,13 @@ def test_an_option_for_a_variable_of_no_store_is_refused(tmp_path, options):
     F.write_all(F.clean(2), tmp_path / "in")
     r = tool.nc2zarr("--store-per", "{variable}", *options, tmp_path / "in", tmp_path / "out")
     assert r.status != 0 and ("tsa" in r.err or "tmie" in r.err) and not list(tmp_path.rglob("zarr.json")), str(r)
+
+
+def test_a_survey_takes_the_folder_of_stores(tmp_path):
+    """Named last, as in the command that makes them; a pattern or a mistyped file is none."""
+    F.write_all(F.clean(2), tmp_path / "in")
+    r = tool.nc2zarr("--survey", "--store-per", "{variable}", "in", "made", cwd=tmp_path)
+    assert r.status == 0 and r.out.splitlines()[-1].endswith("--store-per '{variable}' in made"), str(r)
+    for other in ("in.nc", "nothing/*", "@list"):
+        r = tool.nc2zarr("--survey", "--store-per", "{variable}", "in", other, cwd=tmp_path)
+        assert r.status != 0 and other.strip("@") in r.err, str(r)

@@ -13,6 +13,7 @@
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
+#include "archive/survey/inputs.h"
 #include "base/fileurl.h"
 #include "base/path.h"
 #include "store/open.h"
@@ -80,6 +81,13 @@ static int run(const cm_net_settings *net, const cm_texts *paths, cm_transform_o
     return exit_status;
 }
 
+/* PATH is not there, and no pattern, list or file of NetCDF that was mistyped. */
+static bool is_free_name(const char *path)
+{
+    return !cm_store_url_is_remote(path) && access(path, F_OK) != 0 && !cm_input_is_many(path) &&
+           cm_path_netcdf_ending(path, strlen(path)) == 0;
+}
+
 static int run_archive(int argc, char **argv, const nc2zarr_values *v,
                        const cm_common_options *common, const cm_texts *paths)
 {
@@ -88,9 +96,10 @@ static int run_archive(int argc, char **argv, const nc2zarr_values *v,
     int status = CM_EXIT_FAILED;
     nc2zarr_typed typed = {.argc = argc, .argv = argv};
     if (v->survey) {
-        /* A store among the paths is what would be made. */
+        /* A store among the paths is what would be made; so is a folder of stores. */
         const char *last = inputs.text[inputs.n - 1];
-        if (inputs.n > 1 && ends_in(last, strlen(last), ".zarr")) {
+        const bool folder = v->a.store_per != NULL && is_free_name(last);
+        if (inputs.n > 1 && (folder || ends_in(last, strlen(last), ".zarr"))) {
             typed.output = last;
             inputs.n--;
         }
