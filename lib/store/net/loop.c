@@ -15,7 +15,7 @@
 #include "base/threads.h"
 #include "store/net.h"
 #include "store/net/aws.h"
-#include "store/net/xml.h"
+#include "store/net/trust.h"
 
 static const uint64_t SECOND = 1000000000;
 static const uint64_t FIRST_PAUSE = 100000000; /* maximum before the second try; doubles */
@@ -528,14 +528,6 @@ void cm_http_release(cm_http *request, size_t n)
 
 /* ---- the net ---- */
 
-char *cm_net_versions(char *buf, size_t size)
-{
-    char xml[32];
-    snprintf(buf, size, "libcurl %s, expat %s", curl_version_info(CURLVERSION_NOW)->version,
-             cm_xml_version(xml, sizeof(xml)));
-    return buf;
-}
-
 int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err)
 {
     *out = NULL;
@@ -545,6 +537,7 @@ int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err)
     if (net == NULL)
         return CM_ENOMEM;
     net->settings = *settings;
+    net->trust = cm_trust_bundle(&net->settings);
     double timeout = settings->timeout > 0 ? settings->timeout : 300;
     net->timeout_ns = timeout < 1e9 ? (uint64_t)(timeout * 1e9) : UINT64_MAX / 2;
     net->limit = settings->concurrency > 0 ? settings->concurrency : CM_NET_FIRST_CONCURRENCY;

@@ -87,6 +87,7 @@ struct cm_net {
     cm_net_counts counts;
     unsigned limit;
     struct cm_aws *aws; /* credentials; found when first needed */
+    const char *trust;  /* bundle of trusted certificates; NULL: libcurl's own; fixed */
 
     /* Private to the thread: */
     CURLM *multi;

@@ -356,6 +356,8 @@ static void set_security(cm_transfer_state *t)
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); /* verdict.c decides on redirects */
+    if (t->net->trust != NULL)
+        curl_easy_setopt(e, CURLOPT_CAINFO, t->net->trust);
     if (r->signer != NULL && !cm_sign_is_needed(r->url)) {
         /* Set separately: a key may contain a colon. */
         curl_easy_setopt(e, CURLOPT_AWS_SIGV4, r->signer->scope);

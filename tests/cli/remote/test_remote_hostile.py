@@ -7,7 +7,7 @@ import subprocess
 
 import netCDF4
 import pytest
-from support import objects, preload, tool
+from support import objects, tool
 
 ARRAY = {"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "<f8", "compressor": None, "filters": None, "fill_value": 0, "order": "C"}
 
@@ -161,7 +161,7 @@ def test_https_never_becomes_http(web, tmp_path):
     context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
     server = objects.Server(bucket=None, signed=False)
     server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
-    url, env = server.url.replace("http", "https"), {"LD_PRELOAD": str(preload.library("trustca")), "TRUSTCA": str(tmp_path / "cert")}
+    url, env = server.url.replace("http", "https"), {"AWS_CA_BUNDLE": str(tmp_path / "cert")}
     sends(server, lambda rest: f"{web.url}/{rest}")
     tool.run("rechunk", "--digest", f"{url}/old/a.zarr", env=env).fails(1, "from https:// to http://")
     assert web.asked == [] and len(server.asked) == 1
@@ -315,7 +315,7 @@ def test_a_certificate_of_another_name(tmp_path):
     context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
     server = objects.Server(bucket=None, signed=False)
     server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
-    env = {"LD_PRELOAD": str(preload.library("trustca")), "TRUSTCA": str(tmp_path / "cert")}
+    env = {"AWS_CA_BUNDLE": str(tmp_path / "cert")}
     tool.run("rechunk", "--digest", f"{server.url.replace('http', 'https')}/a.zarr", env=env).fails(1, "a.zarr", "certificate")
     assert server.asked == []
     server.close()
