@@ -24,7 +24,7 @@ static const uint32_t table[256] = {ENTRIES64(0), ENTRIES64(64), ENTRIES64(128),
 
 #include <nmmintrin.h>
 
-__attribute__((target("sse4.2"))) static uint32_t crc_sse42(const uint8_t *p, size_t nbytes)
+__attribute__((target("sse4.2,crc32"))) static uint32_t crc_sse42(const uint8_t *p, size_t nbytes)
 {
     uint64_t crc = UINT32_MAX;
     for (; nbytes >= 8; nbytes -= 8, p += 8)

@@ -212,6 +212,9 @@ static size_t together(const cm_sha256 *sha, size_t nbytes)
     for (unsigned k = 0; k < CM_SHA256_LANES; k++)
         if (sha[k].mix != mix_fast || sha[k].nbytes % sizeof sha[k].block != 0)
             n = 0;
+#else
+    (void)sha;
+    (void)nbytes;
 #endif
     return n;
 }
