@@ -85,7 +85,7 @@ SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
 .PHONY: all lib tools loader demo docs check check-ci check-long check-asan check-tsan test-programs unit bench foresight asan tsan \
         fuzz fuzzers fuzz-replay lint format pictures \
-        install uninstall bundle wheel deps clean help
+        install uninstall bundle wheel portable trial deps clean help
 .SECONDARY:
 .DEFAULT_GOAL := all
 
@@ -336,6 +336,15 @@ wheel: deps ## BUILD/dist/*.whl: the Python package with programs and libraries,
 	@$(MAKE) --no-print-directory -j$(JOBS) $(WHEEL_BIN) $(BUILD)/wheel/so/$(LOADER_SONAME)
 	@scripts/bundle.sh $(BUILD) wheel
 	@scripts/wheel.py $(BUILD)/wheel $(BUILD)/dist
+
+# Libraries and compiler that it fetches are kept where `make clean` leaves them.
+PORTABLE ?= .portable
+ARCHS    ?= x86_64 aarch64
+portable: ## BUILD/portable: wheels, tarballs and .debs for any Linux with glibc 2.28, x86-64 and ARM; needs a network
+	@JOBS=$(JOBS) scripts/packaging/portable.sh $(PORTABLE) $(BUILD)/portable $(ARCHS)
+trial: $(BUILD)/bin/make_sample ## install what `make portable` made in a Debian 11, without root: convert and check
+	@$< $(BUILD)/portable/sample.nc >/dev/null
+	@scripts/packaging/trial.sh $(PORTABLE) bullseye $(BUILD)/portable $(BUILD)/portable/sample.nc
 
 install: all ## programs, man pages and completion into PREFIX
 	@scripts/install.sh $(BUILD) "$(DESTDIR)$(PREFIX)"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # install.sh [--remove] BUILD PREFIX: programs, the loader's library, man pages, completion,
-# schemas and the licence, or removes what installing put there.
+# schemas and the licence, or removes what installing put there.  RUN runs programs of another architecture.
 set -eu
 
 remove=
@@ -35,6 +35,8 @@ rows() {
         [ ! -e "tools/schema/$tool.json" ] || echo "tools/schema/$tool.json share/chunkmill/$tool.json 644"
     done
     echo "$build/lib/libchunkmill_loader.so.1 lib/libchunkmill_loader.so.1 755"
+    # Of a portable build.
+    [ ! -e "$build/lib/libchunkmill_deps.so" ] || echo "$build/lib/libchunkmill_deps.so lib/libchunkmill_deps.so 755"
     echo "$build/lib/libchunkmill_loader.so lib/libchunkmill_loader.so link"
     echo "$build/lib/installed.pc lib/pkgconfig/chunkmill-loader.pc 644"
     for header in loader error; do
@@ -66,9 +68,9 @@ fi
 # Man pages and completion come from the programs' own option tables.
 mkdir -p "$build/man" "$build/completion"
 for tool in $tools; do
-    "$build/bin/$tool" --generate man <"man/$tool.inc" >"$build/man/$tool.1"
+    ${RUN-} "$build/bin/$tool" --generate man <"man/$tool.inc" >"$build/man/$tool.1"
     for shell in bash zsh fish; do
-        "$build/bin/$tool" --generate $shell >"$build/completion/$tool.$shell"
+        ${RUN-} "$build/bin/$tool" --generate $shell >"$build/completion/$tool.$shell"
     done
 done
 # Wherever the prefix is, the library lies beside it.

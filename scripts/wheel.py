@@ -4,7 +4,6 @@ the libraries that they need.  Needs nothing but Python's own library."""
 import base64
 import hashlib
 import re
-import subprocess
 import sys
 import time
 import zipfile
@@ -22,6 +21,11 @@ def newest_glibc(files):
     return max(found)
 
 
+def machine(program):
+    """The architecture that an ELF file is for, as wheels name it."""
+    return {62: "x86_64", 183: "aarch64"}[int.from_bytes(program.read_bytes()[18:20], "little")]
+
+
 def metadata(version):
     words = (ROOT / "tools/python/chunkmill/loader.py").read_text().split("class Loader:")[1].split('"' * 3)[1]
     return "\n".join(["Metadata-Version: 2.1", "Name: chunkmill", f"Version: {version}",
@@ -30,7 +34,7 @@ def metadata(version):
                       words])
 
 
-def contents(bundle):
+def contents(bundle, version):
     """(name in the wheel, file, whether it is run)."""
     for file in sorted([*(ROOT / "tools/python/chunkmill").glob("*.py"), ROOT / "tools/python/chunkmill/py.typed"]):
         yield f"chunkmill/{file.name}", file, False
@@ -39,7 +43,9 @@ def contents(bundle):
     for file in sorted((bundle / "lib").iterdir()):
         yield f"chunkmill/lib/{file.name}", file, False
     for file in sorted((bundle / "doc").iterdir()):
-        yield f"chunkmill/licenses/{file.name}", file, False
+        yield f"chunkmill/licences/{file.name}", file, False
+    for file in sorted((bundle / "man").rglob("*.[1-9]")):
+        yield f"chunkmill-{version}.data/data/share/man/{file.parent.name}/{file.name}", file, False
 
 
 def main():
@@ -47,10 +53,9 @@ def main():
         sys.exit("usage: scripts/wheel.py BUNDLE DIST")
     bundle, dist = Path(sys.argv[1]), Path(sys.argv[2])
     version = (ROOT / "VERSION").read_text().strip()
-    files = list(contents(bundle))
-    machine = subprocess.run(["uname", "-m"], check=True, capture_output=True, text=True).stdout.strip()
+    files = list(contents(bundle, version))
     glibc = newest_glibc(file for name, file, _ in files if name.startswith(("chunkmill/bin/", "chunkmill/lib/")))
-    tag = f"py3-none-manylinux_{glibc[0]}_{glibc[1]}_{machine}"
+    tag = f"py3-none-manylinux_{glibc[0]}_{glibc[1]}_{machine(bundle / 'bin' / PROGRAMS[0])}"
     info = f"chunkmill-{version}.dist-info"
     texts = {
         f"{info}/METADATA": metadata(version),
@@ -60,7 +65,7 @@ def main():
         f"{info}/LICENSE": (ROOT / "LICENSE").read_text(),
     }
     dist.mkdir(parents=True, exist_ok=True)
-    for old in dist.glob("chunkmill-*.whl"):
+    for old in dist.glob(f"chunkmill-*_{machine(bundle / 'bin' / PROGRAMS[0])}.whl"):
         old.unlink()
     wheel = dist / f"chunkmill-{version}-{tag}.whl"
     records = []
