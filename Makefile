@@ -342,9 +342,10 @@ PORTABLE ?= .portable
 ARCHS    ?= x86_64 aarch64
 portable: ## BUILD/portable: wheels, tarballs and .debs for any Linux with glibc 2.28, x86-64 and ARM; needs a network
 	@JOBS=$(JOBS) scripts/packaging/portable.sh $(PORTABLE) $(BUILD)/portable $(ARCHS)
-trial: $(BUILD)/bin/make_sample ## install what `make portable` made in a Debian 11, without root: convert and check
+trial: $(BUILD)/bin/make_sample ## try what `make portable` made in a Debian 11, without root, and the ARM build under qemu
 	@$< $(BUILD)/portable/sample.nc >/dev/null
 	@scripts/packaging/trial.sh $(PORTABLE) bullseye $(BUILD)/portable $(BUILD)/portable/sample.nc
+	@$(if $(filter aarch64,$(ARCHS)),JOBS=$(JOBS) scripts/packaging/emulated.sh $(PORTABLE) aarch64 $(BUILD)/portable $(BUILD)/portable/sample.nc)
 
 install: all ## programs, man pages and completion into PREFIX
 	@scripts/install.sh $(BUILD) "$(DESTDIR)$(PREFIX)"

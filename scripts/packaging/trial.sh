@@ -50,8 +50,15 @@ convert wheel venv/bin
 test -s venv/share/man/man1/nc2zarr.1
 venv/bin/python - <<PYTHON
 import chunkmill
-chunkmill.rechunk("wheel.zarr", "python.zarr", verify="full")
-print("  trial   the library", chunkmill.__version__)
+sample = {"time": 2, "lat": 16, "lon": 16}
+assert chunkmill.rechunk("wheel.zarr", "python.zarr", verify="full")["error"] is None
+chunkmill.readbench("python.zarr", variable="z", sample=sample, batch=4, batches=3, step_time="1ms")
+for how in ("map", "planned"):
+    with chunkmill.Loader("python.zarr", variables="z", sample=sample, batches=5, loader=how) as loader:
+        assert sum(len(batch) for batch in loader) == 5 * 32
+mapped = {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
+assert not [path for path in mapped if any(name in path for name in ("netcdf", "hdf5", "curl", "zstd"))], mapped
+print("  trial   the Python package", chunkmill.__version__)
 PYTHON
 EOF
 # shellcheck disable=SC2016 # for the other shell
