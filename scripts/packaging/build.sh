@@ -8,29 +8,33 @@
 set -eu
 [ $# -eq 2 ] || [ "$#:${3-}" = 3:unit ] || { echo "usage: scripts/packaging/build.sh FOLDER ARCH [unit]" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
-tools=$1/$2/tools prefix=$1/$2/prefix build=$1/$2/build
+arch=$2 tools=$1/$2/tools prefix=$1/$2/prefix build=$1/$2/build log=$1/$2/build.log
 archives=
 for name in netcdf hdf5_hl hdf5 sz aec blosc zstd lz4 deflate bz2 curl ssl crypto z expat json-c uring; do
     archives="$archives $prefix/lib/lib$name.a"
 done
 # zig lacks what __builtin_cpu_supports asks for; gcc brings it.
 cpu=
-[ "$2" != x86_64 ] || cpu=$(gcc -print-libgcc-file-name)
+[ "$arch" != x86_64 ] || cpu=$(gcc -print-libgcc-file-name)
 
 # clang would fuse products with sums on ARM, where statistics and unpacked values then have other bits.
 flags="-O3 -ffp-contract=off -ffunction-sections -fdata-sections"
 
-# make sees no change of these.
+# make sees no change of these, nor of the libraries.
 mkdir -p "$build"
-key=$(echo "$flags" | cat - "$tools/cc")
+key=$({ echo "$flags" && cat "$tools/cc" && find "$1/$2/stamps" -type f ! -name '*.log' -exec cat {} + | sort; } | sha256sum)
 [ "$(cat "$build/flags" 2>/dev/null)" = "$key" ] || { rm -rf "$build" && mkdir "$build" && echo "$key" >"$build/flags"; }
 
 build() { # LIBRARIES GOAL...
     libraries=$1
     shift
-    PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig" make --no-print-directory -j "${JOBS:-$(nproc)}" NODEPS=1 BUILD="$build" \
+    PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig" make -s -j "${JOBS:-$(nproc)}" NODEPS=1 QUIET=1 BUILD="$build" \
         CC="$tools/cc" AR="$tools/ar" CFLAGS="$flags" PKG_CFLAGS="-I$prefix/include" \
-        PKG_LIBS="$libraries" LDFLAGS="-Wl,--gc-sections -Wl,-s -Wl,-rpath,'\$\$ORIGIN/../lib'" "$@"
+        PKG_LIBS="$libraries" LDFLAGS="-Wl,--gc-sections -Wl,-s -Wl,-rpath,'\$\$ORIGIN/../lib'" "$@" >"$log" 2>&1 || {
+        tail -n 20 "$log" >&2
+        echo "build: Chunkmill does not build for $arch; all of the output is in $log" >&2
+        exit 1
+    }
 }
 
 if [ $# -eq 3 ]; then

@@ -74,8 +74,9 @@ build() { # NAME PACKAGE HOW GOAL ARGUMENTS
 
 # shellcheck disable=SC2046 # arguments are words
 sed '/^#/d' "$here/deps.txt" | while read -r name package how goal arguments; do
-    key=$(echo "$name $package $how $goal $arguments" "$(basename "$top/src/$package"-[0-9]*)" "$CFLAGS" |
-        cat - "$tools/cc" | sha256sum)
+    source=$(echo "$top/src/$package"-[0-9]*)
+    key=$({ echo "$name $package $how $goal $arguments $(basename "$source") $CFLAGS" && cat "$tools/cc" &&
+        { head -n 1 "$source/debian/changelog" 2>/dev/null || :; }; } | sha256sum)
     [ "$(cat "$stamps/$name" 2>/dev/null)" != "$key" ] || continue
     echo "  $arch   $name"
     # Behind "||" alone the shell would go on after a failure inside.

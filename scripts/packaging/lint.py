@@ -65,9 +65,9 @@ def elf_problems(file, machine):
 
 
 def licences():
-    """Names of the libraries that the package holds; cmocka is for the tests alone."""
+    """Names of what is inside: the libraries, but for that of the tests, and functions of the compiler."""
     rows = [line.split()[0] for line in DEPS.read_text().splitlines() if line and not line.startswith("#")]
-    return [name for name in rows if name != "cmocka"]
+    return [name for name in [*rows, "zig"] if name != "cmocka"]
 
 
 def problems(package):

@@ -12,9 +12,12 @@ rm -rf "$work"
 mkdir -p "$work/$name"
 
 RUN=$top/$arch/tools/run scripts/install.sh "$top/$arch/build" "$work/$name" >/dev/null
-mkdir -p "$work/$name/share/doc/chunkmill/licences"
-cp "$top/$arch"/prefix/licences/* "$work/$name/share/doc/chunkmill/licences"
-rm "$work/$name/share/doc/chunkmill/licences/cmocka"
+licences=$work/$name/share/doc/chunkmill/licences
+mkdir -p "$licences"
+cp "$top/$arch"/prefix/licences/* "$licences"
+# The tests alone have cmocka; zig adds functions of its own to programs.
+rm "$licences/cmocka"
+cp "$top/zig/ziglang/LICENSE" "$licences/zig"
 # Files have the date of the commit, and one owner, so that equal trees give equal packages.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 315532800)
 export SOURCE_DATE_EPOCH

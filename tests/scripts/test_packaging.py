@@ -42,7 +42,7 @@ def package(folder, arch=ARCH, without="", code="int f(void) { return 1; }", fla
     tree = folder / "tree/chunkmill"
     names = [*(f"bin/{name}" for name in ("chunkcalc", "nc2zarr", "readbench", "rechunk")), "lib/libchunkmill_deps.so",
              "lib/libchunkmill_loader.so.1", *(f"share/man/man1/{name}.1" for name in ("chunkcalc", "nc2zarr", "readbench", "rechunk")),
-             "share/man/man7/chunkmill-stores.7", *(f"share/doc/licences/{row[0]}" for row in DEPS)]
+             "share/man/man7/chunkmill-stores.7", *(f"share/doc/licences/{name}" for name in ("zig", *(row[0] for row in DEPS)))]
     for name in names:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         if name.startswith(("bin", "lib")):
