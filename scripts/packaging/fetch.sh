@@ -10,7 +10,7 @@ zig=0.15.2
 
 [ -x "$top/zig/ziglang/zig" ] || {
     echo "  fetch   ziglang $zig"
-    python3 -m pip install --quiet --no-deps --no-compile --target "$top/zig" "ziglang==$zig"
+    python3 -m pip install --quiet --root-user-action=ignore --no-deps --no-compile --target "$top/zig" "ziglang==$zig"
 }
 
 there() { # PACKAGE
