@@ -22,6 +22,7 @@ if [ ! -e "$root/ready" ]; then
         { dpkg-deb -f "$package" && printf 'Status: install ok installed\n\n'; } >>"$root/var/lib/dpkg/status"
     done
     ln -sf bash "$root/bin/sh"
+    cat "$root"/usr/share/ca-certificates/mozilla/*.crt >"$root/etc/ssl/certs/ca-certificates.crt"
     touch "$root/ready"
 fi
 
