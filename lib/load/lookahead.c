@@ -32,7 +32,7 @@ static bool reads_ahead(const cm_load_run *l)
 {
     const cm_load_setting *t = &l->setting;
     const cm_store *store = l->shared.data.store;
-    return store != NULL && cm_store_can_begin(store) && t->engine == CM_LOAD_NATIVE &&
+    return store != NULL && cm_store_reads_async(store) && t->engine == CM_LOAD_NATIVE &&
            !t->emulated && l->options->cache_nbytes == 0;
 }
 

@@ -39,4 +39,7 @@ bool cm_cache_head_check(const cm_cache_key *k, const uint8_t *head);
 bool cm_cache_head_holds(const cm_cache_key *k, const uint8_t *head, uint64_t offset,
                          const void *data, size_t nbytes);
 
+/* Opens the copy of K in DIR and marks it as used; -1: no copy of that size. */
+int cm_cache_open_copy(const cm_cache_dir *dir, const cm_cache_key *k);
+
 #endif

@@ -51,7 +51,7 @@ static int copy_blocks(cache_reader *r, cm_cache_file *file, bool *written, cm_e
 /* Makes R read the slow object: until it is copied, or for good. */
 static int open_original(cm_disk_cache *cache, cache_reader *r, cm_error *err)
 {
-    int rc = cm_object_open(cache->slow, r->of.key, &r->slow, err);
+    int rc = cm_object_open(cache->base.inner, r->of.key, &r->slow, err);
     if (rc == CM_OK)
         r->base.nbytes = cm_object_nbytes(r->slow);
     return rc;
@@ -84,7 +84,7 @@ static int copy_object(cm_disk_cache *cache, cache_reader *r, cm_error *err)
 
 static bool find_copy(cm_disk_cache *cache, cache_reader *r)
 {
-    int fd = cm_cache_open_copy(cache, &r->of);
+    int fd = cm_cache_open_copy(&cache->dir, &r->of);
     if (fd < 0)
         return false;
     struct iovec iov = {r->head, (size_t)cm_cache_head_nbytes(&r->of)};
@@ -207,7 +207,7 @@ static int open_slow(cm_disk_cache *cache, cache_reader *r, cm_error *err)
         if (rc == CM_OK && memcmp(&now.identity, &r->of.identity, sizeof now.identity) != 0)
             rc = cm_fail(err, CM_EFORMAT, "%s: changed while it was read", r->of.key);
         if (rc == CM_OK)
-            rc = cm_object_open(cache->slow, r->of.key, &r->slow, err);
+            rc = cm_object_open(cache->base.inner, r->of.key, &r->slow, err);
         atomic_fetch_add(&cache->misses, 1);
     }
     pthread_mutex_unlock(&r->lock);

@@ -259,7 +259,7 @@ static int dir_put(cm_store *store, const char *key, const void *data, size_t nb
     return finish_file(root_of(store), fd, path, key, rc, err);
 }
 
-static int dir_remove(cm_store *store, const char *key, cm_error *err)
+static int dir_delete(cm_store *store, const char *key, cm_error *err)
 {
     const char *name;
     struct stat st;
@@ -277,9 +277,10 @@ static int dir_remove(cm_store *store, const char *key, cm_error *err)
     return rc;
 }
 
-static int dir_writer_create(cm_store *store, const char *key, cm_object_writer **out,
-                             cm_error *err)
+static int dir_writer_create(cm_store *store, const char *key, const cm_object_form *form,
+                             cm_object_writer **out, cm_error *err)
 {
+    (void)form;
     char path[PATH_MAX];
     int fd = -1;
     int rc = create_temporary(store, key, path, &fd, err);
@@ -343,26 +344,30 @@ static void dir_free(cm_store *store)
     free(store);
 }
 
+static const cm_store_write_ops write_ops = {
+    .put = dir_put,
+    .delete = dir_delete,
+    .sweep = cm_dir_sweep,
+    .create = dir_writer_create,
+    .write = dir_writer_write,
+    .commit = dir_writer_commit,
+    .abort = dir_writer_abort,
+};
+
+static const cm_store_link_ops link_ops = {.is_link = cm_dir_is_link, .kind = cm_dir_kind};
+
 static const cm_store_ops dir_ops = {
     .free = dir_free,
-    .get = cm_dir_get,
-    .size = cm_dir_size,
-    .read_many = cm_dir_read_many,
+    .stat = cm_dir_stat,
     .identity = cm_dir_identity,
-    .put = dir_put,
-    .remove = dir_remove,
     .list = cm_dir_list,
+    .open = cm_dir_reader_open,
+    .read = cm_dir_reader_read,
+    .close = cm_dir_reader_close,
+    .read_many = cm_dir_read_many,
     .sync = dir_sync,
-    .is_link = cm_dir_is_link,
-    .kind = cm_dir_kind,
-    .sweep = cm_dir_sweep,
-    .reader_open = cm_dir_reader_open,
-    .reader_read = cm_dir_reader_read,
-    .reader_close = cm_dir_reader_close,
-    .writer_create = dir_writer_create,
-    .writer_write = dir_writer_write,
-    .writer_commit = dir_writer_commit,
-    .writer_abort = dir_writer_abort,
+    .write = &write_ops,
+    .links = &link_ops,
 };
 
 static int open_root(const char *path, bool create, int *out, cm_error *err)

@@ -18,8 +18,7 @@ typedef struct cm_dir_store {
     cm_rings *rings;   /* CM_IO_URING */
 } cm_dir_store;
 
-int cm_dir_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
-int cm_dir_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
+int cm_dir_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err);
 int cm_dir_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err);
 int cm_dir_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
 int cm_dir_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);

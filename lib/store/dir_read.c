@@ -214,12 +214,6 @@ static int append_object(cm_dir_store *dir, const char *key, uint64_t max_nbytes
     return rc;
 }
 
-int cm_dir_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
-{
-    buf->nbytes = 0;
-    return append_object(dir_of(store), key, max_nbytes, buf, err);
-}
-
 /* fstatat in the way that DIR is read. */
 static int stat_key(const cm_dir_store *dir, const char *key, struct stat *st)
 {
@@ -253,12 +247,12 @@ int cm_dir_identity(cm_store *store, const char *key, cm_identity *out, cm_error
     return check_stat(key, &st, err);
 }
 
-int cm_dir_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
+int cm_dir_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
 {
     cm_identity identity;
     int rc = cm_dir_identity(store, key, &identity, err);
     if (rc == CM_OK)
-        *nbytes = identity.nbytes;
+        out->nbytes = identity.nbytes;
     return rc;
 }
 

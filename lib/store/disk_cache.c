@@ -5,53 +5,16 @@
  * metadata guarantees that no stale byte is returned.  Objects that cannot be kept, because the
  * disk is full or they exceed the cache, are read from the slow store.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "store/disk_cache.h"
 
 enum {
-    HEAD_ON_STACK = 4096,
-    TOUCH_NS = 20 * 1000 * 1000 /* a use so soon after the last need not be recorded */
+    HEAD_ON_STACK = 4096
 };
-
-int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out, cm_error *err)
-{
-    *out = (cm_cache_key){.store = cache->slow_name, .key = key};
-    return cm_store_identity(cache->slow, key, &out->identity, err);
-}
-
-/* ---- files ---- */
-
-/* Opens the copy of K and marks it as used; -1: no copy. */
-int cm_cache_open_copy(cm_disk_cache *cache, const cm_cache_key *k)
-{
-    char name[CM_CACHE_NAME_SIZE];
-    struct stat st;
-    struct timespec now;
-    cm_cache_name(k, name);
-    int fd = openat(cache->dir.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &st) != 0 ||
-        (uint64_t)st.st_size != cm_cache_head_nbytes(k) + k->identity.nbytes) {
-        close(fd);
-        return -1;
-    }
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t age =
-        (int64_t)(now.tv_sec - st.st_mtim.tv_sec) * 1000000000 + (now.tv_nsec - st.st_mtim.tv_nsec);
-    if (age < 0 || age > TOUCH_NS)
-        /* May fail for another user's file, which is then evicted sooner. */
-        (void)!futimens(fd, NULL);
-    return fd;
-}
 
 /* ---- whole objects ---- */
 
@@ -78,7 +41,7 @@ static void head_room_release(head_room *room)
 static bool read_copy(cm_disk_cache *cache, const cm_cache_key *k, void *dst)
 {
     head_room head;
-    int fd = cm_cache_open_copy(cache, k);
+    int fd = cm_cache_open_copy(&cache->dir, k);
     bool good = fd >= 0 && head_room_init(&head, k);
     if (good) {
         size_t nbytes = (size_t)k->identity.nbytes;
@@ -137,19 +100,12 @@ static int append_object(cm_disk_cache *cache, const char *key, uint64_t max_nby
     buf->nbytes = at;
     cm_store_read read = {.key = key, .nbytes = UINT64_MAX, .max_nbytes = max_nbytes};
     uint64_t nrequests = 0;
-    rc = cm_store_read_more(cache->slow, &read, 1, buf, &nrequests, err);
+    rc = cm_store_read_more(cache->base.inner, &read, 1, buf, &nrequests, err);
     if (rc == CM_OK && read.absent)
         return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
     if (rc == CM_OK && read.got_nbytes == k.identity.nbytes)
         keep_copy(cache, &k, buf->data + at);
     return rc;
-}
-
-static int cache_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
-                     cm_error *err)
-{
-    buf->nbytes = 0;
-    return append_object(cm_disk_cache_of(store), key, max_nbytes, buf, err);
 }
 
 static int cache_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
@@ -177,28 +133,7 @@ static int cache_read_many(cm_store *store, cm_store_read *read, size_t n, cm_bu
     return rc;
 }
 
-/* ---- passed through, or refused ---- */
-
-static int cache_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
-{
-    return cm_store_identity(cm_disk_cache_of(store)->slow, key, out, err);
-}
-
-static int cache_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
-{
-    return cm_store_size(cm_disk_cache_of(store)->slow, key, nbytes, err);
-}
-
-static int cache_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
-                      cm_error *err)
-{
-    return cm_store_list(cm_disk_cache_of(store)->slow, prefix, visit, context, err);
-}
-
-static int cache_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
-{
-    return cm_store_is_link(cm_disk_cache_of(store)->slow, key, out, err);
-}
+/* ---- opening ---- */
 
 static void cache_free(cm_store *store)
 {
@@ -212,29 +147,24 @@ static void cache_free(cm_store *store)
 static const cm_store_ops cache_ops = {
     .read_only = "a cache is only read from",
     .free = cache_free,
-    .get = cache_get,
-    .size = cache_size,
+    .open = cm_cache_reader_open,
+    .read = cm_cache_reader_read,
+    .close = cm_cache_reader_close,
     .read_many = cache_read_many,
-    .identity = cache_identity,
-    .list = cache_list,
-    .is_link = cache_is_link,
-    .reader_open = cm_cache_reader_open,
-    .reader_read = cm_cache_reader_read,
-    .reader_close = cm_cache_reader_close,
 };
 
 int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, cm_store **out,
                              cm_error *err)
 {
     *out = NULL;
-    if (!slow->ops->identity)
+    if (!cm_store_has_identity(slow))
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: cannot be cached: it does not tell when an object changed", slow->name);
     cm_disk_cache *cache = cm_calloc(1, sizeof *cache, err);
     if (!cache)
         return CM_ENOMEM;
     cache->base.ops = &cache_ops;
-    cache->slow = slow;
+    cache->base.inner = slow;
     cache->dir.fd = -1;
     cache->base.name = cm_strdup(slow->name, err);
     /*

@@ -1,4 +1,4 @@
-/* The inside of a cache on disk, shared by disk_cache.c and cache_reader.c. */
+/* The inside of a cache on disk, shared by disk_cache.c and cache_reader.c: objects in ranges. */
 #ifndef CM_STORE_DISK_CACHE_H
 #define CM_STORE_DISK_CACHE_H
 
@@ -8,8 +8,7 @@
 
 typedef struct cm_disk_cache {
     cm_store base;
-    cm_store *slow;
-    char *slow_name;
+    char *slow_name; /* of base.inner */
     cm_cache_dir dir;
     atomic_uint_fast64_t hits, misses;
 } cm_disk_cache;
@@ -20,10 +19,12 @@ static inline cm_disk_cache *cm_disk_cache_of(cm_store *store)
 }
 
 /* Identifies the present object KEY, as the slow store describes it. */
-int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out, cm_error *err);
-
-/* Opens the copy of K and marks it as used; -1: no copy of that size. */
-int cm_cache_open_copy(cm_disk_cache *cache, const cm_cache_key *k);
+static inline int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out,
+                                    cm_error *err)
+{
+    *out = (cm_cache_key){.store = cache->slow_name, .key = key};
+    return cm_store_identity(cache->base.inner, key, &out->identity, err);
+}
 
 int cm_cache_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
 int cm_cache_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,

@@ -16,101 +16,120 @@ typedef struct cm_identity {
     uint64_t inode;
 } cm_identity;
 
-typedef struct cm_store_ops {
-    bool remote;           /* every call is a request over a network */
-    size_t request_nbytes; /* memory for one request besides its bytes */
-    /*
-     * Read-only kinds: why, a sentence after the store's name; put, remove, sync and writer_* are
-     * not set.  NULL: writable.
-     */
-    const char *read_only;
-    void (*free)(cm_store *store);
-    int (*get)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
-    int (*size)(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
-    /* NULL: read one by one.  Appends to BUF; keys and ranges were checked. */
-    int (*read_many)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
-    /*
-     * Asynchronous reads; NULL, all three: not supported.  read_cancel: requests not sent yet end
-     * with CM_ECANCELED.  read_end frees READING.
-     */
-    int (*read_begin)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
-                      cm_store_reading **out, cm_error *err);
-    void (*read_cancel)(cm_store_reading *reading);
-    int (*read_end)(cm_store_reading *reading, cm_error *err);
-    /* NULL: only the size is known. */
-    int (*stat)(cm_store *store, const char *key, cm_object_stat *out, cm_error *err);
-    /* NULL: identified by size alone. */
-    int (*identity)(cm_store *store, const char *key, cm_identity *out, cm_error *err);
+/* Writing; all are set. */
+typedef struct cm_store_write_ops {
     int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
-    /*
-     * Asynchronous puts and deletes; NULL, all: not supported.  DATA NULL: delete.  change_end
-     * frees CHANGE.
-     */
-    int (*change_begin)(cm_store *store, const char *key, const void *data, size_t nbytes,
-                        cm_store_change **out, cm_error *err);
-    bool (*change_done)(const cm_store_change *change);
-    int (*change_end)(cm_store_change *change, cm_error *err);
-    /*
-     * Conditional put; NULL: not supported.  Succeeds if KEY is absent (TAG NULL), or still has
-     * TAG; otherwise CM_EEXIST.  CM_EUNSUPPORTED if the server cannot.
-     */
-    int (*put_if)(cm_store *store, const char *key, const void *data, size_t nbytes,
-                  const cm_object_tag *tag, cm_error *err);
-    int (*get_tagged)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
-                      cm_object_tag *tag, cm_error *err);
-    int (*remove)(cm_store *store, const char *key, cm_error *err);
-    int (*list)(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
-                cm_error *err);
-    /* NULL: the folders must be walked. */
-    int (*list_below)(cm_store *store, const char *prefix, cm_store_visit_object *see,
-                      void *context, cm_error *err);
-    /* NULL, both: no listing need be cached. */
-    int (*cache_listing)(cm_store *store, cm_error *err);
-    void (*drop_listing)(cm_store *store);
-    int (*sync)(cm_store *store, cm_error *err);
-    /* NULL: there are no links. */
-    int (*is_link)(cm_store *store, const char *key, bool *out, cm_error *err);
-    /* NULL: derived from a listing. */
-    int (*kind)(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err);
+    int (*delete)(cm_store *store, const char *key, cm_error *err);
     int (*sweep)(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
                  cm_error *err);
+    int (*create)(cm_store *store, const char *key, const cm_object_form *form,
+                  cm_object_writer **out, cm_error *err);
+    int (*write)(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
+                 cm_error *err);
+    int (*commit)(cm_object_writer *writer, cm_error *err); /* always frees WRITER */
+    void (*abort)(cm_object_writer *writer);
+} cm_store_write_ops;
 
-    int (*reader_open)(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
-    /* NULL: reader_open.  TOLD has a tag. */
-    int (*reader_open_stat)(cm_store *store, const char *key, const cm_object_stat *told,
-                            cm_object_reader **out, cm_error *err);
-    /* NULL: reader_open, then read.  Replaces the content of BUF. */
-    int (*reader_open_part)(cm_store *store, const char *key, bool at_end, size_t nbytes,
-                            cm_buf *buf, cm_object_reader **out, cm_error *err);
-    int (*reader_read)(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
-                       cm_error *err);
-    void (*reader_close)(cm_object_reader *reader);
+/* Symbolic links. */
+typedef struct cm_store_link_ops {
+    int (*is_link)(cm_store *store, const char *key, bool *out, cm_error *err);
+    int (*kind)(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err);
+} cm_store_link_ops;
 
-    int (*writer_create)(cm_store *store, const char *key, cm_object_writer **out, cm_error *err);
-    /*
-     * Writers with limited memory; NULL, all four: the form makes no difference, and writers keep
-     * nothing.
-     */
-    int (*writer_create_as)(cm_store *store, const char *key, const cm_object_form *form,
-                            cm_object_writer **out, cm_error *err);
+/* Opening that saves requests. */
+typedef struct cm_store_open_ops {
+    int (*stat)(cm_store *store, const char *key, const cm_object_stat *stat,
+                cm_object_reader **out, cm_error *err); /* STAT has a tag */
+    /* Replaces the content of BUF. */
+    int (*part)(cm_store *store, const char *key, bool at_end, size_t nbytes, cm_buf *buf,
+                cm_object_reader **out, cm_error *err);
+} cm_store_open_ops;
+
+/* Asynchronous reads. */
+typedef struct cm_store_reading_ops {
+    int (*begin)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                 cm_store_reading **out, cm_error *err);
+    void (*cancel)(cm_store_reading *reading); /* requests not sent yet end with CM_ECANCELED */
+    int (*end)(cm_store_reading *reading, cm_error *err); /* frees READING */
+} cm_store_reading_ops;
+
+/* Asynchronous puts, and deletes: DATA is NULL. */
+typedef struct cm_store_change_ops {
+    int (*begin)(cm_store *store, const char *key, const void *data, size_t nbytes,
+                 cm_store_change **out, cm_error *err);
+    bool (*done)(const cm_store_change *change);
+    int (*end)(cm_store_change *change, cm_error *err); /* frees CHANGE */
+} cm_store_change_ops;
+
+/*
+ * Tags and conditional puts.  A put succeeds if KEY is absent (TAG NULL), or still has TAG;
+ * otherwise CM_EEXIST, or CM_EUNSUPPORTED if the server cannot.
+ */
+typedef struct cm_store_tag_ops {
+    int (*get)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
+               cm_object_tag *tag, cm_error *err);
+    int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes,
+               const cm_object_tag *tag, cm_error *err);
+} cm_store_tag_ops;
+
+/* A cached listing of all names. */
+typedef struct cm_store_listing_ops {
+    int (*cache)(cm_store *store, cm_error *err);
+    void (*drop)(cm_store *store);
+    bool (*has)(cm_store *store, const char *key); /* asks the server if nothing is cached */
+} cm_store_listing_ops;
+
+/* Memory of objects that are sent in pieces while they are written. */
+typedef struct cm_store_memory_ops {
     void (*limit)(cm_store *store, const cm_store_limits *limits);
     size_t (*writer_nbytes)(const cm_store *store, const cm_object_form *form);
     size_t (*piece_nbytes)(const cm_store *store);
-    int (*writer_write)(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
-                        cm_error *err);
-    int (*writer_commit)(cm_object_writer *writer, cm_error *err); /* always frees WRITER */
-    void (*writer_abort)(cm_object_writer *writer);
+} cm_store_memory_ops;
+
+/* Operations of a kind of store; the tables at the end are optional. */
+typedef struct cm_store_ops {
+    bool remote;           /* every call is a request over a network */
+    size_t request_nbytes; /* memory for one request besides its bytes */
+    const char *read_only; /* without `write`: why, a sentence after the store's name */
+
+    void (*free)(cm_store *store);
+    /* A wrapper leaves out the next four: the store that it wraps answers. */
+    int (*stat)(cm_store *store, const char *key, cm_object_stat *out, cm_error *err);
+    /* NULL: not known when an object changed. */
+    int (*identity)(cm_store *store, const char *key, cm_identity *out, cm_error *err);
+    int (*list)(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
+                cm_error *err);
+    /* NULL: the folders must be walked. */
+    int (*list_below)(cm_store *store, const char *prefix, cm_store_visit_object *visit,
+                      void *context, cm_error *err);
+    int (*open)(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
+    int (*read)(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes, cm_error *err);
+    void (*close)(cm_object_reader *reader);
+    /* NULL: read one by one.  Appends to BUF; keys and ranges were checked. */
+    int (*read_many)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
+    /* NULL: what was written is on the disk. */
+    int (*sync)(cm_store *store, cm_error *err);
+
+    const cm_store_write_ops *write; /* NULL, as for each below: not supported */
+    const cm_store_link_ops *links;
+    const cm_store_open_ops *opening;
+    const cm_store_reading_ops *reading;
+    const cm_store_change_ops *changes;
+    const cm_store_tag_ops *tags;
+    const cm_store_listing_ops *listing;
+    const cm_store_memory_ops *memory;
 } cm_store_ops;
 
 /* First member of every kind of store. */
 struct cm_store {
     const cm_store_ops *ops;
+    cm_store *inner; /* of a wrapper: the store whose objects it reads; borrowed */
     char *name;
     char tag[24]; /* of temporary names: "" or "p3-" */
     atomic_uint_fast64_t nget, get_nbytes, nput, put_nbytes;
 };
 
-/* First member of read_begin's result; store.c fills it in. */
+/* First member of reading->begin's result; store.c fills it in. */
 struct cm_store_reading {
     cm_store *store;
     cm_store_read *read;
@@ -123,7 +142,7 @@ static inline void cm_store_count_put(cm_store *store, uint64_t nbytes)
     atomic_fetch_add_explicit(&store->put_nbytes, nbytes, memory_order_relaxed);
 }
 
-/* First member of change_begin's result; store.c fills it in. */
+/* First member of changes->begin's result; store.c fills it in. */
 struct cm_store_change {
     cm_store *store;
     bool puts; /* false: deletes */
@@ -147,6 +166,8 @@ struct cm_object_writer {
     atomic_uint_fast64_t written; /* bytes */
 };
 
+/* Whether a store, or the one it wraps, tells when an object changed. */
+bool cm_store_has_identity(const cm_store *store);
 /* CM_ENOTFOUND when absent.  KEY is well-formed. */
 int cm_store_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err);
 
@@ -156,9 +177,8 @@ int cm_store_identity(cm_store *store, const char *key, cm_identity *out, cm_err
  */
 int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err);
 
-/* Implements sweep by a full listing, for stores without links and empty folders. */
-int cm_store_sweep_by_list(cm_store *store, const char *prefix, cm_store_judge *judge,
-                           void *context, cm_error *err);
+/* Reads one after the other, by open and read of the kind.  Appends to BUF. */
+int cm_store_read_each(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
 
 /* Index in a table of NBUCKETS buckets. */
 size_t cm_key_hash(const char *key, size_t nbuckets);

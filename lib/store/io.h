@@ -54,11 +54,11 @@ int cm_store_read_more(cm_store *store, cm_store_read *read, size_t n, cm_buf *b
 /*
  * cm_store_read_more in two steps, so that a network works meanwhile: READ, the keys and readers in
  * it, and BUF belong to the store until _end, which waits and frees READING.  _begin:
- * CM_EUNSUPPORTED if the store cannot.  _unwant cancels requests not sent yet; _end may then give
+ * CM_EUNSUPPORTED if the store cannot.  _cancel cancels requests not sent yet; _end may then give
  * CM_ECANCELED.
  */
 typedef struct cm_store_reading cm_store_reading;
-bool cm_store_can_begin(const cm_store *store);
+bool cm_store_reads_async(const cm_store *store);
 int cm_store_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
                         cm_store_reading **out, cm_error *err);
 void cm_store_read_cancel(cm_store_reading *reading);

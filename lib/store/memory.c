@@ -142,29 +142,12 @@ static int not_found(const char *key, cm_error *err)
     return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
 }
 
-static int memory_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
-                      cm_error *err)
+static int memory_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
 {
     blob *b = find_blob(store, key);
     if (!b)
         return not_found(key, err);
-    int rc = CM_OK;
-    if (b->nbytes > max_nbytes)
-        rc = cm_object_too_long(key, b->nbytes, max_nbytes, err);
-    if (rc == CM_OK)
-        rc = cm_buf_resize(buf, b->nbytes, err);
-    if (rc == CM_OK && b->nbytes)
-        memcpy(buf->data, b->data, b->nbytes);
-    blob_release(b);
-    return rc;
-}
-
-static int memory_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
-{
-    blob *b = find_blob(store, key);
-    if (!b)
-        return not_found(key, err);
-    *nbytes = b->nbytes;
+    out->nbytes = b->nbytes;
     blob_release(b);
     return CM_OK;
 }
@@ -181,7 +164,7 @@ static int memory_put(cm_store *store, const char *key, const void *data, size_t
     return b ? insert(store, key, b, err) : CM_ENOMEM;
 }
 
-static int memory_remove(cm_store *store, const char *key, cm_error *err)
+static int memory_delete(cm_store *store, const char *key, cm_error *err)
 {
     (void)err;
     memory_store *m = (memory_store *)store;
@@ -225,10 +208,40 @@ static int memory_list(cm_store *store, const char *prefix, cm_store_visit *visi
     return rc;
 }
 
-static int memory_sync(cm_store *store, cm_error *err)
+typedef struct list_sweep {
+    cm_store *store;
+    const char *folder; /* key */
+    size_t skip;        /* of a key, up to the name below the prefix */
+    cm_store_judge *judge;
+    void *context;
+} list_sweep;
+
+static int sweep_listed(void *context, const char *name, bool is_prefix, cm_error *err)
 {
-    (void)store, (void)err;
-    return CM_OK;
+    const list_sweep *w = context;
+    char *key = cm_asprintf(err, "%s%s%s", w->folder, w->folder[0] ? "/" : "", name);
+    if (!key)
+        return CM_ENOMEM;
+    int rc = CM_OK;
+    cm_verdict verdict =
+        w->judge(w->context, key + w->skip, is_prefix ? CM_ENTRY_FOLDER : CM_ENTRY_FILE);
+    if (is_prefix && verdict != CM_KEEP) {
+        list_sweep below = *w;
+        below.folder = key;
+        rc = cm_store_list(w->store, key, sweep_listed, &below, err);
+    } else if (!is_prefix && verdict == CM_REMOVE) {
+        rc = cm_store_delete(w->store, key, err);
+    }
+    free(key);
+    return rc;
+}
+
+static int memory_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                        cm_error *err)
+{
+    list_sweep w = {store, prefix, strlen(prefix) + (prefix[0] != '\0'), judge, context};
+    int rc = cm_store_list(store, prefix, sweep_listed, &w, err);
+    return rc == CM_ENOTFOUND ? CM_OK : rc;
 }
 
 static int memory_reader_open(cm_store *store, const char *key, cm_object_reader **out,
@@ -267,9 +280,10 @@ static void memory_reader_close(cm_object_reader *reader)
     free(reader);
 }
 
-static int memory_writer_create(cm_store *store, const char *key, cm_object_writer **out,
-                                cm_error *err)
+static int memory_writer_create(cm_store *store, const char *key, const cm_object_form *form,
+                                cm_object_writer **out, cm_error *err)
 {
+    (void)form;
     memory_writer *w = cm_calloc(1, sizeof *w, err);
     char *name = w ? cm_strdup(key, err) : NULL;
     if (!name) {
@@ -337,22 +351,24 @@ static void memory_free(cm_store *store)
     free(m);
 }
 
+static const cm_store_write_ops write_ops = {
+    .put = memory_put,
+    .delete = memory_delete,
+    .sweep = memory_sweep,
+    .create = memory_writer_create,
+    .write = memory_writer_write,
+    .commit = memory_writer_commit,
+    .abort = memory_writer_abort,
+};
+
 static const cm_store_ops memory_ops = {
     .free = memory_free,
-    .get = memory_get,
-    .size = memory_size,
-    .put = memory_put,
-    .remove = memory_remove,
+    .stat = memory_stat,
     .list = memory_list,
-    .sync = memory_sync,
-    .sweep = cm_store_sweep_by_list,
-    .reader_open = memory_reader_open,
-    .reader_read = memory_reader_read,
-    .reader_close = memory_reader_close,
-    .writer_create = memory_writer_create,
-    .writer_write = memory_writer_write,
-    .writer_commit = memory_writer_commit,
-    .writer_abort = memory_writer_abort,
+    .open = memory_reader_open,
+    .read = memory_reader_read,
+    .close = memory_reader_close,
+    .write = &write_ops,
 };
 
 int cm_store_open_memory(cm_store **out, cm_error *err)

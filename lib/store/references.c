@@ -41,6 +41,7 @@ int cm_reference_find(const cm_store *store, const char *key, const cm_reference
 {
     const cm_reference_table *t = table_of(store);
     size_t at = cm_reference_lower_bound(t, key);
+    *out = NULL;
     if (at == t->n || strcmp(cm_reference_key(t, &t->item[at]), key) != 0)
         return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
     *out = &t->item[at];
@@ -116,29 +117,6 @@ static int get_inline(const cm_store *store, const char *key, const cm_reference
     return rc;
 }
 
-static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
-{
-    const cm_reference *ref;
-    struct stat st;
-    uint64_t nbytes;
-    int fd, rc = cm_reference_find(store, key, &ref, err);
-    if (rc != CM_OK)
-        return rc;
-    if (ref->file == CM_REFERENCE_INLINE)
-        return get_inline(store, key, ref, max_nbytes, buf, err);
-    if (cm_reference_is_remote(store, ref))
-        return cm_reference_net_get(store, key, ref, max_nbytes, buf, err);
-    rc = open_file(store, key, ref, &fd, &st, &nbytes, err);
-    if (rc != CM_OK)
-        return rc;
-    rc = nbytes > max_nbytes ? cm_object_too_long(key, nbytes, max_nbytes, err)
-                             : cm_buf_resize(buf, nbytes, err);
-    if (rc == CM_OK)
-        rc = read_all(fd, key, ref->offset, buf->data, nbytes, err);
-    close(fd);
-    return rc;
-}
-
 static int identify_inline(cm_store *store, const char *key, const cm_reference *ref,
                            cm_identity *out, cm_error *err)
 {
@@ -175,21 +153,20 @@ static int identify(cm_store *store, const char *key, cm_identity *out, cm_error
     return rc;
 }
 
-static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
+static int stat_key(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
 {
     const cm_reference *ref;
     cm_identity identity;
     int rc = cm_reference_find(store, key, &ref, err);
-    *nbytes = 0;
     if (rc != CM_OK)
         return rc;
     /* Send no request only for this: reading will show whether the object has them. */
     if (cm_reference_is_remote(store, ref) && !ref->whole) {
-        *nbytes = ref->nbytes;
+        out->nbytes = ref->nbytes;
         return CM_OK;
     }
     rc = identify(store, key, &identity, err);
-    *nbytes = identity.nbytes;
+    out->nbytes = identity.nbytes;
     return rc;
 }
 
@@ -223,7 +200,7 @@ static int reader_open(cm_store *store, const char *key, cm_object_reader **out,
         rc = get_inline(store, key, ref, UINT64_MAX, &r->data, err);
         r->base.nbytes = r->data.nbytes;
     } else if (cm_reference_is_remote(store, ref)) {
-        rc = size(store, key, &r->base.nbytes, err);
+        rc = cm_store_size(store, key, &r->base.nbytes, err);
     } else {
         rc = open_file(store, key, ref, &r->fd, &st, &r->base.nbytes, err);
     }
@@ -304,7 +281,7 @@ static bool knows_sizes(const cm_store *store)
     return true;
 }
 
-static int list_below(cm_store *store, const char *prefix, cm_store_visit_object *see,
+static int list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,
                       void *context, cm_error *err)
 {
     const cm_reference_table *t = table_of(store);
@@ -316,12 +293,12 @@ static int list_below(cm_store *store, const char *prefix, cm_store_visit_object
     size_t skip = from == NULL ? 0 : strlen(from);
     for (size_t i = rc == CM_OK ? cm_reference_lower_bound(t, from) : t->n; i < t->n; i++) {
         const char *key = cm_reference_key(t, &t->item[i]);
-        uint64_t nbytes = 0;
+        cm_object_stat object = {0};
         if (strncmp(key, from, skip) != 0)
             break;
-        rc = size(store, key, &nbytes, err);
+        rc = stat_key(store, key, &object, err);
         if (rc == CM_OK)
-            rc = see(context, key + skip, &(cm_object_stat){.nbytes = nbytes}, err);
+            rc = visit(context, key + skip, &object, err);
         if (rc != CM_OK)
             break;
     }
@@ -341,9 +318,9 @@ static void free_store(cm_store *store)
 }
 
 #define READING                                                                                    \
-    .read_only = "references are only read from", .free = free_store, .get = get, .size = size,    \
-    .identity = identify, .list = list, .reader_open = reader_open, .reader_read = reader_read,    \
-    .reader_close = reader_close
+    .read_only = "references are only read from", .free = free_store, .stat = stat_key,            \
+    .identity = identify, .list = list, .open = reader_open, .read = reader_read,                  \
+    .close = reader_close
 
 static const cm_store_ops reference_ops = {READING};
 

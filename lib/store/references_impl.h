@@ -51,8 +51,6 @@ void cm_reference_free_origins(cm_reference_store *s);
 /* Reads NBYTES at OFFSET of REF's object. */
 int cm_reference_net_read(cm_store *store, const char *key, const cm_reference *ref,
                           uint64_t offset, void *dst, size_t nbytes, cm_error *err);
-int cm_reference_net_get(cm_store *store, const char *key, const cm_reference *ref,
-                         uint64_t max_nbytes, cm_buf *buf, cm_error *err);
 /* Identifies REF's object by one request. */
 int cm_reference_net_identify(cm_store *store, const char *key, const cm_reference *ref,
                               cm_identity *out, cm_error *err);

@@ -77,45 +77,20 @@ static int take(cm_store *store, const char *key, const cm_reference *ref, const
     return rc;
 }
 
-static int run_one(cm_store *store, const char *key, const cm_reference *ref, cm_net_part *part,
-                   cm_buf *buf, cm_error *err)
-{
-    cm_store *origin =
-        cm_reference_store_of(store)->origin[cm_reference_file_of(store, ref)->origin];
-    int rc = cm_net_read_parts(origin, part, 1, buf, err);
-    if (rc == CM_OK)
-        return take(store, key, ref, part, err);
-    cm_error_prefix(err, "%s", key);
-    return rc;
-}
-
 int cm_reference_net_read(cm_store *store, const char *key, const cm_reference *ref,
                           uint64_t offset, void *dst, size_t nbytes, cm_error *err)
 {
+    cm_store *origin =
+        cm_reference_store_of(store)->origin[cm_reference_file_of(store, ref)->origin];
     cm_net_part part = part_of(store, ref);
     part.offset = ref->offset + offset;
     part.nbytes = nbytes;
     part.dst = dst;
-    return run_one(store, key, ref, &part, NULL, err);
-}
-
-int cm_reference_net_get(cm_store *store, const char *key, const cm_reference *ref,
-                         uint64_t max_nbytes, cm_buf *buf, cm_error *err)
-{
-    cm_net_part part = part_of(store, ref);
-    part.whole = ref->whole;
-    part.offset = ref->offset;
-    part.nbytes = ref->whole ? max_nbytes : ref->nbytes;
-    if (part.nbytes > max_nbytes)
-        return cm_object_too_long(key, part.nbytes, max_nbytes, err);
-    buf->nbytes = 0;
-    int rc = run_one(store, key, ref, &part, buf, err);
-    if (rc != CM_OK)
-        return rc;
-    if (part.at > 0 && part.got_nbytes > 0) /* remove the bytes of an earlier try */
-        memmove(buf->data, buf->data + part.at, part.got_nbytes);
-    buf->nbytes = part.got_nbytes;
-    return CM_OK;
+    int rc = cm_net_read_parts(origin, &part, 1, NULL, err);
+    if (rc == CM_OK)
+        return take(store, key, ref, &part, err);
+    cm_error_prefix(err, "%s", key);
+    return rc;
 }
 
 int cm_reference_net_identify(cm_store *store, const char *key, const cm_reference *ref,
@@ -156,33 +131,6 @@ static const char *key_of(const cm_store_read *read)
     return read->reader != NULL ? read->reader->key : read->key;
 }
 
-/* Reads one local reference, appended to BUF. */
-static int read_here(many *m, cm_store_read *read, cm_buf *buf, cm_error *err)
-{
-    const cm_store_ops *ops = m->store->ops;
-    cm_object_reader *reader = read->reader;
-    uint64_t offset = 0, nbytes;
-    int rc = reader == NULL ? ops->reader_open(m->store, read->key, &reader, err) : CM_OK;
-    if (rc != CM_OK)
-        return rc;
-    nbytes = reader->nbytes;
-    if (read->reader != NULL) {
-        offset = read->offset;
-        nbytes = read->nbytes;
-    } else if (nbytes > read->max_nbytes) {
-        rc = cm_object_too_long(read->key, nbytes, read->max_nbytes, err);
-    }
-    read->at = buf->nbytes;
-    if (rc == CM_OK)
-        rc = cm_buf_extend(buf, nbytes, err);
-    if (rc == CM_OK && nbytes > 0)
-        rc = ops->reader_read(reader, offset, buf->data + read->at, (size_t)nbytes, err);
-    read->got_nbytes = rc == CM_OK ? (size_t)nbytes : 0;
-    if (read->reader == NULL)
-        ops->reader_close(reader);
-    return rc;
-}
-
 static int find_each(many *m, size_t n, cm_buf *buf, cm_error *err)
 {
     for (size_t i = 0; i < n; i++) {
@@ -194,7 +142,7 @@ static int find_each(many *m, size_t n, cm_buf *buf, cm_error *err)
             rc = cm_reference_find(m->store, read->key, &m->ref[i], err);
         read->absent = rc == CM_ENOTFOUND;
         if (rc == CM_OK && !cm_reference_is_remote(m->store, m->ref[i])) {
-            rc = read_here(m, read, buf, err);
+            rc = cm_store_read_each(m->store, read, 1, buf, err);
             m->ref[i] = NULL;
         }
         if (rc != CM_OK && !read->absent)

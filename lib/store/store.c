@@ -23,7 +23,7 @@ const char *cm_store_name(const cm_store *store)
     return store->name;
 }
 
-void cm_store_be_part(cm_store *store, uint64_t part)
+void cm_store_set_part(cm_store *store, uint64_t part)
 {
     snprintf(store->tag, sizeof store->tag, "p%llu-", (unsigned long long)part);
 }
@@ -41,27 +41,61 @@ bool cm_store_is_remote(const cm_store *store)
     return store->ops->remote;
 }
 
+/* The store that has the names: the innermost, for a wrapper. */
+static cm_store *named(const cm_store *store)
+{
+    while (store->inner != NULL)
+        store = store->inner;
+    return (cm_store *)(uintptr_t)store;
+}
+
+static int fail_unsupported(const cm_store *store, const char *why, cm_error *err)
+{
+    return cm_fail(err, CM_EUNSUPPORTED, "%s: %s", store->name, why);
+}
+
 int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
 {
+    cm_store_read read = {.key = key, .nbytes = UINT64_MAX, .max_nbytes = max_nbytes};
+    uint64_t nrequests;
+    int rc = cm_store_read_many(store, &read, 1, buf, &nrequests, err);
+    if (rc == CM_OK && read.absent)
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+    if (rc != CM_OK)
+        return rc;
+    if (read.at > 0 && read.got_nbytes > 0) /* remove the bytes of an earlier try */
+        memmove(buf->data, buf->data + read.at, read.got_nbytes);
+    buf->nbytes = read.got_nbytes;
+    return CM_OK;
+}
+
+int cm_store_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
+{
+    *out = (cm_object_stat){0};
     int rc = cm_key_check(key, err);
-    buf->nbytes = 0; /* so that growing copies nothing */
-    if (rc == CM_OK)
-        rc = store->ops->get(store, key, max_nbytes, buf, err);
-    if (rc == CM_OK)
-        count_get(store, buf->nbytes);
-    return rc;
+    store = named(store);
+    return rc != CM_OK ? rc : store->ops->stat(store, key, out, err);
 }
 
 int cm_store_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
 {
-    int rc = cm_key_check(key, err);
-    if (rc)
-        return rc;
-    uint64_t size = 0;
-    rc = store->ops->size(store, key, &size, err);
-    if (rc == CM_OK && nbytes)
-        *nbytes = size;
+    cm_object_stat stat;
+    int rc = cm_store_stat(store, key, &stat, err);
+    if (rc == CM_OK && nbytes != NULL)
+        *nbytes = stat.nbytes;
     return rc;
+}
+
+bool cm_store_has_identity(const cm_store *store)
+{
+    return named(store)->ops->identity != NULL;
+}
+
+int cm_store_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
+{
+    store = named(store);
+    *out = (cm_identity){0};
+    return store->ops->identity(store, key, out, err);
 }
 
 static int check_writable(const cm_store *store, cm_error *err)
@@ -80,7 +114,7 @@ int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbyt
 {
     int rc = check_writing(store, key, err);
     if (rc == CM_OK)
-        rc = store->ops->put(store, key, data, nbytes, err);
+        rc = store->ops->write->put(store, key, data, nbytes, err);
     if (rc == CM_OK)
         cm_store_count_put(store, nbytes);
     return rc;
@@ -90,10 +124,10 @@ int cm_store_put_if(cm_store *store, const char *key, const void *data, size_t n
                     const cm_object_tag *tag, cm_error *err)
 {
     int rc = cm_key_check(key, err);
-    if (rc == CM_OK && !store->ops->put_if)
-        rc = cm_fail(err, CM_EUNSUPPORTED, "%s: puts without looking", store->name);
+    if (rc == CM_OK && store->ops->tags == NULL)
+        rc = fail_unsupported(store, "has no conditional puts", err);
     if (rc == CM_OK)
-        rc = store->ops->put_if(store, key, data, nbytes, tag, err);
+        rc = store->ops->tags->put(store, key, data, nbytes, tag, err);
     if (rc == CM_OK)
         cm_store_count_put(store, nbytes);
     return rc;
@@ -103,10 +137,10 @@ int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, c
                         cm_object_tag *tag, cm_error *err)
 {
     int rc = cm_key_check(key, err);
-    if (rc == CM_OK && !store->ops->get_tagged)
-        rc = cm_fail(err, CM_EUNSUPPORTED, "%s: does not tell its objects apart", store->name);
+    if (rc == CM_OK && store->ops->tags == NULL)
+        rc = fail_unsupported(store, "has no tags of objects", err);
     if (rc == CM_OK)
-        rc = store->ops->get_tagged(store, key, max_nbytes, buf, tag, err);
+        rc = store->ops->tags->get(store, key, max_nbytes, buf, tag, err);
     if (rc == CM_OK)
         count_get(store, buf->nbytes);
     return rc;
@@ -115,34 +149,24 @@ int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, c
 int cm_store_delete(cm_store *store, const char *key, cm_error *err)
 {
     int rc = check_writing(store, key, err);
-    return rc ? rc : store->ops->remove(store, key, err);
+    return rc ? rc : store->ops->write->delete (store, key, err);
 }
 
 int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err)
 {
     *out = NULL;
     int rc = cm_key_check(key, err);
-    return rc ? rc : store->ops->reader_open(store, key, out, err);
+    return rc ? rc : store->ops->open(store, key, out, err);
 }
 
-int cm_store_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
-{
-    *out = (cm_object_stat){0};
-    int rc = cm_key_check(key, err);
-    if (rc)
-        return rc;
-    return store->ops->stat ? store->ops->stat(store, key, out, err)
-                            : store->ops->size(store, key, &out->nbytes, err);
-}
-
-int cm_object_open_stat(cm_store *store, const char *key, const cm_object_stat *told,
+int cm_object_open_stat(cm_store *store, const char *key, const cm_object_stat *stat,
                         cm_object_reader **out, cm_error *err)
 {
-    if (!store->ops->reader_open_stat || told->tag[0] == '\0')
+    if (store->ops->opening == NULL || stat->tag[0] == '\0')
         return cm_object_open(store, key, out, err);
     *out = NULL;
     int rc = cm_key_check(key, err);
-    return rc ? rc : store->ops->reader_open_stat(store, key, told, out, err);
+    return rc ? rc : store->ops->opening->stat(store, key, stat, out, err);
 }
 
 int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes, cm_buf *buf,
@@ -152,13 +176,13 @@ int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nb
     int rc = cm_key_check(key, err);
     if (rc)
         return rc;
-    if (store->ops->reader_open_part) {
-        rc = store->ops->reader_open_part(store, key, at_end, nbytes, buf, out, err);
+    if (store->ops->opening != NULL) {
+        rc = store->ops->opening->part(store, key, at_end, nbytes, buf, out, err);
         if (rc == CM_OK)
             count_get(store, buf->nbytes);
         return rc;
     }
-    rc = store->ops->reader_open(store, key, out, err);
+    rc = store->ops->open(store, key, out, err);
     if (rc)
         return rc;
     uint64_t total = (*out)->nbytes;
@@ -207,7 +231,7 @@ int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t 
     if (rc)
         return rc;
     if (nbytes)
-        rc = reader->store->ops->reader_read(reader, offset, dst, nbytes, err);
+        rc = reader->store->ops->read(reader, offset, dst, nbytes, err);
     if (rc == CM_OK)
         count_get(reader->store, nbytes);
     return rc;
@@ -216,14 +240,14 @@ int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t 
 void cm_object_close(cm_object_reader *reader)
 {
     if (reader)
-        reader->store->ops->reader_close(reader);
+        reader->store->ops->close(reader);
 }
 
 /* Appends one whole object to BUF, for kinds without read_many. */
 static int append_object(cm_store *store, cm_store_read *read, cm_buf *buf, cm_error *err)
 {
     cm_object_reader *reader;
-    int rc = store->ops->reader_open(store, read->key, &reader, err);
+    int rc = store->ops->open(store, read->key, &reader, err);
     if (rc)
         return rc;
     uint64_t nbytes = reader->nbytes;
@@ -233,7 +257,7 @@ static int append_object(cm_store *store, cm_store_read *read, cm_buf *buf, cm_e
     if (rc == CM_OK)
         rc = cm_buf_extend(buf, nbytes, err);
     if (rc == CM_OK && nbytes)
-        rc = store->ops->reader_read(reader, 0, buf->data + at, (size_t)nbytes, err);
+        rc = store->ops->read(reader, 0, buf->data + at, (size_t)nbytes, err);
     cm_object_close(reader);
     read->got_nbytes = rc ? 0 : (size_t)nbytes;
     return rc;
@@ -244,13 +268,13 @@ static int append_range(cm_store *store, cm_store_read *read, cm_buf *buf, cm_er
     size_t at = buf->nbytes;
     int rc = cm_buf_extend(buf, read->nbytes, err);
     if (rc == CM_OK && read->nbytes)
-        rc = store->ops->reader_read(read->reader, read->offset, buf->data + at,
-                                     (size_t)read->nbytes, err);
+        rc =
+            store->ops->read(read->reader, read->offset, buf->data + at, (size_t)read->nbytes, err);
     read->got_nbytes = rc ? 0 : (size_t)read->nbytes;
     return rc;
 }
 
-static int read_each(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
+int cm_store_read_each(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         read[i].at = buf->nbytes;
@@ -289,7 +313,7 @@ int cm_store_read_more(cm_store *store, cm_store_read *read, size_t n, cm_buf *b
         return rc;
     *nrequests += n;
     rc = store->ops->read_many ? store->ops->read_many(store, read, n, buf, err)
-                               : read_each(store, read, n, buf, err);
+                               : cm_store_read_each(store, read, n, buf, err);
     for (size_t i = 0; i < n && rc == CM_OK; i++)
         if (!read[i].absent)
             count_get(store, read[i].got_nbytes);
@@ -304,19 +328,19 @@ int cm_store_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *b
     return cm_store_read_more(store, read, n, buf, nrequests, err);
 }
 
-bool cm_store_can_begin(const cm_store *store)
+bool cm_store_reads_async(const cm_store *store)
 {
-    return store->ops->read_begin != NULL;
+    return store->ops->reading != NULL;
 }
 
 int cm_store_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
                         cm_store_reading **out, cm_error *err)
 {
-    if (!store->ops->read_begin)
-        return cm_fail(err, CM_EUNSUPPORTED, "%s: is read while somebody waits", store->name);
+    if (store->ops->reading == NULL)
+        return fail_unsupported(store, "has no asynchronous reads", err);
     int rc = check_reads(store, read, n, err);
     if (rc == CM_OK)
-        rc = store->ops->read_begin(store, read, n, buf, out, err);
+        rc = store->ops->reading->begin(store, read, n, buf, out, err);
     if (rc == CM_OK) {
         (*out)->store = store;
         (*out)->read = read;
@@ -327,7 +351,7 @@ int cm_store_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *
 
 void cm_store_read_cancel(cm_store_reading *reading)
 {
-    reading->store->ops->read_cancel(reading);
+    reading->store->ops->reading->cancel(reading);
 }
 
 int cm_store_read_end(cm_store_reading *reading, cm_error *err)
@@ -335,18 +359,11 @@ int cm_store_read_end(cm_store_reading *reading, cm_error *err)
     cm_store *store = reading->store;
     const cm_store_read *read = reading->read;
     const size_t n = reading->n;
-    int rc = store->ops->read_end(reading, err);
+    int rc = store->ops->reading->end(reading, err);
     for (size_t i = 0; i < n && rc == CM_OK; i++)
         if (!read[i].absent)
             count_get(store, read[i].got_nbytes);
     return rc;
-}
-
-int cm_store_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
-{
-    *out = (cm_identity){0};
-    return store->ops->identity ? store->ops->identity(store, key, out, err)
-                                : store->ops->size(store, key, &out->nbytes, err);
 }
 
 int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err)
@@ -377,11 +394,7 @@ int cm_object_create_as(cm_store *store, const char *key, const cm_object_form *
 {
     *out = NULL;
     int rc = check_writing(store, key, err);
-    if (rc != CM_OK)
-        return rc;
-    const cm_store_ops *ops = store->ops;
-    return ops->writer_create_as != NULL ? ops->writer_create_as(store, key, form, out, err)
-                                         : ops->writer_create(store, key, out, err);
+    return rc ? rc : store->ops->write->create(store, key, form, out, err);
 }
 
 int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
@@ -392,7 +405,7 @@ int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, 
     if (offset > INT64_MAX || nbytes > (uint64_t)INT64_MAX - offset)
         return cm_fail(err, CM_EINVAL, "%s: an object cannot reach %llu + %zu bytes", writer->key,
                        (unsigned long long)offset, nbytes);
-    int rc = writer->store->ops->writer_write(writer, offset, src, nbytes, err);
+    int rc = writer->store->ops->write->write(writer, offset, src, nbytes, err);
     if (rc == CM_OK)
         atomic_fetch_add_explicit(&writer->written, nbytes, memory_order_relaxed);
     return rc;
@@ -402,7 +415,7 @@ int cm_object_commit(cm_object_writer *writer, cm_error *err)
 {
     cm_store *store = writer->store;
     uint64_t nbytes = atomic_load(&writer->written);
-    int rc = store->ops->writer_commit(writer, err);
+    int rc = store->ops->write->commit(writer, err);
     if (rc == CM_OK)
         cm_store_count_put(store, nbytes);
     return rc;
@@ -410,18 +423,18 @@ int cm_object_commit(cm_object_writer *writer, cm_error *err)
 
 void cm_store_limit(cm_store *store, const cm_store_limits *limits)
 {
-    if (store->ops->limit != NULL)
-        store->ops->limit(store, limits);
+    if (store->ops->memory != NULL)
+        store->ops->memory->limit(store, limits);
 }
 
 size_t cm_store_writer_nbytes(const cm_store *store, const cm_object_form *form)
 {
-    return store->ops->writer_nbytes != NULL ? store->ops->writer_nbytes(store, form) : 0;
+    return store->ops->memory != NULL ? store->ops->memory->writer_nbytes(store, form) : 0;
 }
 
 size_t cm_store_piece_nbytes(const cm_store *store)
 {
-    return store->ops->piece_nbytes != NULL ? store->ops->piece_nbytes(store) : 0;
+    return store->ops->memory != NULL ? store->ops->memory->piece_nbytes(store) : 0;
 }
 
 size_t cm_store_request_nbytes(const cm_store *store)
@@ -432,50 +445,53 @@ size_t cm_store_request_nbytes(const cm_store *store)
 void cm_object_abort(cm_object_writer *writer)
 {
     if (writer)
-        writer->store->ops->writer_abort(writer);
+        writer->store->ops->write->abort(writer);
 }
 
 int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                   cm_error *err)
 {
     int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
+    store = named(store);
     return rc ? rc : store->ops->list(store, prefix, visit, context, err);
 }
 
-int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_object *see,
+int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,
                         void *context, cm_error *err)
 {
     int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
-    if (rc == CM_OK && !store->ops->list_below)
-        rc = cm_fail(err, CM_EUNSUPPORTED, "%s: is not listed as a whole", store->name);
-    return rc ? rc : store->ops->list_below(store, prefix, see, context, err);
+    store = named(store);
+    if (rc == CM_OK && store->ops->list_below == NULL)
+        rc = fail_unsupported(store, "is not listed as a whole", err);
+    return rc ? rc : store->ops->list_below(store, prefix, visit, context, err);
 }
 
 int cm_store_cache_listing(cm_store *store, cm_error *err)
 {
-    return store->ops->cache_listing != NULL ? store->ops->cache_listing(store, err) : CM_OK;
+    return store->ops->listing != NULL ? store->ops->listing->cache(store, err) : CM_OK;
 }
 
 void cm_store_drop_listing(cm_store *store)
 {
-    if (store != NULL && store->ops->drop_listing != NULL)
-        store->ops->drop_listing(store);
+    if (store != NULL && store->ops->listing != NULL)
+        store->ops->listing->drop(store);
 }
 
 int cm_store_sync(cm_store *store, cm_error *err)
 {
     int rc = check_writable(store, err);
-    return rc ? rc : store->ops->sync(store, err);
+    return rc || store->ops->sync == NULL ? rc : store->ops->sync(store, err);
 }
 
 int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
 {
     *out = false;
     int rc = cm_key_check(key, err);
-    return rc || !store->ops->is_link ? rc : store->ops->is_link(store, key, out, err);
+    store = named(store);
+    return rc || store->ops->links == NULL ? rc : store->ops->links->is_link(store, key, out, err);
 }
 
-static int see_entry(void *context, const char *name, bool is_prefix, cm_error *err)
+static int stop_at_first(void *context, const char *name, bool is_prefix, cm_error *err)
 {
     (void)context, (void)name, (void)is_prefix, (void)err;
     return CM_ECANCELED;
@@ -487,11 +503,14 @@ int cm_store_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error
     int rc = cm_key_check(key, err);
     if (rc)
         return rc;
-    if (store->ops->kind)
-        return store->ops->kind(store, key, out, err);
-    if (cm_store_size(store, key, NULL, NULL) == CM_OK)
+    store = named(store);
+    if (store->ops->links != NULL)
+        return store->ops->links->kind(store, key, out, err);
+    bool there = store->ops->listing != NULL ? store->ops->listing->has(store, key)
+                                             : cm_store_size(store, key, NULL, NULL) == CM_OK;
+    if (there)
         *out = CM_ENTRY_FILE;
-    else if (cm_store_list(store, key, see_entry, NULL, NULL) != CM_ENOTFOUND)
+    else if (cm_store_list(store, key, stop_at_first, NULL, NULL) != CM_ENOTFOUND)
         *out = CM_ENTRY_FOLDER;
     return CM_OK;
 }
@@ -502,7 +521,7 @@ int cm_store_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, v
     int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
     if (rc == CM_OK)
         rc = check_writable(store, err);
-    return rc ? rc : store->ops->sweep(store, prefix, judge, context, err);
+    return rc ? rc : store->ops->write->sweep(store, prefix, judge, context, err);
 }
 
 static cm_verdict judge_temporary(void *deep, const char *below, cm_entry_kind kind)
@@ -516,42 +535,6 @@ static cm_verdict judge_temporary(void *deep, const char *below, cm_entry_kind k
 int cm_store_sweep_temporaries(cm_store *store, const char *prefix, bool deep, cm_error *err)
 {
     return cm_store_sweep(store, prefix, judge_temporary, &deep, err);
-}
-
-typedef struct list_sweep {
-    cm_store *store;
-    const char *folder; /* key */
-    size_t skip;        /* of a key, up to the name below the prefix */
-    cm_store_judge *judge;
-    void *context;
-} list_sweep;
-
-static int sweep_listed(void *context, const char *name, bool is_prefix, cm_error *err)
-{
-    const list_sweep *w = context;
-    char *key = cm_asprintf(err, "%s%s%s", w->folder, w->folder[0] ? "/" : "", name);
-    if (!key)
-        return CM_ENOMEM;
-    int rc = CM_OK;
-    cm_verdict verdict =
-        w->judge(w->context, key + w->skip, is_prefix ? CM_ENTRY_FOLDER : CM_ENTRY_FILE);
-    if (is_prefix && verdict != CM_KEEP) {
-        list_sweep below = *w;
-        below.folder = key;
-        rc = cm_store_list(w->store, key, sweep_listed, &below, err);
-    } else if (!is_prefix && verdict == CM_REMOVE) {
-        rc = cm_store_delete(w->store, key, err);
-    }
-    free(key);
-    return rc;
-}
-
-int cm_store_sweep_by_list(cm_store *store, const char *prefix, cm_store_judge *judge,
-                           void *context, cm_error *err)
-{
-    list_sweep w = {store, prefix, strlen(prefix) + (prefix[0] != '\0'), judge, context};
-    int rc = cm_store_list(store, prefix, sweep_listed, &w, err);
-    return rc == CM_ENOTFOUND ? CM_OK : rc;
 }
 
 cm_store_counts cm_store_count(const cm_store *store)

@@ -49,7 +49,7 @@ bool cm_store_is_remote(const cm_store *store);
  * For several processes that write one store as parts: temporary names contain the number PART from
  * now on, so that each part can remove its own.  Call it before writing.
  */
-void cm_store_be_part(cm_store *store, uint64_t part);
+void cm_store_set_part(cm_store *store, uint64_t part);
 /* Whether the temporary at this path belongs to STORE's part; true if STORE is not a part. */
 bool cm_store_is_own_temporary(const cm_store *store, const char *path);
 
@@ -66,7 +66,7 @@ int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbyt
  * cm_store_change_end, which waits.  No end after a failed begin.
  */
 typedef struct cm_store_change cm_store_change;
-bool cm_store_is_async(const cm_store *store);
+bool cm_store_writes_async(const cm_store *store);
 int cm_store_put_begin(cm_store *store, const char *key, const void *data, size_t nbytes,
                        cm_store_change **out, cm_error *err);
 int cm_store_delete_begin(cm_store *store, const char *key, cm_store_change **out, cm_error *err);
@@ -108,7 +108,7 @@ int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_
  * Opens the object described by TOLD, without a request if the store allows: reading fails
  * (cm_object_changed) if it was replaced since.
  */
-int cm_object_open_stat(cm_store *store, const char *key, const cm_object_stat *told,
+int cm_object_open_stat(cm_store *store, const char *key, const cm_object_stat *stat,
                         cm_object_reader **out, cm_error *err);
 /*
  * Opens an object with its first or (AT_END) last NBYTES, or all if it has fewer, replacing the
@@ -190,9 +190,9 @@ int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, vo
  * Lists every object below PREFIX with its size, time and tag, by its key relative to PREFIX, in
  * the order of keys.  CM_EUNSUPPORTED if the store has no such listing; then nothing was visited.
  */
-typedef int cm_store_visit_object(void *context, const char *below, const cm_object_stat *told,
+typedef int cm_store_visit_object(void *context, const char *below, const cm_object_stat *stat,
                                   cm_error *err);
-int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_object *see,
+int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,
                         void *context, cm_error *err);
 
 /*

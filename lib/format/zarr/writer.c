@@ -69,7 +69,7 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
         rc = cm_shard_set_create(w->store, w->prefix, m, shard, &w->base.grid, &w->base.outer,
                                  w->origin, cm_chain_encoded_bound(w->base.chain), &w->shards, err);
     if (rc == CM_OK) {
-        w->base.sends = !shard && cm_store_is_async(w->store);
+        w->base.sends = !shard && cm_store_writes_async(w->store);
         w->end = w->base.outer.nchunks;
         w->nours = w->base.grid.nchunks;
         cm_zarr_writer_measure(w);

@@ -7,7 +7,6 @@
 
 typedef struct delayed {
     cm_store base; /* first */
-    cm_store *inner;
     cm_delay *delay;
 } delayed;
 
@@ -16,24 +15,9 @@ typedef struct delayed_reader {
     cm_object_reader *inner;
 } delayed_reader;
 
-static cm_store *inner_of(cm_store *store)
-{
-    return ((delayed *)store)->inner;
-}
-
 static void wait_since(cm_store *store, uint64_t start_ns, uint64_t nbytes)
 {
     cm_delay_wait(((delayed *)store)->delay, 1, nbytes, cm_now_ns() - start_ns);
-}
-
-/* ---- what is slow ---- */
-
-static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
-{
-    uint64_t start = cm_now_ns();
-    int rc = cm_store_get(inner_of(store), key, max_nbytes, buf, err);
-    wait_since(store, start, rc == CM_OK ? buf->nbytes : 0);
-    return rc;
 }
 
 static int reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err)
@@ -43,7 +27,7 @@ static int reader_open(cm_store *store, const char *key, cm_object_reader **out,
         return CM_ENOMEM;
     r->base.store = store;
     r->base.key = cm_strdup(key, err);
-    int rc = r->base.key != NULL ? cm_object_open(inner_of(store), key, &r->inner, err) : CM_ENOMEM;
+    int rc = r->base.key != NULL ? cm_object_open(store->inner, key, &r->inner, err) : CM_ENOMEM;
     if (rc != CM_OK) {
         free(r->base.key);
         free(r);
@@ -63,8 +47,6 @@ static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, siz
     return rc;
 }
 
-/* ---- what passes through ---- */
-
 static void reader_close(cm_object_reader *reader)
 {
     cm_object_close(((delayed_reader *)reader)->inner);
@@ -72,25 +54,19 @@ static void reader_close(cm_object_reader *reader)
     free(reader);
 }
 
-static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
+static int read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
 {
-    return cm_store_size(inner_of(store), key, nbytes, err);
-}
-
-static int identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
-{
-    return cm_store_identity(inner_of(store), key, out, err);
-}
-
-static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
-                cm_error *err)
-{
-    return cm_store_list(inner_of(store), prefix, visit, context, err);
-}
-
-static int is_link(cm_store *store, const char *key, bool *out, cm_error *err)
-{
-    return cm_store_is_link(inner_of(store), key, out, err);
+    int rc = CM_OK;
+    for (size_t i = 0; i < n && rc == CM_OK; i++) {
+        uint64_t start = cm_now_ns(), nrequests = 0;
+        cm_object_reader *reader = read[i].reader;
+        if (reader != NULL)
+            read[i].reader = ((delayed_reader *)reader)->inner;
+        rc = cm_store_read_more(store->inner, &read[i], 1, buf, &nrequests, err);
+        read[i].reader = reader;
+        wait_since(store, start, read[i].got_nbytes);
+    }
+    return rc;
 }
 
 static void free_store(cm_store *store)
@@ -102,14 +78,10 @@ static void free_store(cm_store *store)
 static const cm_store_ops ops = {
     .read_only = "an imitated storage is only read from",
     .free = free_store,
-    .get = get,
-    .size = size,
-    .identity = identity,
-    .list = list,
-    .is_link = is_link,
-    .reader_open = reader_open,
-    .reader_read = reader_read,
-    .reader_close = reader_close,
+    .open = reader_open,
+    .read = reader_read,
+    .close = reader_close,
+    .read_many = read_many,
 };
 
 int cm_store_open_delayed(cm_store *store, cm_delay *delay, cm_store **out, cm_error *err)
@@ -118,7 +90,7 @@ int cm_store_open_delayed(cm_store *store, cm_delay *delay, cm_store **out, cm_e
     if (d == NULL)
         return CM_ENOMEM;
     d->base.ops = &ops;
-    d->inner = store;
+    d->base.inner = store;
     d->delay = delay;
     if ((d->base.name = cm_strdup(cm_store_name(store), err)) == NULL) {
         free(d);

@@ -23,8 +23,6 @@ static int run_key(cm_remote *s, const char *key, cm_http *r, cm_error *err)
     return rc;
 }
 
-/* ---- whole objects ---- */
-
 /* Runs R, whose body replaces BUF, also after a partial earlier try. */
 static int run_into(cm_store *store, const char *key, cm_http *r, cm_buf *buf, cm_error *err)
 {
@@ -37,19 +35,6 @@ static int run_into(cm_store *store, const char *key, cm_http *r, cm_buf *buf, c
         memmove(buf->data, buf->data + r->at, r->got_nbytes);
     buf->nbytes = r->got_nbytes;
     return CM_OK;
-}
-
-/* Known from a cached listing. */
-static bool is_absent(cm_store *store, const char *key)
-{
-    const cm_remote *s = cm_remote_of(store);
-    return s->known != NULL && !cm_s3_known_has(s->known, key);
-}
-
-static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
-{
-    cm_http r = {.method = CM_HTTP_GET, .max_nbytes = max_nbytes};
-    return is_absent(store, key) ? fail_absent(key, err) : run_into(store, key, &r, buf, err);
 }
 
 static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
@@ -68,16 +53,9 @@ static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_
 static int head(cm_store *store, const char *key, cm_http *r, cm_error *err)
 {
     *r = (cm_http){.method = CM_HTTP_HEAD};
-    return is_absent(store, key) ? fail_absent(key, err)
-                                 : run_key(cm_remote_of(store), key, r, err);
-}
-
-static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
-{
-    cm_http r;
-    int rc = head(store, key, &r, err);
-    *nbytes = rc == CM_OK ? r.total_nbytes : 0;
-    return rc;
+    return cm_s3_known_lacks(cm_remote_of(store)->known, key)
+               ? fail_absent(key, err)
+               : run_key(cm_remote_of(store), key, r, err);
 }
 
 static int stat_object(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
@@ -134,11 +112,11 @@ static int reader_open(cm_store *store, const char *key, cm_object_reader **out,
     return rc == CM_OK ? new_reader(store, key, &r, out, err) : rc;
 }
 
-static int reader_open_stat(cm_store *store, const char *key, const cm_object_stat *told,
+static int reader_open_stat(cm_store *store, const char *key, const cm_object_stat *stat,
                             cm_object_reader **out, cm_error *err)
 {
-    cm_http r = {.total_nbytes = told->nbytes};
-    memcpy(r.etag, told->tag, sizeof(r.etag));
+    cm_http r = {.total_nbytes = stat->nbytes};
+    memcpy(r.etag, stat->tag, sizeof(r.etag));
     return new_reader(store, key, &r, out, err);
 }
 
@@ -181,13 +159,6 @@ static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void
                    store->name);
 }
 
-/* An object is visible to all once its PUT was answered. */
-static int sync_nothing(cm_store *store, cm_error *err)
-{
-    (void)store, (void)err;
-    return CM_OK;
-}
-
 static void free_store(cm_store *store)
 {
     cm_remote *s = cm_remote_of(store);
@@ -202,12 +173,6 @@ static void free_store(cm_store *store)
 
 /* ---- cached listing ---- */
 
-static int cache_listing(cm_store *store, cm_error *err)
-{
-    cm_remote *s = cm_remote_of(store);
-    return s->known != NULL ? CM_OK : cm_s3_known_create(store, &s->known, err);
-}
-
 static void drop_listing(cm_store *store)
 {
     cm_remote *s = cm_remote_of(store);
@@ -215,23 +180,11 @@ static void drop_listing(cm_store *store)
     s->known = NULL;
 }
 
-static int is_there(void *context, const char *name, bool is_prefix, cm_error *err)
-{
-    (void)context, (void)name, (void)is_prefix, (void)err;
-    return CM_ECANCELED; /* stop at the first */
-}
-
-static int kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err)
+static bool has(cm_store *store, const char *key)
 {
     const cm_remote *s = cm_remote_of(store);
-    (void)err;
-    bool there = s->known != NULL ? cm_s3_known_has(s->known, key)
-                                  : cm_store_size(store, key, NULL, NULL) == CM_OK;
-    if (there)
-        *out = CM_ENTRY_FILE;
-    else if (cm_s3_list(store, key, is_there, NULL, NULL) != CM_ENOTFOUND)
-        *out = CM_ENTRY_FOLDER;
-    return CM_OK;
+    return s->known != NULL ? !cm_s3_known_lacks(s->known, key)
+                            : cm_store_size(store, key, NULL, NULL) == CM_OK;
 }
 
 /* ---- memory of writers ---- */
@@ -251,65 +204,56 @@ static size_t piece_nbytes(const cm_store *store)
     return cm_s3_memory_piece(&cm_remote_of(store)->pool);
 }
 
-static const cm_store_ops web_ops = {
-    .remote = true,
-    .request_nbytes = CM_HTTP_REQUEST_NBYTES,
-    .read_only = "nothing can be written over HTTP; a bucket is s3://BUCKET",
-    .free = free_store,
-    .get = get,
-    .size = size,
-    .read_many = cm_remote_read_many,
-    .read_begin = cm_remote_read_begin,
-    .read_cancel = cm_remote_read_cancel,
-    .read_end = cm_remote_read_end,
-    .stat = stat_object,
-    .identity = identity,
-    .list = list,
-    .reader_open = reader_open,
-    .reader_open_stat = reader_open_stat,
-    .reader_open_part = reader_open_part,
-    .reader_read = reader_read,
-    .reader_close = reader_close,
+/* ---- the tables ---- */
+
+static const cm_store_open_ops open_ops = {.stat = reader_open_stat, .part = reader_open_part};
+
+static const cm_store_reading_ops reading_ops = {
+    .begin = cm_remote_read_begin, .cancel = cm_remote_read_cancel, .end = cm_remote_read_end};
+
+static const cm_store_write_ops write_ops = {
+    .put = cm_s3_put,
+    .delete = cm_s3_delete,
+    .sweep = cm_s3_sweep,
+    .create = cm_s3_writer_create,
+    .write = cm_s3_writer_write,
+    .commit = cm_s3_writer_commit,
+    .abort = cm_s3_writer_abort,
 };
 
+static const cm_store_change_ops change_ops = {
+    .begin = cm_s3_change_begin, .done = cm_s3_change_done, .end = cm_s3_change_end};
+
+static const cm_store_tag_ops tag_ops = {.get = get_tagged, .put = cm_s3_put_if};
+
+static const cm_store_listing_ops listing_ops = {
+    .cache = cm_s3_cache_listing, .drop = drop_listing, .has = has};
+
+static const cm_store_memory_ops memory_ops = {
+    .limit = limit, .writer_nbytes = writer_nbytes, .piece_nbytes = piece_nbytes};
+
+#define READING                                                                                    \
+    .remote = true, .request_nbytes = CM_HTTP_REQUEST_NBYTES, .free = free_store,                  \
+    .stat = stat_object, .identity = identity, .open = reader_open, .read = reader_read,           \
+    .close = reader_close, .read_many = cm_remote_read_many, .opening = &open_ops,                 \
+    .reading = &reading_ops
+
+static const cm_store_ops web_ops = {
+    READING,
+    .read_only = "nothing can be written over HTTP; a bucket is s3://BUCKET",
+    .list = list,
+};
+
+/* No sync: an object is visible to all once its PUT was answered. */
 static const cm_store_ops s3_ops = {
-    .remote = true,
-    .free = free_store,
-    .get = get,
-    .size = size,
-    .read_many = cm_remote_read_many,
-    .read_begin = cm_remote_read_begin,
-    .read_cancel = cm_remote_read_cancel,
-    .read_end = cm_remote_read_end,
-    .stat = stat_object,
-    .identity = identity,
-    .put = cm_s3_put,
-    .change_begin = cm_s3_change_begin,
-    .change_done = cm_s3_change_done,
-    .change_end = cm_s3_change_end,
-    .put_if = cm_s3_put_new,
-    .get_tagged = get_tagged,
-    .remove = cm_s3_remove,
+    READING,
     .list = cm_s3_list,
     .list_below = cm_s3_list_below,
-    .kind = kind,
-    .cache_listing = cache_listing,
-    .drop_listing = drop_listing,
-    .sync = sync_nothing,
-    .reader_open = reader_open,
-    .reader_open_stat = reader_open_stat,
-    .reader_open_part = reader_open_part,
-    .reader_read = reader_read,
-    .reader_close = reader_close,
-    .request_nbytes = CM_HTTP_REQUEST_NBYTES,
-    .limit = limit,
-    .writer_nbytes = writer_nbytes,
-    .piece_nbytes = piece_nbytes,
-    .sweep = cm_s3_sweep,
-    .writer_create_as = cm_s3_writer_create,
-    .writer_write = cm_s3_writer_write,
-    .writer_commit = cm_s3_writer_commit,
-    .writer_abort = cm_s3_writer_abort,
+    .write = &write_ops,
+    .changes = &change_ops,
+    .tags = &tag_ops,
+    .listing = &listing_ops,
+    .memory = &memory_ops,
 };
 
 /* ---- opening ---- */

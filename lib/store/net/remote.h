@@ -83,15 +83,17 @@ int cm_remote_read_end(cm_store_reading *reading, cm_error *err);
 /* ---- s3_list.c ---- */
 int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                cm_error *err);
-int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_visit_object *see, void *context,
-                     cm_error *err);
+int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,
+                     void *context, cm_error *err);
+/* Lists the bucket into STORE's `known`; does nothing if it is there. */
+int cm_s3_cache_listing(cm_store *store, cm_error *err);
 /* Called for each unfinished upload below PREFIX: its key, and its id. */
 typedef int cm_s3_visit_upload(void *context, const char *key, const char *id, cm_error *err);
-int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_visit_upload *see, void *context,
-                       cm_error *err);
+int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_visit_upload *visit,
+                       void *context, cm_error *err);
 /* Uploads of KEY, and of keys that begin with it; always asks the server. */
-int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_visit_upload *see, void *context,
-                          cm_error *err);
+int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_visit_upload *visit,
+                          void *context, cm_error *err);
 
 /* ---- s3_put.c, s3_sweep.c ---- */
 int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
@@ -99,9 +101,9 @@ int cm_s3_change_begin(cm_store *store, const char *key, const void *data, size_
                        cm_store_change **out, cm_error *err);
 bool cm_s3_change_done(const cm_store_change *change);
 int cm_s3_change_end(cm_store_change *change, cm_error *err);
-int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nbytes,
-                  const cm_object_tag *tag, cm_error *err);
-int cm_s3_remove(cm_store *store, const char *key, cm_error *err);
+int cm_s3_put_if(cm_store *store, const char *key, const void *data, size_t nbytes,
+                 const cm_object_tag *tag, cm_error *err);
+int cm_s3_delete(cm_store *store, const char *key, cm_error *err);
 int cm_s3_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
                 cm_error *err);
 

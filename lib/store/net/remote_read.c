@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/net/remote.h"
+#include "store/net/s3_known.h"
 
 struct reading {
     cm_store_reading base;
@@ -20,7 +20,7 @@ void cm_remote_note_change(const cm_http *r, cm_object_reader *reader)
 
 static bool is_asked_for(const cm_store_read *read)
 {
-    return read->reader == NULL || read->nbytes > 0;
+    return read->reader == NULL ? !read->absent : read->nbytes > 0;
 }
 
 static int ask_for(cm_remote_batch *b, const cm_store_read *read, const atomic_bool *unwanted,
@@ -51,12 +51,14 @@ static int take(const cm_http *r, cm_store_read *read, cm_error *err)
 static int ask(cm_remote_batch *b, cm_store *store, cm_store_read *read, size_t n,
                const atomic_bool *unwanted, cm_buf *buf, cm_error *err)
 {
-    int rc = cm_remote_batch_init(b, cm_remote_of(store), n, err);
-    for (size_t i = 0; rc == CM_OK && i < n; i++)
+    cm_remote *s = cm_remote_of(store);
+    int rc = cm_remote_batch_init(b, s, n, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        read[i].at = buf->nbytes;
+        read[i].absent = read[i].reader == NULL && cm_s3_known_lacks(s->known, read[i].key);
         if (is_asked_for(&read[i]))
             rc = ask_for(b, &read[i], unwanted, buf, err);
-        else
-            read[i].at = buf->nbytes;
+    }
     return rc;
 }
 

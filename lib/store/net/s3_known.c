@@ -58,39 +58,9 @@ static size_t find(const cm_s3_known *k, const char *key)
     return lo;
 }
 
-/* ---- listing the bucket ---- */
-
-/* Sorts if a server does not list in the order of bytes. */
-static int see_key(void *context, const char *below, const cm_object_stat *told, cm_error *err)
+cm_s3_known *cm_s3_known_create(cm_error *err)
 {
-    cm_s3_known *k = context;
-    (void)told;
-    if (k->n > 0 && strcmp(key_of(k, k->n - 1), below) >= 0)
-        return cm_s3_known_add(k, below, err);
-    return append(k, below, err);
-}
-
-static int see_upload(void *context, const char *key, const char *id, cm_error *err)
-{
-    cm_s3_known *k = context;
-    int rc = cm_buf_append(&k->uploads, key, strlen(key) + 1, err);
-    return rc == CM_OK ? cm_buf_append(&k->uploads, id, strlen(id) + 1, err) : rc;
-}
-
-int cm_s3_known_create(cm_store *store, cm_s3_known **out, cm_error *err)
-{
-    cm_s3_known *k = cm_calloc(1, sizeof(*k), err);
-    *out = NULL; /* not set while listing, so that the server is asked */
-    if (k == NULL)
-        return CM_ENOMEM;
-    int rc = cm_s3_list_below(store, "", see_key, k, err);
-    if (rc == CM_OK)
-        rc = cm_s3_list_uploads(store, "", see_upload, k, err);
-    if (rc == CM_OK)
-        *out = k;
-    else
-        cm_s3_known_free(k);
-    return rc;
+    return cm_calloc(1, sizeof(cm_s3_known), err);
 }
 
 void cm_s3_known_free(cm_s3_known *k)
@@ -104,17 +74,19 @@ void cm_s3_known_free(cm_s3_known *k)
     free(k);
 }
 
-/* ---- asking ---- */
+/* ---- one key ---- */
 
-bool cm_s3_known_has(const cm_s3_known *k, const char *key)
+bool cm_s3_known_lacks(const cm_s3_known *k, const char *key)
 {
+    if (k == NULL)
+        return false;
     size_t i = find(k, key);
-    return i < k->n && !k->gone[i] && strcmp(key_of(k, i), key) == 0;
+    return i == k->n || k->gone[i] || strcmp(key_of(k, i), key) != 0;
 }
 
 int cm_s3_known_add(cm_s3_known *k, const char *key, cm_error *err)
 {
-    size_t i = find(k, key);
+    size_t i = k->n > 0 && strcmp(key_of(k, k->n - 1), key) < 0 ? k->n : find(k, key);
     if (i < k->n && strcmp(key_of(k, i), key) == 0) {
         k->gone[i] = false;
         return CM_OK;
@@ -128,6 +100,12 @@ int cm_s3_known_add(cm_s3_known *k, const char *key, cm_error *err)
     k->at[i] = at;
     k->gone[i] = false;
     return CM_OK;
+}
+
+int cm_s3_known_add_upload(cm_s3_known *k, const char *key, const char *id, cm_error *err)
+{
+    int rc = cm_buf_append(&k->uploads, key, strlen(key) + 1, err);
+    return rc == CM_OK ? cm_buf_append(&k->uploads, id, strlen(id) + 1, err) : rc;
 }
 
 void cm_s3_known_remove(cm_s3_known *k, const char *key)
@@ -179,10 +157,10 @@ int cm_s3_known_list(const cm_s3_known *k, const char *prefix, cm_store_visit *v
     return rc;
 }
 
-int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_visit_object *see,
+int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_visit_object *visit,
                       void *context, cm_error *err)
 {
-    const cm_object_stat told = {0};
+    const cm_object_stat stat = {0};
     char *folder = folder_of(prefix, err);
     if (folder == NULL)
         return CM_ENOMEM;
@@ -192,13 +170,13 @@ int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_visit_o
         if (strncmp(key_of(k, i), folder, n) != 0)
             break;
         if (!k->gone[i])
-            rc = see(context, key_of(k, i) + n, &told, err);
+            rc = visit(context, key_of(k, i) + n, &stat, err);
     }
     free(folder);
     return rc;
 }
 
-int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_visit_upload *see,
+int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_visit_upload *visit,
                         void *context, cm_error *err)
 {
     const char *at = (const char *)k->uploads.data, *end = at + k->uploads.nbytes;
@@ -208,7 +186,7 @@ int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_visit_up
         const char *key = at, *id = key + strlen(key) + 1;
         at = id + strlen(id) + 1;
         if (strncmp(key, folder, strlen(folder)) == 0)
-            rc = see(context, key, id, err);
+            rc = visit(context, key, id, err);
     }
     free(folder);
     return rc;

@@ -9,24 +9,26 @@
 
 typedef struct cm_s3_known cm_s3_known;
 
-/* Lists STORE, a bucket's, with its unfinished uploads. */
-int cm_s3_known_create(cm_store *store, cm_s3_known **out, cm_error *err);
-void cm_s3_known_free(cm_s3_known *k); /* NULL accepted */
+cm_s3_known *cm_s3_known_create(cm_error *err); /* empty */
+void cm_s3_known_free(cm_s3_known *k);          /* NULL accepted */
 
 /* One thread at a time, here and below. */
-bool cm_s3_known_has(const cm_s3_known *k, const char *key);
+/* False where nothing is known (K NULL). */
+bool cm_s3_known_lacks(const cm_s3_known *k, const char *key);
+/* Keys in the order of bytes cost least. */
 int cm_s3_known_add(cm_s3_known *k, const char *key, cm_error *err);
+int cm_s3_known_add_upload(cm_s3_known *k, const char *key, const char *id, cm_error *err);
 void cm_s3_known_remove(cm_s3_known *k, const char *key);
 
 /* cm_store_list from the listing, temporary names included, as a bucket has none. */
 int cm_s3_known_list(const cm_s3_known *k, const char *prefix, cm_store_visit *visit, void *context,
                      cm_error *err);
 /* Every key below PREFIX, relative to it; sizes and tags are not kept. */
-int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_visit_object *see,
+int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_visit_object *visit,
                       void *context, cm_error *err);
 
 /* Each unfinished upload below PREFIX. */
-int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_visit_upload *see,
+int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_visit_upload *visit,
                         void *context, cm_error *err);
 
 #endif

@@ -17,16 +17,16 @@ enum {
 /* State of a listing. */
 typedef struct listing {
     cm_remote *store;
-    const cm_http *page;        /* the page being read */
-    char *prefix;               /* in the bucket, encoded in the query */
-    size_t skip;                /* bytes of each key to skip for names relative to the prefix */
-    cm_name_list *names;        /* names, folders included; or ... */
-    cm_store_visit_object *see; /* ... called for every object below */
+    const cm_http *page;          /* the page being read */
+    char *prefix;                 /* in the bucket, encoded in the query */
+    size_t skip;                  /* bytes of each key to skip for names relative to the prefix */
+    cm_name_list *names;          /* names, folders included; or ... */
+    cm_store_visit_object *visit; /* ... called for every object below */
     void *context;
     char *token; /* of the next page; NULL: none */
     bool truncated;
     char *key; /* key of the current entry */
-    cm_object_stat told;
+    cm_object_stat stat;
     uint64_t nfound;
     uint64_t sum, nbytes; /* of the names on this page */
     cm_headway headway;
@@ -70,9 +70,9 @@ static int take_object(listing *l, cm_error *err)
     decode(key);
     int rc = below(l, key, &name, err);
     if (rc == CM_OK && name != NULL)
-        rc = l->see != NULL ? l->see(l->context, name, &l->told, err)
-                            : cm_name_list_add(l->names, name, strlen(name), false, err);
-    l->told = (cm_object_stat){0};
+        rc = l->visit != NULL ? l->visit(l->context, name, &l->stat, err)
+                              : cm_name_list_add(l->names, name, strlen(name), false, err);
+    l->stat = (cm_object_stat){0};
     free(key);
     return rc;
 }
@@ -91,12 +91,12 @@ static int64_t seconds_of(const char *text)
 /* Adds quotes, as in the header: some servers omit them in listings. */
 static void take_tag(listing *l, const char *text)
 {
-    char *tag = l->told.tag;
+    char *tag = l->stat.tag;
     size_t n = strlen(text);
     bool quoted = strchr(text, '"') != NULL;
     tag[0] = '\0';
-    if (n > 0 && n + 2 < sizeof(l->told.tag) && strncmp(text, "W/", 2) != 0)
-        snprintf(tag, sizeof(l->told.tag), quoted ? "%s" : "\"%s\"", text);
+    if (n > 0 && n + 2 < sizeof(l->stat.tag) && strncmp(text, "W/", 2) != 0)
+        snprintf(tag, sizeof(l->stat.tag), quoted ? "%s" : "\"%s\"", text);
     if (cm_secret_hide(tag, l->page)) /* documents show it */
         tag[0] = '\0';
 }
@@ -125,7 +125,7 @@ static int set(char **to, const char *text, cm_error *err)
     return (*to = cm_strdup(text, err)) == NULL ? CM_ENOMEM : CM_OK;
 }
 
-static int visit(void *context, const char *path, const char *text, cm_error *err)
+static int visit_element(void *context, const char *path, const char *text, cm_error *err)
 {
     static const char ROOT[] = "ListBucketResult/";
     listing *l = context;
@@ -139,11 +139,11 @@ static int visit(void *context, const char *path, const char *text, cm_error *er
     if (strcmp(path, "Contents/Key") == 0)
         return set(&l->key, text, err);
     if (strcmp(path, "Contents/Size") == 0)
-        l->told.nbytes = strtoull(text, NULL, 10);
+        l->stat.nbytes = strtoull(text, NULL, 10);
     else if (strcmp(path, "Contents/ETag") == 0)
         take_tag(l, text);
     else if (strcmp(path, "Contents/LastModified") == 0)
-        l->told.modified_s = seconds_of(text);
+        l->stat.modified_s = seconds_of(text);
     else if (strcmp(path, "Contents") == 0)
         return take_object(l, err);
     else if (strcmp(path, "CommonPrefixes/Prefix") == 0 && l->names != NULL)
@@ -201,7 +201,8 @@ static int read_page(listing *l, cm_error *err)
     if (rc == CM_OK && r.rc == CM_ENOTFOUND)
         rc = cm_fail(err, CM_EIO, "%s: there is no such bucket", l->store->base.name);
     l->page = &r;
-    if (rc == CM_OK && (rc = cm_xml_read(r.text.data, r.text.nbytes, visit, l, err)) == CM_EFORMAT)
+    if (rc == CM_OK &&
+        (rc = cm_xml_read(r.text.data, r.text.nbytes, visit_element, l, err)) == CM_EFORMAT)
         cm_error_prefix(err, "%s: the server's listing", l->store->base.name);
     if (rc == CM_OK && l->truncated && l->token == NULL)
         rc = cm_fail(err, CM_EIO, "%s: the server's listing ends in its middle",
@@ -232,28 +233,28 @@ static int read_pages(listing *l, const char *prefix, cm_error *err)
     return rc;
 }
 
-int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit_name, void *context,
+int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                cm_error *err)
 {
     cm_name_list names = {0};
     listing l = {.store = cm_remote_of(store), .names = &names};
     if (l.store->known != NULL)
-        return cm_s3_known_list(l.store->known, prefix, visit_name, context, err);
+        return cm_s3_known_list(l.store->known, prefix, visit, context, err);
     int rc = read_pages(&l, prefix, err);
     if (rc == CM_OK && l.nfound == 0 && *prefix != '\0')
         rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
     if (rc == CM_OK)
-        rc = cm_name_list_visit(&names, visit_name, context, err);
+        rc = cm_name_list_visit(&names, visit, context, err);
     cm_name_list_release(&names);
     return rc;
 }
 
-int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_visit_object *see, void *context,
-                     cm_error *err)
+int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,
+                     void *context, cm_error *err)
 {
-    listing l = {.store = cm_remote_of(store), .see = see, .context = context};
+    listing l = {.store = cm_remote_of(store), .visit = visit, .context = context};
     if (l.store->known != NULL)
-        return cm_s3_known_below(l.store->known, prefix, see, context, err);
+        return cm_s3_known_below(l.store->known, prefix, visit, context, err);
     return read_pages(&l, prefix, err);
 }
 
@@ -261,7 +262,7 @@ int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_visit_object 
 
 typedef struct uploads {
     cm_remote *store;
-    cm_s3_visit_upload *see;
+    cm_s3_visit_upload *visit;
     void *context;
     char key[1200], id[1200]; /* of the current entry */
 } uploads;
@@ -278,7 +279,7 @@ static int take_upload(void *context, const char *path, const char *text, cm_err
     if (strcmp(path, "ListMultipartUploadsResult/Upload") != 0)
         return CM_OK;
     bool ours = strncmp(u->key, u->store->prefix, n) == 0 && u->key[n] != '\0' && u->id[0] != '\0';
-    int rc = ours ? u->see(u->context, u->key + n, u->id, err) : CM_OK;
+    int rc = ours ? u->visit(u->context, u->key + n, u->id, err) : CM_OK;
     u->key[0] = u->id[0] = '\0';
     return rc;
 }
@@ -313,18 +314,47 @@ static int read_uploads(uploads *u, const char *prefix, bool below, cm_error *er
     return rc == CM_EFORMAT ? CM_OK : rc;
 }
 
-int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_visit_upload *see, void *context,
-                       cm_error *err)
+int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_visit_upload *visit,
+                       void *context, cm_error *err)
 {
-    uploads u = {.store = cm_remote_of(store), .see = see, .context = context};
+    uploads u = {.store = cm_remote_of(store), .visit = visit, .context = context};
     if (u.store->known != NULL)
-        return cm_s3_known_uploads(u.store->known, prefix, see, context, err);
+        return cm_s3_known_uploads(u.store->known, prefix, visit, context, err);
     return read_uploads(&u, prefix, *prefix != '\0', err);
 }
 
-int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_visit_upload *see, void *context,
-                          cm_error *err)
+int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_visit_upload *visit,
+                          void *context, cm_error *err)
 {
-    uploads u = {.store = cm_remote_of(store), .see = see, .context = context};
+    uploads u = {.store = cm_remote_of(store), .visit = visit, .context = context};
     return read_uploads(&u, key, false, err);
+}
+
+/* ---- the cached listing ---- */
+
+static int add_key(void *known, const char *below, const cm_object_stat *stat, cm_error *err)
+{
+    (void)stat;
+    return cm_s3_known_add(known, below, err);
+}
+
+static int add_upload(void *known, const char *key, const char *id, cm_error *err)
+{
+    return cm_s3_known_add_upload(known, key, id, err);
+}
+
+int cm_s3_cache_listing(cm_store *store, cm_error *err)
+{
+    cm_remote *s = cm_remote_of(store);
+    if (s->known != NULL)
+        return CM_OK;
+    cm_s3_known *k = cm_s3_known_create(err);
+    int rc = k == NULL ? CM_ENOMEM : cm_s3_list_below(store, "", add_key, k, err);
+    if (rc == CM_OK)
+        rc = cm_s3_list_uploads(store, "", add_upload, k, err);
+    if (rc == CM_OK)
+        s->known = k; /* not before, so that the server is asked */
+    else
+        cm_s3_known_free(k);
+    return rc;
 }

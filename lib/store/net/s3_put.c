@@ -23,8 +23,8 @@ int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes,
     return rc;
 }
 
-int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nbytes,
-                  const cm_object_tag *tag, cm_error *err)
+int cm_s3_put_if(cm_store *store, const char *key, const void *data, size_t nbytes,
+                 const cm_object_tag *tag, cm_error *err)
 {
     cm_remote *s = cm_remote_of(store);
     cm_http r = {
@@ -45,11 +45,11 @@ int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nby
     return rc;
 }
 
-int cm_s3_remove(cm_store *store, const char *key, cm_error *err)
+int cm_s3_delete(cm_store *store, const char *key, cm_error *err)
 {
     cm_remote *s = cm_remote_of(store);
     cm_http r = {.method = CM_HTTP_DELETE};
-    if (s->known != NULL && !cm_s3_known_has(s->known, key))
+    if (cm_s3_known_lacks(s->known, key))
         return CM_OK;
     int rc = cm_remote_run_key(s, key, NULL, &r, err);
     if (rc == CM_OK && s->known != NULL)

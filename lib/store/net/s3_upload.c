@@ -99,7 +99,7 @@ int cm_s3_upload_complete(cm_remote *s, const char *key, const char *id, const c
     cm_store *store = &s->base;
     /* Servers that take it for a form ignore the body. */
     cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/xml"}};
-    uint64_t there = 0;
+    cm_object_stat there;
     char *query = cm_asprintf(err, "uploadId=%s", id);
     int rc = query == NULL ? CM_ENOMEM
                            : write_list(part, n, s->checksum == CM_CHECKSUM_CRC32C, &xml, err);
@@ -109,8 +109,8 @@ int cm_s3_upload_complete(cm_remote *s, const char *key, const char *id, const c
         rc = cm_remote_run_key(s, key, query, &r, err);
     /* An earlier answer may have been lost: then the upload is gone, and the object exists. */
     if (rc == CM_OK && r.rc == CM_ENOTFOUND) {
-        rc = store->ops->size(store, key, &there, NULL);
-        if (rc != CM_OK || there != nbytes)
+        rc = store->ops->stat(store, key, &there, NULL);
+        if (rc != CM_OK || there.nbytes != nbytes)
             rc = cm_fail(err, CM_EIO, "%s: the server has lost an upload", key);
     }
     cm_http_release(&r, 1);

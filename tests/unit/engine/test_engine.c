@@ -552,21 +552,22 @@ static void test_tiny_chunks_are_put_together(void **state)
 }
 
 /* A store that knows how many of its objects are being written. */
-static const cm_store_ops *plain;
+static const cm_store_write_ops *plain;
 static atomic_int nopen, most_open;
 
-static int create_counted(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
+static int create_counted(cm_store *store, const char *key, const cm_object_form *form,
+                          cm_object_writer **out, cm_error *err)
 {
     int n = atomic_fetch_add(&nopen, 1) + 1, most = atomic_load(&most_open);
     while (n > most && !atomic_compare_exchange_weak(&most_open, &most, n))
         continue;
-    return plain->writer_create(store, key, out, err);
+    return plain->create(store, key, form, out, err);
 }
 
 static int commit_counted(cm_object_writer *writer, cm_error *err)
 {
     atomic_fetch_sub(&nopen, 1);
-    return plain->writer_commit(writer, err);
+    return plain->commit(writer, err);
 }
 
 /* No more than the plan leaves room for. */
@@ -582,10 +583,13 @@ static void test_each_worker_has_a_shard_of_its_own(void **state)
         r.meta.chunk[0] = 6;
         r.meta.chunk[1] = 20; /* 15 x 4 shards */
         r.transfer.pass = CM_PASS_BYTES;
-        plain = r.store->ops;
-        cm_store_ops counted = *plain;
-        counted.writer_create = create_counted;
-        counted.writer_commit = commit_counted;
+        const cm_store_ops *ops = r.store->ops;
+        plain = ops->write;
+        cm_store_write_ops write = *plain;
+        write.create = create_counted;
+        write.commit = commit_counted;
+        cm_store_ops counted = *ops;
+        counted.write = &write;
         r.store->ops = &counted;
         atomic_store(&most_open, 0);
         assert_int_equal(run_go(&r, nthreads, 0, NULL, &err), CM_OK);
@@ -594,7 +598,7 @@ static void test_each_worker_has_a_shard_of_its_own(void **state)
         assert_int_equal(cm_transfer_open_shards(&r.transfer, &r.transfer.sweep, nthreads),
                          nthreads);
         assert_int_equal(cm_transfer_open_shards(&r.transfer, &r.transfer.sweep, 100), 60);
-        r.store->ops = plain;
+        r.store->ops = ops;
         check_store(&r);
         run_release(&r);
     }

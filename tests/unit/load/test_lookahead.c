@@ -30,7 +30,6 @@ static const made arrays[] = {
 /* ---- a store that answers later ---- */
 
 static struct {
-    const cm_store_ops *plain;
     cm_store_ops ops;
     atomic_uint nbegun, nended, nread, turn;
     unsigned refuse, fail; /* every so many begins; 0: none */
@@ -51,36 +50,10 @@ typedef struct answer {
     cm_error err;
 } answer;
 
-static int read_plain(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        cm_buf one = {0};
-        int rc = CM_OK;
-        read[i].at = buf->nbytes;
-        if (read[i].reader != NULL) {
-            rc = cm_buf_extend(buf, read[i].nbytes, err);
-            if (rc == CM_OK)
-                rc = later.plain->reader_read(read[i].reader, read[i].offset,
-                                              buf->data + read[i].at, read[i].nbytes, err);
-            read[i].got_nbytes = read[i].nbytes;
-        } else {
-            rc = later.plain->get(store, read[i].key, read[i].max_nbytes, &one, err);
-            read[i].absent = rc == CM_ENOTFOUND;
-            read[i].got_nbytes = one.nbytes;
-            if (rc == CM_OK)
-                rc = cm_buf_append(buf, one.data, one.nbytes, err);
-            cm_buf_release(&one);
-        }
-        if (rc != CM_OK && !read[i].absent)
-            return rc;
-    }
-    return CM_OK;
-}
-
 static int read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
 {
     later.nread += (unsigned)n;
-    return read_plain(store, read, n, buf, err);
+    return cm_store_read_each(store, read, n, buf, err);
 }
 
 static void *answer_later(void *context)
@@ -90,7 +63,7 @@ static void *answer_later(void *context)
     while (later.held)
         usleep(100);
     a->rc = a->fails ? cm_fail(&a->err, CM_EIO, "lost")
-                     : read_plain(a->store, a->read, a->n, a->buf, &a->err);
+                     : cm_store_read_each(a->store, a->read, a->n, a->buf, &a->err);
     return NULL;
 }
 
@@ -131,18 +104,18 @@ static int end_later(cm_store_reading *reading, cm_error *err)
     return rc;
 }
 
+static const cm_store_reading_ops reading_later = {
+    .begin = begin_later, .cancel = unwant, .end = end_later};
+
 static cm_store *open_later(void)
 {
     cm_store *store;
     assert_int_equal(cm_store_open_memory(&store, NULL), CM_OK);
     made_write(store, arrays, 2);
     memset(&later, 0, sizeof(later));
-    later.plain = store->ops;
     later.ops = *store->ops;
     later.ops.read_many = read_many;
-    later.ops.read_begin = begin_later;
-    later.ops.read_cancel = unwant;
-    later.ops.read_end = end_later;
+    later.ops.reading = &reading_later;
     store->ops = &later.ops;
     return store;
 }

@@ -479,7 +479,7 @@ static int begin_move(cm_job *job, cm_output *out, cm_error *err)
         rc = cm_job_list_made(job, &p->made, err);
     if (rc == CM_OK) {
         keep_own(job, &p->made);
-        cm_store_be_part(out->store, p->number + 1);
+        cm_store_set_part(out->store, p->number + 1);
         rc = open_journal(job, out, &p->made, &p->log, err);
     }
     return rc == CM_OK ? cm_parts_tell(job, &out->beside, &p->teller, err) : rc;
