@@ -206,19 +206,3 @@ int cm_store_probe(const char *url, const cm_store_options *options, cm_place *o
     free(path);
     return rc;
 }
-
-char *cm_store_join(const char *url, const char *node, cm_error *err)
-{
-    cm_buf text = {0};
-    if (cm_url_kind_of(url) != CM_URL_HTTP || *node == '\0')
-        return cm_asprintf(err, "%s%s%s", url, *node != '\0' ? "/" : "", node);
-    int rc = cm_buf_printf(&text, err, "%s/", url);
-    if (rc == CM_OK)
-        rc = cm_url_encode(&text, node, true, err);
-    if (rc == CM_OK)
-        rc = cm_buf_append(&text, "", 1, err);
-    if (rc == CM_OK)
-        return (char *)text.data;
-    cm_buf_release(&text);
-    return NULL;
-}

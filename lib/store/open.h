@@ -48,7 +48,4 @@ bool cm_store_url_is_file(const char *url);
  */
 bool cm_store_url_needs_net(const char *url);
 
-/* The address of NODE, a well-formed key or "", in the store URL; the caller frees it. */
-char *cm_store_join(const char *url, const char *node, cm_error *err);
-
 #endif

@@ -16,36 +16,11 @@
 #include "base/base64.h"
 #include "base/fd.h"
 #include "store/checksum.h"
-#include "store/open.h"
+#include "store/net/url.h"
 
 static const cm_reference_table *table_of(const cm_store *store)
 {
     return &cm_reference_store_of(store)->table;
-}
-
-size_t cm_reference_lower_bound(const cm_reference_table *t, const char *key)
-{
-    size_t from = 0, to = t->n;
-    while (from < to) {
-        size_t at = from + (to - from) / 2;
-        if (strcmp(cm_reference_key(t, &t->item[at]), key) < 0)
-            from = at + 1;
-        else
-            to = at;
-    }
-    return from;
-}
-
-int cm_reference_find(const cm_store *store, const char *key, const cm_reference **out,
-                      cm_error *err)
-{
-    const cm_reference_table *t = table_of(store);
-    size_t at = cm_reference_lower_bound(t, key);
-    *out = NULL;
-    if (at == t->n || strcmp(cm_reference_key(t, &t->item[at]), key) != 0)
-        return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
-    *out = &t->item[at];
-    return CM_OK;
 }
 
 /* ---- bytes ---- */
@@ -134,7 +109,7 @@ static int identify(cm_store *store, const char *key, cm_identity *out, cm_error
 {
     const cm_reference *ref;
     struct stat st;
-    int fd, rc = cm_reference_find(store, key, &ref, err);
+    int fd, rc = cm_reference_find(table_of(store), key, &ref, err);
     *out = (cm_identity){0};
     if (rc != CM_OK)
         return rc;
@@ -157,7 +132,7 @@ static int stat_key(cm_store *store, const char *key, cm_object_stat *out, cm_er
 {
     const cm_reference *ref;
     cm_identity identity;
-    int rc = cm_reference_find(store, key, &ref, err);
+    int rc = cm_reference_find(table_of(store), key, &ref, err);
     if (rc != CM_OK)
         return rc;
     /* Send no request only for this: reading will show whether the object has them. */
@@ -186,7 +161,7 @@ static int reader_open(cm_store *store, const char *key, cm_object_reader **out,
 {
     const cm_reference *ref;
     struct stat st;
-    int rc = cm_reference_find(store, key, &ref, err);
+    int rc = cm_reference_find(table_of(store), key, &ref, err);
     cm_reference_reader *r = rc == CM_OK ? cm_calloc(1, sizeof *r, err) : NULL;
     if (r == NULL)
         return rc != CM_OK ? rc : CM_ENOMEM;
@@ -349,7 +324,7 @@ int cm_store_open_references(const char *place, const char *node, cm_net *net, b
     cm_reference_store *s = cm_calloc(1, sizeof *s, err);
     if (s == NULL)
         return CM_ENOMEM;
-    s->base.name = cm_store_join(place, node, err);
+    s->base.name = cm_url_join(place, node, err);
     int rc =
         s->base.name == NULL ? CM_ENOMEM : cm_references_read(place, net, trusted, &s->table, err);
     if (rc == CM_OK)

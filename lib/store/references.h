@@ -61,6 +61,10 @@ bool cm_references_are(const char *path);
  */
 int cm_references_read(const char *place, cm_net *net, bool trusted, cm_reference_table *out,
                        cm_error *err);
+/* The first reference whose key is not less than KEY. */
+size_t cm_reference_lower_bound(const cm_reference_table *t, const char *key);
+int cm_reference_find(const cm_reference_table *t, const char *key, const cm_reference **out,
+                      cm_error *err);
 static inline const char *cm_reference_key(const cm_reference_table *t, const cm_reference *r)
 {
     return (const char *)t->texts.data + r->key;

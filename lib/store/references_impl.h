@@ -37,11 +37,6 @@ static inline bool cm_reference_is_remote(const cm_store *store, const cm_refere
            cm_reference_file_of(store, ref)->origin != CM_REFERENCE_LOCAL;
 }
 
-int cm_reference_find(const cm_store *store, const char *key, const cm_reference **out,
-                      cm_error *err);
-/* The first reference whose key is not less than KEY. */
-size_t cm_reference_lower_bound(const cm_reference_table *t, const char *key);
-
 /* ---- references_net.c: what lies behind a network ---- */
 
 /* Opens the stores of all origins, without a request. */

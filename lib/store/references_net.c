@@ -139,7 +139,8 @@ static int find_each(many *m, size_t n, cm_buf *buf, cm_error *err)
         if (read->reader != NULL)
             m->ref[i] = ((cm_reference_reader *)read->reader)->ref;
         else
-            rc = cm_reference_find(m->store, read->key, &m->ref[i], err);
+            rc = cm_reference_find(&cm_reference_store_of(m->store)->table, read->key, &m->ref[i],
+                                   err);
         read->absent = rc == CM_ENOTFOUND;
         if (rc == CM_OK && !cm_reference_is_remote(m->store, m->ref[i])) {
             rc = cm_store_read_each(m->store, read, 1, buf, err);

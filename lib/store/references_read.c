@@ -400,6 +400,30 @@ int cm_references_read(const char *place, cm_net *net, bool trusted, cm_referenc
     return rc;
 }
 
+size_t cm_reference_lower_bound(const cm_reference_table *t, const char *key)
+{
+    size_t from = 0, to = t->n;
+    while (from < to) {
+        size_t at = from + (to - from) / 2;
+        if (strcmp(cm_reference_key(t, &t->item[at]), key) < 0)
+            from = at + 1;
+        else
+            to = at;
+    }
+    return from;
+}
+
+int cm_reference_find(const cm_reference_table *t, const char *key, const cm_reference **out,
+                      cm_error *err)
+{
+    size_t at = cm_reference_lower_bound(t, key);
+    *out = NULL;
+    if (at == t->n || strcmp(cm_reference_key(t, &t->item[at]), key) != 0)
+        return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+    *out = &t->item[at];
+    return CM_OK;
+}
+
 void cm_references_release(cm_reference_table *t)
 {
     for (size_t i = 0; i < t->nfiles; i++)

@@ -8,6 +8,7 @@
 #include "format/attr_value.h"
 #include "format/dataset_impl.h"
 #include "format/zarr/dataset.h"
+#include "store/net/url.h"
 #include "store/open.h"
 
 enum {
@@ -220,7 +221,7 @@ static int locate(const char *path, const char *node, const cm_store_options *op
         cm_error_place(err, path);
         return rc;
     }
-    *out = cm_store_join(path, node, err);
+    *out = cm_url_join(path, node, err);
     if (*out == NULL)
         return CM_ENOMEM;
     if (*node != '\0')

@@ -1,4 +1,4 @@
-/* ~/.aws/config and ~/.aws/credentials. */
+/* Settings: variables of the environment, ~/.aws/config and ~/.aws/credentials. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,12 @@
 enum {
     MAX_LINE = 4096
 };
+
+const char *cm_aws_variable(const cm_aws *aws, const char *name)
+{
+    const char *value = aws->settings->variable != NULL ? aws->settings->variable(name) : NULL;
+    return value != NULL && *value != '\0' ? value : NULL;
+}
 
 static char *trim(char *text)
 {

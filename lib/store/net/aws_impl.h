@@ -1,11 +1,10 @@
-/* The inside of credentials, shared by aws.c, aws_config.c and aws_remote.c. */
+/* The inside of credentials, shared by aws.c and the files aws_*.c. */
 #ifndef CM_STORE_NET_AWS_IMPL_H
 #define CM_STORE_NET_AWS_IMPL_H
 
 #include <pthread.h>
 #include <time.h>
 
-#include "base/json.h"
 #include "store/net/aws.h"
 
 /* Keys from a provider; zeroed: none. */
@@ -39,8 +38,7 @@ struct cm_aws {
     cm_aws_signer_item *newest;
 };
 
-/* A variable of the environment that is set and not empty; NULL otherwise. */
-const char *cm_aws_variable(const cm_aws *aws, const char *name);
+/* ---- aws_keys.c ---- */
 
 void cm_aws_keys_release(cm_aws_keys *keys);
 /* Parses the JSON of processes, containers and instances. */
@@ -49,6 +47,9 @@ int cm_aws_keys_from_json(const void *text, size_t nbytes, cm_aws_keys *out, cm_
 time_t cm_aws_time(const char *text);
 
 /* ---- aws_config.c ---- */
+
+/* A variable of the environment that is set and not empty; NULL otherwise. */
+const char *cm_aws_variable(const cm_aws *aws, const char *name);
 int cm_aws_profile_read(const cm_aws *aws, cm_aws_profile *out, cm_error *err);
 void cm_aws_profile_release(cm_aws_profile *profile);
 const char *cm_aws_profile_get(const cm_aws_profile *profile, const char *name);

@@ -13,9 +13,6 @@
 
 #include "base/clock.h"
 #include "base/threads.h"
-#include "store/net.h"
-#include "store/net/aws.h"
-#include "store/net/trust.h"
 
 static const uint64_t SECOND = 1000000000;
 static const uint64_t FIRST_PAUSE = 100000000; /* maximum before the second try; doubles */
@@ -399,7 +396,7 @@ static int start_thread(cm_net *net, cm_error *err)
 }
 
 /* Forgets the parent's thread in a forked process. */
-static void forget_parent(cm_net *net)
+static void reset(cm_net *net)
 {
     pthread_mutex_init(&net->lock, NULL);
     TAILQ_INIT(&net->waiting);
@@ -421,8 +418,8 @@ static void settle(cm_net *net)
         if (process == 0 || process == getpid())
             return;
         if (process != -1 && atomic_compare_exchange_strong(&net->process, &process, -1)) {
-            forget_parent(net);
-            cm_aws_forget_parent(net->aws);
+            reset(net);
+            net->forget_parent(net);
             atomic_store(&net->process, 0);
         }
     }
@@ -526,47 +523,21 @@ void cm_http_release(cm_http *request, size_t n)
         cm_buf_release(&request[i].text);
 }
 
-/* ---- the net ---- */
+/* ---- the thread's life ---- */
 
-int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err)
+void cm_loop_init(cm_net *net)
 {
-    *out = NULL;
-    if (curl_global_init(CURL_GLOBAL_ALL) != CURLE_OK)
-        return cm_fail(err, CM_EINTERNAL, "libcurl cannot be used");
-    cm_net *net = cm_calloc(1, sizeof(*net), err);
-    if (net == NULL)
-        return CM_ENOMEM;
-    net->settings = *settings;
-    net->trust = cm_trust_bundle(&net->settings);
+    const cm_net_settings *settings = &net->settings;
     double timeout = settings->timeout > 0 ? settings->timeout : 300;
     net->timeout_ns = timeout < 1e9 ? (uint64_t)(timeout * 1e9) : UINT64_MAX / 2;
     net->limit = settings->concurrency > 0 ? settings->concurrency : CM_NET_FIRST_CONCURRENCY;
     net->growing = true;
     net->random = (cm_now_ns() ^ (uint64_t)getpid() << 32) | 1;
-    forget_parent(net);
-    int rc = cm_aws_create(net, &net->settings, &net->aws, err);
-    if (rc != CM_OK) {
-        cm_net_free(net);
-        return rc;
-    }
-    *out = net;
-    return CM_OK;
+    reset(net);
 }
 
-unsigned cm_net_concurrency(const cm_net *net)
+void cm_loop_stop(cm_net *net)
 {
-    return net->settings.concurrency;
-}
-
-const char *cm_net_scratch(const cm_net *net)
-{
-    return net->settings.scratch != NULL ? net->settings.scratch : "/tmp";
-}
-
-void cm_net_free(cm_net *net)
-{
-    if (net == NULL)
-        return;
     if (net->process == getpid()) {
         pthread_mutex_lock(&net->lock);
         net->stopping = true;
@@ -578,16 +549,5 @@ void cm_net_free(cm_net *net)
         curl_multi_cleanup(net->multi);
     }
     free(net->idle);
-    cm_aws_free(net->aws);
     pthread_mutex_destroy(&net->lock);
-    free(net);
-}
-
-cm_net_counts cm_net_count(cm_net *net)
-{
-    pthread_mutex_lock(&net->lock);
-    cm_net_counts counts = net->counts;
-    counts.concurrency = net->limit;
-    pthread_mutex_unlock(&net->lock);
-    return counts;
 }

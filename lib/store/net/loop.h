@@ -86,8 +86,9 @@ struct cm_net {
     size_t nwaiting;
     cm_net_counts counts;
     unsigned limit;
-    struct cm_aws *aws; /* credentials; found when first needed */
-    const char *trust;  /* bundle of trusted certificates; NULL: libcurl's own; fixed */
+    struct cm_aws *aws;                 /* credentials; found when first needed */
+    const char *trust;                  /* bundle of trusted certificates; NULL: libcurl's own; fixed */
+    void (*forget_parent)(cm_net *net); /* called in a forked process, for AWS */
 
     /* Private to the thread: */
     CURLM *multi;
@@ -106,6 +107,10 @@ struct cm_net {
 };
 
 /* ---- loop.c ---- */
+
+/* Fills in NET, zeroed but for its settings.  The thread starts with the first request. */
+void cm_loop_init(cm_net *net);
+void cm_loop_stop(cm_net *net);
 
 /* Whether the failed T is tried again; then sets T->due_ns. */
 bool cm_net_tries_again(cm_net *net, cm_transfer_state *t);

@@ -258,11 +258,6 @@ static const cm_store_ops s3_ops = {
 
 /* ---- opening ---- */
 
-const cm_texts *cm_net_allow(const cm_net *net)
-{
-    return &net->settings.allow;
-}
-
 static int set_place(cm_remote *s, const cm_url *url, cm_error *err)
 {
     const char *slash = url->path[0] != '\0' ? "/" : "";

@@ -44,4 +44,7 @@ int cm_url_encode(cm_buf *out, const char *text, bool slashes, cm_error *err);
 /* Decodes TEXT in place; invalid codes are kept. */
 void cm_url_decode(char *text);
 
+/* The address of NODE, a well-formed key or "", in the store URL; the caller frees it. */
+char *cm_url_join(const char *url, const char *node, cm_error *err);
+
 #endif

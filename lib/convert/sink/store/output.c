@@ -9,6 +9,7 @@
 #include "convert/sink/growth/append_repair.h"
 #include "convert/statistics/statistics.h"
 #include "options/store_path.h"
+#include "store/net/url.h"
 #include "store/open.h"
 
 enum {
@@ -54,7 +55,7 @@ static int open_node(cm_output *out, cm_store *root, bool create, cm_error *err)
     const cm_store_options options = {.output = true, .net = out->net};
     if (!cm_store_is_remote(root))
         return cm_store_open_below(root, out->node, create, &out->store, err);
-    char *url = cm_store_join(out->root, out->node, err);
+    char *url = cm_url_join(out->root, out->node, err);
     int rc = url == NULL ? CM_ENOMEM : cm_store_open(url, &options, &out->store, err);
     free(url);
     return rc;

@@ -1,0 +1,77 @@
+/* A net: the settings of all requests, the thread that carries them, and credentials. */
+#include "store/net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/net/aws.h"
+#include "store/net/loop.h"
+#include "store/net/trust.h"
+#include "store/net/xml.h"
+
+char *cm_net_versions(char *buf, size_t size)
+{
+    char xml[32];
+    snprintf(buf, size, "libcurl %s, expat %s", curl_version_info(CURLVERSION_NOW)->version,
+             cm_xml_version(xml, sizeof(xml)));
+    return buf;
+}
+
+static void forget_parent(cm_net *net)
+{
+    cm_aws_forget_parent(net->aws);
+}
+
+int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err)
+{
+    *out = NULL;
+    if (curl_global_init(CURL_GLOBAL_ALL) != CURLE_OK)
+        return cm_fail(err, CM_EINTERNAL, "libcurl cannot be used");
+    cm_net *net = cm_calloc(1, sizeof(*net), err);
+    if (net == NULL)
+        return CM_ENOMEM;
+    net->settings = *settings;
+    net->trust = cm_trust_bundle(&net->settings);
+    net->forget_parent = forget_parent;
+    cm_loop_init(net);
+    int rc = cm_aws_create(net, &net->settings, &net->aws, err);
+    if (rc != CM_OK) {
+        cm_net_free(net);
+        return rc;
+    }
+    *out = net;
+    return CM_OK;
+}
+
+unsigned cm_net_concurrency(const cm_net *net)
+{
+    return net->settings.concurrency;
+}
+
+const char *cm_net_scratch(const cm_net *net)
+{
+    return net->settings.scratch != NULL ? net->settings.scratch : "/tmp";
+}
+
+void cm_net_free(cm_net *net)
+{
+    if (net == NULL)
+        return;
+    cm_loop_stop(net);
+    cm_aws_free(net->aws);
+    free(net);
+}
+
+cm_net_counts cm_net_count(cm_net *net)
+{
+    pthread_mutex_lock(&net->lock);
+    cm_net_counts counts = net->counts;
+    counts.concurrency = net->limit;
+    pthread_mutex_unlock(&net->lock);
+    return counts;
+}
+
+const cm_texts *cm_net_allow(const cm_net *net)
+{
+    return &net->settings.allow;
+}
