@@ -286,6 +286,6 @@ void cm_fetch_many_release(cm_fetch_many *many)
 
 void cm_array_free(cm_array *a)
 {
-    if (a)
+    if (a && a->ops->free)
         a->ops->free(a);
 }

@@ -204,7 +204,7 @@ int cm_multi_read_strings(cm_multi_array *a, const cm_box *box, bool by_library,
 
 /* ---- the array ---- */
 
-static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
+int cm_multi_array_read(cm_array *a, const cm_box *box, void *dst, cm_error *err)
 {
     return cm_multi_read_box(cm_multi_array_of(a), box, false, dst, err);
 }
@@ -217,14 +217,15 @@ static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_erro
 const cm_multi_var *cm_multi_var_of(const cm_variable *var)
 {
     const cm_array *a = var->array;
-    bool joined = a != NULL && a->ops != NULL && a->ops->free == cm_multi_array_keep;
+    bool joined = a != NULL && a->ops != NULL &&
+                  (a->ops->read_box == cm_multi_array_read || a->ops->read_strings == read_strings);
     return joined ? cm_multi_array_of((cm_array *)(uintptr_t)a)->var : NULL;
 }
 
 void cm_multi_use_boxes(cm_multi_array *a)
 {
-    static const cm_array_ops boxes = {.read_box = read_box, .free = cm_multi_array_keep};
-    static const cm_array_ops strings = {.read_strings = read_strings, .free = cm_multi_array_keep};
+    static const cm_array_ops boxes = {.read_box = cm_multi_array_read};
+    static const cm_array_ops strings = {.read_strings = read_strings};
     a->base.ops = cm_dtype_is_vlen(&a->base.dtype) ? &strings : &boxes;
     a->base.chunked = false;
 }

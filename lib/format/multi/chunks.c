@@ -197,20 +197,14 @@ static int fetch_many(cm_array *array, cm_fetch_many *many, cm_error *err)
     return CM_OK;
 }
 
-static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
-{
-    return cm_multi_read_box(cm_multi_array_of(a), box, false, dst, err);
-}
-
 void cm_multi_use_chunks(cm_multi_array *a)
 {
     static const cm_array_ops ops = {.fetch = fetch,
                                      .fetch_many = fetch_many,
                                      .is_absent = is_absent,
-                                     .read_box = read_box,
+                                     .read_box = cm_multi_array_read,
                                      .place = place,
-                                     .file_of = file_of,
-                                     .free = cm_multi_array_keep};
+                                     .file_of = file_of};
     a->base.ops = &ops;
     a->base.chunked = true;
 }

@@ -131,6 +131,37 @@ void cm_multi_rows_release(cm_multi_axis *axis);
 /* The row of axis number I of A that piece K lies in. */
 const cm_multi_row *cm_multi_row_of_piece(const cm_multi_array *a, unsigned i, uint64_t k);
 
+/* in_file.c: the variable in one of its files. */
+/* Maps the variable's dimensions to those of the file, and says where the part begins. */
+typedef struct cm_multi_view {
+    unsigned rank; /* in the file */
+    uint64_t shape[CM_MAX_RANK];
+    bool has[CM_MAX_RANK];     /* by dimension of the variable: */
+    unsigned dim[CM_MAX_RANK]; /* the file's */
+    uint64_t origin[CM_MAX_RANK], first[CM_MAX_RANK];
+} cm_multi_view;
+
+void cm_multi_view_part(const cm_multi_array *a, const cm_multi_part *part, cm_multi_view *out);
+/* BOX, inside the part, in the file. */
+void cm_multi_box_in_file(const cm_multi_array *a, const cm_multi_view *in, const cm_box *box,
+                          cm_box *out);
+const char *cm_multi_path_of(const cm_multi_array *a, const cm_multi_part *part);
+/* The name of the variable in the part's file. */
+const char *cm_multi_name_in(const cm_multi_array *a, const cm_multi_part *part);
+/* Length of the part in its file along dimension J of the variable. */
+uint64_t cm_multi_length_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j);
+/*
+ * Which dimension DIM of the file's variable is dimension J of the joined one, and the file's rank;
+ * false: the file lacks it.
+ */
+bool cm_multi_dim_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j, unsigned *dim,
+                     unsigned *rank);
+/* The part's variable in an open file, prepared. */
+int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, cm_dataset *ds,
+                           cm_variable **out, cm_error *err);
+/* The box of the part in the joined array. */
+void cm_multi_part_box(const cm_multi_array *a, const cm_multi_part *part, cm_box *out);
+
 /* part.c: one file's share of a variable. */
 typedef struct cm_multi_piece {
     const cm_multi_array *array;
@@ -141,25 +172,10 @@ typedef struct cm_multi_piece {
 } cm_multi_piece;
 
 cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_library);
-/* The name of the variable in the part's file. */
-const char *cm_multi_name_in(const cm_multi_array *a, const cm_multi_part *part);
 /* A decoder of A that suits CHUNK's form; NULL: none. */
 const cm_chain *cm_multi_chain_for(const cm_multi_array *a, const cm_form *form);
-/* Length of the part in its file along dimension J of the variable. */
-uint64_t cm_multi_length_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j);
-/*
- * Which dimension DIM of the file's variable is dimension J of the joined one, and the file's rank;
- * false: the file lacks it.
- */
-bool cm_multi_dim_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j, unsigned *dim,
-                     unsigned *rank);
 /* True when the part's elements are converted. */
 bool cm_multi_converts(const cm_multi_array *a, const cm_multi_part *part);
-/* The part's variable in an open file, prepared. */
-int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, cm_dataset *ds,
-                           cm_variable **out, cm_error *err);
-/* The box of the part in the joined array. */
-void cm_multi_part_box(const cm_multi_array *a, const cm_multi_part *part, cm_box *out);
 /* BOX of the joined array, inside the part, into DST: C order, the variable's type. */
 int cm_multi_piece_read(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
                         void *dst, cm_error *err);
@@ -175,6 +191,8 @@ void cm_multi_explain(const cm_multi_array *a, const cm_multi_part *part, uint64
 /* chunks.c and boxes.c: the two ways to read an array. */
 void cm_multi_use_chunks(cm_multi_array *a);
 void cm_multi_use_boxes(cm_multi_array *a);
+/* ops->read_box of both. */
+int cm_multi_array_read(cm_array *a, const cm_box *box, void *dst, cm_error *err);
 /*
  * expect.c: computes BOX of the joined array as P must have become, independently of the
  * conversion.
@@ -199,7 +217,6 @@ void cm_multi_locate_release(cm_multi_array *a);
 /* prepare.c */
 int cm_multi_array_prepare(cm_multi_array *a, cm_error *err);
 void cm_multi_array_release(cm_multi_array *a);
-void cm_multi_array_keep(cm_array *a); /* ops->free: it belongs to its dataset */
 
 /* scratch.c */
 cm_multi_scratch *cm_multi_scratch_take(cm_multi_dataset *d, cm_error *err);

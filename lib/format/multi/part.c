@@ -12,27 +12,6 @@
 #include "model/convert.h"
 #include "model/copy.h"
 
-const char *cm_multi_name_in(const cm_multi_array *a, const cm_multi_part *part)
-{
-    return part->name != NULL ? part->name : a->var->name;
-}
-
-static const char *path_of(const cm_multi_array *a, const cm_multi_part *part)
-{
-    return a->owner->spec->file[part->file].path;
-}
-
-void cm_multi_part_box(const cm_multi_array *a, const cm_multi_part *part, cm_box *out)
-{
-    const cm_multi_var *v = a->var;
-    *out = (cm_box){.rank = v->rank};
-    memcpy(out->shape, v->shape, v->rank * sizeof(v->shape[0]));
-    for (unsigned i = 0; i < v->naxes; i++) {
-        out->start[v->axis[i]] = part->origin[i];
-        out->shape[v->axis[i]] = part->count[i];
-    }
-}
-
 cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_library)
 {
     cm_multi_piece piece = {.array = a, .part = cm_multi_part_of(a, p), .by_library = by_library};
@@ -43,88 +22,13 @@ cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_libr
     return piece;
 }
 
-/* ---- the array in the file ---- */
-
-/* Maps the variable's dimensions to those of the file, and says where the part begins. */
-typedef struct view {
-    unsigned rank; /* in the file */
-    uint64_t shape[CM_MAX_RANK];
-    bool has[CM_MAX_RANK];     /* by dimension of the variable: */
-    unsigned dim[CM_MAX_RANK]; /* the file's */
-    uint64_t origin[CM_MAX_RANK], first[CM_MAX_RANK];
-} view;
-
-static void view_part(const cm_multi_array *a, const cm_multi_part *part, view *out)
-{
-    const cm_multi_var *v = a->var;
-    const cm_multi_how *how = part->how;
-    *out = (view){0};
-    uint64_t length[CM_MAX_RANK];
-    memcpy(length, v->shape, sizeof(length));
-    for (unsigned j = 0; j < v->rank; j++)
-        out->has[j] = how == NULL || !how->transposed || !how->repeats[j];
-    for (unsigned i = 0; i < v->naxes; i++) {
-        unsigned j = v->axis[i];
-        out->origin[j] = part->origin[i];
-        out->first[j] = part->first[i];
-        length[j] = part->length[i];
-        out->has[j] = how == NULL || !how->lacks_axis[i];
-    }
-    if (how != NULL && how->pads)
-        length[v->rank - 1] = how->width;
-    unsigned next = 0;
-    for (unsigned j = 0; j < v->rank; j++)
-        if (out->has[j])
-            out->dim[j] = how != NULL && how->transposed ? how->order[j] : next++;
-    for (unsigned j = 0; j < v->rank; j++)
-        if (out->has[j]) {
-            out->shape[out->dim[j]] = length[j];
-            out->rank++;
-        }
-}
-
-uint64_t cm_multi_length_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j)
-{
-    for (unsigned i = 0; i < a->var->naxes; i++)
-        if (a->var->axis[i] == j)
-            return part->length[i];
-    bool pads = part->how != NULL && part->how->pads && j + 1 == a->var->rank;
-    return pads ? part->how->width : a->var->shape[j];
-}
-
-bool cm_multi_dim_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j, unsigned *dim,
-                     unsigned *rank)
-{
-    view in;
-    view_part(a, part, &in);
-    *dim = in.dim[j];
-    *rank = in.rank;
-    return in.has[j];
-}
-
-static void box_in_file(const cm_multi_array *a, const view *in, const cm_box *box, cm_box *out)
-{
-    *out = (cm_box){.rank = in->rank};
-    for (unsigned j = 0; j < a->var->rank; j++) {
-        if (!in->has[j])
-            continue;
-        out->start[in->dim[j]] = box->start[j] - in->origin[j] + in->first[j];
-        out->shape[in->dim[j]] = box->shape[j];
-    }
-}
-
-static const cm_dtype *dtype_in(const cm_multi_array *a, const cm_multi_part *part)
-{
-    return part->how != NULL ? &part->how->dtype : &a->var->dtype;
-}
-
 /* ---- stored bytes ---- */
 
 void cm_multi_explain(const cm_multi_array *a, const cm_multi_part *part, uint64_t number,
                       cm_error *err)
 {
     cm_error_prefix(err, "variable %s, chunk number %" PRIu64, cm_multi_name_in(a, part), number);
-    cm_error_place(err, path_of(a, part));
+    cm_error_place(err, cm_multi_path_of(a, part));
 }
 
 static int fetch_from(const cm_source *source, const cm_chunk_place *place, cm_buf *buf,
@@ -175,7 +79,7 @@ static int fetch_of_file(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *ou
     return cm_multi_fetch(p->array, p->part, p->located, number, buf, out, err);
 }
 
-static int read_chunks(const cm_multi_piece *p, const view *in, cm_multi_scratch *scratch,
+static int read_chunks(const cm_multi_piece *p, const cm_multi_view *in, cm_multi_scratch *scratch,
                        const cm_box *box, void *dst, cm_error *err)
 {
     static const cm_array_ops ops = {.fetch = fetch_of_file};
@@ -183,7 +87,7 @@ static int read_chunks(const cm_multi_piece *p, const view *in, cm_multi_scratch
     file_array f = {.piece = p};
     f.base = (cm_array){.ops = &ops,
                         .name = (char *)(uintptr_t)cm_multi_name_in(p->array, p->part),
-                        .place = path_of(p->array, p->part),
+                        .place = cm_multi_path_of(p->array, p->part),
                         .dtype = form->dtype,
                         .rank = in->rank,
                         .fill = form->has_fill ? (uint8_t *)(uintptr_t)form->fill : NULL,
@@ -194,7 +98,7 @@ static int read_chunks(const cm_multi_piece *p, const view *in, cm_multi_scratch
     return rc == CM_OK ? cm_array_read(&f.base, scratch->ctx, box, dst, err) : rc;
 }
 
-static int read_slab(const cm_multi_piece *p, const view *in, const cm_box *box, void *dst,
+static int read_slab(const cm_multi_piece *p, const cm_multi_view *in, const cm_box *box, void *dst,
                      cm_error *err)
 {
     const cm_located *l = p->located;
@@ -211,37 +115,12 @@ static int read_slab(const cm_multi_piece *p, const view *in, const cm_box *box,
     cm_multi_files_give((cm_multi_files *)(uintptr_t)files, p->part->file);
     if (rc != CM_OK) {
         cm_error_prefix(err, "variable %s", cm_multi_name_in(p->array, p->part));
-        cm_error_place(err, path_of(p->array, p->part));
+        cm_error_place(err, cm_multi_path_of(p->array, p->part));
     }
     return rc;
 }
 
 /* ---- by libraries ---- */
-
-int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, cm_dataset *ds,
-                           cm_variable **out, cm_error *err)
-{
-    const char *name = cm_multi_name_in(a, part);
-    view in;
-    view_part(a, part, &in);
-    for (size_t i = 0; i < ds->nvars; i++) {
-        cm_variable *v = &ds->var[i];
-        if (strcmp(v->name, name) != 0)
-            continue;
-        if (v->rank != in.rank || memcmp(v->shape, in.shape, in.rank * sizeof(v->shape[0])) ||
-            !cm_dtype_equal(&v->dtype, dtype_in(a, part)))
-            return cm_fail(err, CM_EFORMAT,
-                           "%s: variable %s: its type or shape is not what was surveyed, so it was "
-                           "changed meanwhile; start again",
-                           ds->path, name);
-        *out = v;
-        /* Whoever opened an open dataset has prepared it too, and other threads read it. */
-        if (a->owner->spec->file[part->file].open != NULL && v->array != NULL)
-            return CM_OK;
-        return cm_dataset_prepare(ds, v, err);
-    }
-    return cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path, name);
-}
 
 /* Opens the file, reads BOX or its texts, and gives the file back. */
 static int read_by_library(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
@@ -267,7 +146,7 @@ static int read_by_library(const cm_multi_piece *p, cm_multi_scratch *scratch, c
 }
 
 /* Reads elements of the file, in its own order and type. */
-static int read_file(const cm_multi_piece *p, const view *in, cm_multi_scratch *scratch,
+static int read_file(const cm_multi_piece *p, const cm_multi_view *in, cm_multi_scratch *scratch,
                      const cm_box *box, void *dst, cm_error *err)
 {
     if (p->by_library || p->located == NULL)
@@ -325,7 +204,7 @@ static int refuse_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t
     cm_fail(err, CM_EFORMAT,
             "variable %s: element %s is missing, and the store has no _FillValue that says so",
             p->array->var->name, element_text(box, i, text, sizeof(text)));
-    cm_error_place(err, path_of(p->array, p->part));
+    cm_error_place(err, cm_multi_path_of(p->array, p->part));
     return CM_EFORMAT;
 }
 
@@ -348,7 +227,7 @@ static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t 
                 "variable %s: element %s is data, but equals the fill value that the store has; "
                 "choose another with `fill_value` %s:X",
                 v->name, element_text(box, i, text, sizeof(text)), v->name);
-        cm_error_place(err, path_of(p->array, p->part));
+        cm_error_place(err, cm_multi_path_of(p->array, p->part));
         return CM_EFORMAT;
     }
     return CM_OK;
@@ -372,8 +251,8 @@ bool cm_multi_converts(const cm_multi_array *a, const cm_multi_part *part)
 }
 
 /* Reorders elements from the file's dimensions to the variable's. */
-static void transpose(const cm_multi_array *a, const view *in, const cm_box *box, size_t itemsize,
-                      const void *src, void *dst)
+static void transpose(const cm_multi_array *a, const cm_multi_view *in, const cm_box *box,
+                      size_t itemsize, const void *src, void *dst)
 {
     uint64_t shape[CM_MAX_RANK] = {0};
     int64_t in_file[CM_MAX_RANK], from[CM_MAX_RANK], to[CM_MAX_RANK];
@@ -405,7 +284,7 @@ static int explain_element(const cm_multi_piece *p, const cm_box *box, const uin
     if (bad < cm_box_nelem(box))
         cm_error_prefix(err, "element %s", element_text(box, bad, text, sizeof(text)));
     cm_error_prefix(err, "variable %s", v->name);
-    cm_error_place(err, path_of(p->array, p->part));
+    cm_error_place(err, cm_multi_path_of(p->array, p->part));
     return rc == CM_EINVAL ? CM_EFORMAT : rc;
 }
 
@@ -448,10 +327,10 @@ static int read_piece(const cm_multi_piece *p, cm_multi_scratch *scratch, const 
 {
     const cm_multi_array *a = p->array;
     const cm_multi_how *how = p->part->how;
-    view in;
+    cm_multi_view in;
     cm_box there;
-    view_part(a, p->part, &in);
-    box_in_file(a, &in, box, &there);
+    cm_multi_view_part(a, p->part, &in);
+    cm_multi_box_in_file(a, &in, box, &there);
     if (how == NULL)
         return read_file(p, &in, scratch, &there, dst, err);
     size_t nbytes = (size_t)cm_box_nelem(box) * how->dtype.nbytes;
@@ -511,10 +390,10 @@ int cm_multi_piece_read(const cm_multi_piece *p, cm_multi_scratch *scratch, cons
 int cm_multi_piece_read_strings(const cm_multi_piece *p, const cm_box *box, cm_strings *out,
                                 cm_error *err)
 {
-    view in;
+    cm_multi_view in;
     cm_box there;
-    view_part(p->array, p->part, &in);
-    box_in_file(p->array, &in, box, &there);
+    cm_multi_view_part(p->array, p->part, &in);
+    cm_multi_box_in_file(p->array, &in, box, &there);
     if (p->part->how != NULL && p->part->how->transposed)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "variable %s: strings whose dimensions have another order",

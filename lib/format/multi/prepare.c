@@ -17,11 +17,6 @@ enum {
     SHARE_OF_MEMORY = 8            /* of all threads */
 };
 
-void cm_multi_array_keep(cm_array *a)
-{
-    (void)a;
-}
-
 /* ---- properties of the files ---- */
 
 /* The chunk length of part P along dimension J of the variable; 0: there are no chunks. */

@@ -1,4 +1,4 @@
-/* The inside of a Zarr array, shared by reader.c and fetch_many.c. */
+/* The inside of a Zarr array, shared by reader.c, fetch_many.c and chunk_place.c. */
 #ifndef CM_FORMAT_ZARR_READER_H
 #define CM_FORMAT_ZARR_READER_H
 
@@ -30,6 +30,8 @@ enum {
     CM_ZARR_TRIES = 4
 };
 
+/* ---- chunk_place.c ---- */
+
 /* The key of outer chunk COORD in BUF of CM_ZARR_KEY_SIZE. */
 int cm_zarr_object_key(const cm_zarr_array *z, const uint64_t *coord, char *buf, cm_error *err);
 /* Splits inner chunk NUMBER of the array into its shard and its number within. */
@@ -42,6 +44,8 @@ int cm_zarr_find_inner(const cm_zarr_array *z, const cm_shard *shard, uint64_t l
                        cm_shard_entry *out, cm_error *err);
 /* Puts "array a/b: chunk 3/0/1: " before ERR, unless RC is CM_OK; returns RC. */
 int cm_zarr_prefix_chunk(cm_error *err, const cm_zarr_array *z, uint64_t number, int rc);
+
+/* ---- fetch_many.c ---- */
 
 /* cm_array_ops.fetch_many of arrays with chunks as objects, and of sharded ones. */
 int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err);
