@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "base/heap.h"
 #include "format/nc/lock.h"
-#include "format/nc/preflight.h"
+#include "format/nc/trial.h"
 
 enum {
     MAX_PROCESSES = 64,

@@ -7,6 +7,7 @@
 #include "format/nc/dated.h"
 #include "format/nc/locate.h"
 #include "format/nc/preflight.h"
+#include "format/nc/reader.h"
 
 typedef struct nc_dataset {
     cm_dataset base;

@@ -1,6 +1,5 @@
 #include "format/nc/reader.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "base/number.h"
-#include "format/nc/preflight.h"
+#include "format/nc/file.h"
 #include "format/nc/reader_child.h"
+#include "format/nc/reader_impl.h"
+#include "format/nc/trial.h"
 #include "model/copy.h"
 
 enum {
@@ -20,61 +20,10 @@ enum {
      * takes 0.4 ms without decoding.
      */
     ANSWER_NBYTES = 2 << 20,
-    LEAST_MEMORY = 64 << 20, /* for data, whatever the limit */
-    MANY_LENGTHS = 1024,     /* chunks per request */
-    LENGTH_BLOCKS = 16       /* cached; threads use different parts of an array */
+    LENGTH_BLOCKS = 16 /* cached; threads use different parts of an array */
 };
 
-typedef struct lengths {
-    const cm_nc_node *node; /* NULL: none */
-    uint64_t block;
-    uint64_t nbytes[MANY_LENGTHS];
-} lengths;
-
-struct cm_nc_reader {
-    cm_trial_child child;
-    cm_trial_limits limits;
-    char *path;
-    struct stat opened;
-    uint64_t most; /* the child's memory for data */
-    int memory;    /* a file mapped by both; the child extends it */
-    const uint8_t *map;
-    size_t mapped;
-    pthread_mutex_t lock; /* guards everything; held during a request */
-    cm_error failure;     /* why the child ended */
-    lengths *lengths;     /* LENGTH_BLOCKS of them, or NULL */
-};
-
-/* ---- the child ---- */
-
-static int make_memory(void)
-{
-    int fd = memfd_create("chunkmill", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    /* The seal keeps this mapping valid, whatever the child does. */
-    if (fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
-static int start(cm_nc_reader *r, cm_error *err)
-{
-    cm_trial_fate fate;
-    cm_buf record;
-    cm_nc_child child = {
-        .path = r->path, .memory = r->memory, .most = r->most, .cpu_s = r->limits.cpu_s};
-    cm_buf_init(&record, sizeof r->opened);
-    int rc = cm_trial_keep(cm_nc_child_open, cm_nc_child_serve, &child, &r->limits, &record, &fate,
-                           &r->child, err);
-    rc = cm_nc_trial_judge(rc, r->path, &r->limits, &fate, err);
-    if (rc == CM_OK && r->child.pid != 0 && record.nbytes == sizeof r->opened)
-        memcpy(&r->opened, record.data, sizeof r->opened);
-    cm_buf_release(&record);
-    return rc;
-}
-
-static void release(cm_nc_reader *r)
+void cm_nc_reader_release(cm_nc_reader *r)
 {
     (void)cm_trial_part(&r->child, true);
     if (r->map != NULL)
@@ -85,37 +34,6 @@ static void release(cm_nc_reader *r)
     free(r->lengths);
     free(r->path);
     free(r);
-}
-
-int cm_nc_reader_start(const char *path, const cm_dataset_options *options, cm_nc_reader **out,
-                       cm_error *err)
-{
-    cm_nc_reader *r = cm_calloc(1, sizeof *r, err);
-    *out = NULL;
-    if (r == NULL)
-        return CM_ENOMEM;
-    pthread_mutex_init(&r->lock, NULL);
-    r->memory = make_memory();
-    r->child.fd = -1;
-    r->path = cm_strdup(path, err);
-    int rc = r->path == NULL ? CM_ENOMEM : cm_nc_trial_begin(err);
-    cm_nc_trial_limits(path, options->memory, options->canceled, options->canceled_context,
-                       &r->limits);
-    r->most = options->memory > 0 ? options->memory : cm_memory_available() / 2;
-    /* Keep a quarter for the parent. */
-    r->most = r->most / 4 * 3 > LEAST_MEMORY ? r->most / 4 * 3 : LEAST_MEMORY;
-    if (rc == CM_OK)
-        rc = r->memory < 0 ? cm_nc_preflight(path, options, err) : start(r, err);
-    if (rc == CM_OK && r->child.pid != 0)
-        *out = r;
-    else
-        release(r);
-    return rc;
-}
-
-bool cm_nc_reader_has_opened(const cm_nc_reader *r, const struct stat *opened)
-{
-    return cm_nc_is_same_file(&r->opened, opened);
 }
 
 /* ---- asking ---- */
@@ -232,7 +150,7 @@ bool cm_nc_reader_stop(cm_nc_reader *r)
     /* Closing is short, and must be done even when the run was cancelled. */
     r->limits.canceled = NULL;
     bool good = ask(r, &(cm_nc_request){.wish = CM_NC_WISH_CLOSE}, "the end", &out, NULL) == CM_OK;
-    release(r);
+    cm_nc_reader_release(r);
     return good;
 }
 
@@ -394,19 +312,19 @@ int cm_nc_reader_chunk(cm_nc_node *node, uint64_t number, cm_buf *buf, cm_fetch 
     return rc;
 }
 
-static int find_lengths(cm_nc_node *node, uint64_t block, const lengths **out, cm_error *err)
+static int find_lengths(cm_nc_node *node, uint64_t block, const cm_nc_lengths **out, cm_error *err)
 {
     cm_nc_reader *r = node->file->reader;
     if (r->lengths == NULL)
         r->lengths = cm_calloc(LENGTH_BLOCKS, sizeof *r->lengths, err);
     if (r->lengths == NULL)
         return CM_ENOMEM;
-    lengths *l = &r->lengths[block % LENGTH_BLOCKS];
+    cm_nc_lengths *l = &r->lengths[block % LENGTH_BLOCKS];
     *out = l;
     if (l->node == node && l->block == block)
         return CM_OK;
-    uint64_t first = block * MANY_LENGTHS, rest = node->var.array.grid.nchunks - first;
-    uint64_t n = rest < MANY_LENGTHS ? rest : MANY_LENGTHS;
+    uint64_t first = block * CM_NC_MANY_LENGTHS, rest = node->var.array.grid.nchunks - first;
+    uint64_t n = rest < CM_NC_MANY_LENGTHS ? rest : CM_NC_MANY_LENGTHS;
     cm_nc_reply reply;
     cm_nc_request q = {.wish = CM_NC_WISH_LENGTHS, .number = first, .count = n};
     int rc = ask_of(node, &q, &reply, err);
@@ -423,10 +341,10 @@ static int find_lengths(cm_nc_node *node, uint64_t block, const lengths **out, c
 int cm_nc_reader_chunk_nbytes(cm_nc_node *node, uint64_t number, uint64_t *nbytes, cm_error *err)
 {
     cm_nc_reader *r = node->file->reader;
-    const lengths *l;
+    const cm_nc_lengths *l;
     pthread_mutex_lock(&r->lock);
-    int rc = find_lengths(node, number / MANY_LENGTHS, &l, err);
-    *nbytes = rc == CM_OK ? l->nbytes[number % MANY_LENGTHS] : 0;
+    int rc = find_lengths(node, number / CM_NC_MANY_LENGTHS, &l, err);
+    *nbytes = rc == CM_OK ? l->nbytes[number % CM_NC_MANY_LENGTHS] : 0;
     pthread_mutex_unlock(&r->lock);
     return rc;
 }

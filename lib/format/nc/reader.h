@@ -15,14 +15,23 @@
 #include "format/dataset.h"
 #include "format/nc/file.h"
 
+/* ---- reader_start.c ---- */
+
 /*
- * Starts the child for PATH and lets it try the file.  NULL if no process can be started; the
- * caller then reads for itself.  Errors are those of cm_nc_preflight.
+ * cm_nc_open after a child has tried it; the child stays and reads for the libraries.
+ * Errors are those of cm_nc_preflight too.
  */
-int cm_nc_reader_start(const char *path, const cm_dataset_options *options, cm_nc_reader **out,
-                       cm_error *err);
-/* Whether the child has the same file open as OPENED. */
-bool cm_nc_reader_has_opened(const cm_nc_reader *r, const struct stat *opened);
+int cm_nc_open_tried(const char *path, const cm_dataset_options *options, cm_nc_file **out,
+                     cm_error *err);
+
+/*
+ * Starts a child that reads for the libraries from now on, unless FILE, which is open, has one.
+ * Call it before other threads read.
+ */
+int cm_nc_guard(cm_nc_file *file, const cm_dataset_options *options, cm_error *err);
+
+/* ---- reader.c ---- */
+
 /* Ends the child; false: closing the file crashed there, or was not tried.  NULL: true. */
 bool cm_nc_reader_stop(cm_nc_reader *r);
 

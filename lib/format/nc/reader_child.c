@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+#include "base/trial.h"
 #include "format/nc/preflight.h"
 
 /* Extends the shared memory to at least NBYTES. */
