@@ -230,16 +230,13 @@ static int measure_array(cm_array *a, cm_chunkcalc_array *out, cm_error *err)
 static int measure(const input *in, cm_chunkcalc_array *out, cm_error *err)
 {
     int rc = CM_OK;
+    cm_variable *v = out->chunked ? cm_dataset_find(in->ds, out->name) : NULL;
 
-    for (size_t i = 0; out->chunked && i < in->ds->nvars; i++) {
-        cm_variable *v = &in->ds->var[i];
-        if (strcmp(v->name, out->name) != 0)
-            continue;
+    if (v != NULL) {
         rc = cm_dataset_prepare(in->ds, v, err);
         if (rc == CM_OK)
             rc = measure_array(v->array, out, err);
         cm_dataset_unprepare(in->ds, v);
-        break;
     }
     if (rc != CM_OK)
         cm_error_prefix(err, "%s: %s", in->at.path, out->name);

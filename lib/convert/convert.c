@@ -47,9 +47,7 @@ static int check_group(cm_job *job, cm_transform_options *effective, cm_error *e
     for (size_t i = 0; i < ds->ngroups; i++)
         if (strcmp(ds->group[i].path, job->group) == 0)
             return CM_OK;
-    for (size_t i = 0; i < ds->nvars; i++) {
-        if (strcmp(ds->var[i].name, job->group) != 0)
-            continue;
+    if (cm_dataset_find(ds, job->group) != NULL) {
         job->chosen = job->group;
         effective->variable = (cm_texts){&job->chosen, 1};
         job->group = "";

@@ -141,10 +141,7 @@ static bool is_chosen(const cm_job *job, const char *path)
     for (size_t i = 0; i < job->nvars; i++)
         if (strcmp(job->var[i].source->name, path) == 0)
             return true;
-    for (size_t i = 0; i < job->source->nvars; i++)
-        if (strcmp(job->source->var[i].name, path) == 0)
-            return false;
-    return job->options->variable.n == 0;
+    return job->options->variable.n == 0 && cm_dataset_find(job->source, path) == NULL;
 }
 
 /*

@@ -89,12 +89,7 @@ static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
                          : cm_fail(err, CM_EINTERNAL, "the scratch file is shorter than planned");
 }
 
-static void free_nothing(cm_array *a)
-{
-    (void)a;
-}
-
-static const cm_array_ops scratch_ops = {.read_box = read_box, .free = free_nothing};
+static const cm_array_ops scratch_ops = {.read_box = read_box};
 
 cm_array *cm_spill_array(cm_spill *s)
 {

@@ -176,7 +176,7 @@ int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_er
     int rc = check_box(a, box, err);
     if (rc)
         return rc;
-    if (!a->ops->read_strings)
+    if (!a->ops->read_strings || !cm_dtype_is_vlen(&a->dtype))
         return cm_fail(err, CM_EINVAL, "array %s: its elements have a fixed size", a->name);
     return a->ops->read_strings(a, box, out, err);
 }

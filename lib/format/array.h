@@ -92,7 +92,7 @@ typedef struct cm_array_ops {
     int (*read_strings)(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
     /* Arrays of many files: the file that has chunk NUMBER, or NULL. */
     const char *(*file_of)(cm_array *a, uint64_t number);
-    void (*free)(cm_array *a); /* NULL: its dataset frees it */
+    void (*free)(cm_array *a); /* NULL: its owner frees it */
 } cm_array_ops;
 
 struct cm_array {

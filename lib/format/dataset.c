@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/dataset_impl.h"
 #include "store/open.h"
@@ -24,6 +25,22 @@ void cm_dataset_close(cm_dataset *ds)
         ds->ops->close(ds);
 }
 
+cm_variable *cm_dataset_find(const cm_dataset *ds, const char *name)
+{
+    for (size_t i = 0; i < ds->nvars; i++)
+        if (strcmp(ds->var[i].name, name) == 0)
+            return &ds->var[i];
+    return NULL;
+}
+
+unsigned cm_variable_dim(const cm_variable *v, const char *name)
+{
+    unsigned j = 0;
+    while (j < v->rank && (v->dim_name[j] == NULL || strcmp(v->dim_name[j], name) != 0))
+        j++;
+    return j;
+}
+
 int cm_dataset_prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
 {
     return ds->ops->prepare(ds, var, err);
@@ -33,16 +50,6 @@ void cm_dataset_unprepare(cm_dataset *ds, cm_variable *var)
 {
     if (ds->ops->unprepare != NULL)
         ds->ops->unprepare(ds, var);
-}
-
-size_t cm_dataset_nwarnings(const cm_dataset *ds)
-{
-    return ds->ops->nwarnings == NULL ? 0 : ds->ops->nwarnings(ds);
-}
-
-const char *cm_dataset_warning_at(const cm_dataset *ds, size_t i)
-{
-    return ds->ops->warning_at(ds, i);
 }
 
 int cm_dataset_read(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err)
@@ -65,22 +72,18 @@ cm_dataset *cm_dataset_bottom(const cm_dataset *ds)
 
 cm_store *cm_dataset_store(const cm_dataset *ds)
 {
+    ds = cm_dataset_bottom(ds);
     return ds->ops->store == NULL ? NULL : ds->ops->store(ds);
 }
 
-/* ---- laid over another ---- */
-
-size_t cm_dataset_below_nwarnings(const cm_dataset *ds)
+size_t cm_dataset_nwarnings(const cm_dataset *ds)
 {
-    return cm_dataset_nwarnings(ds->below);
+    ds = cm_dataset_bottom(ds);
+    return ds->ops->nwarnings == NULL ? 0 : ds->ops->nwarnings(ds);
 }
 
-const char *cm_dataset_below_warning_at(const cm_dataset *ds, size_t i)
+const char *cm_dataset_warning_at(const cm_dataset *ds, size_t i)
 {
-    return cm_dataset_warning_at(ds->below, i);
-}
-
-cm_store *cm_dataset_below_store(const cm_dataset *ds)
-{
-    return cm_dataset_store(ds->below);
+    ds = cm_dataset_bottom(ds);
+    return ds->ops->warning_at(ds, i);
 }

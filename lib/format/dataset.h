@@ -145,6 +145,10 @@ int cm_dataset_open(const char *path, const char *node, const cm_dataset_options
                     cm_dataset **out, cm_error *err);
 void cm_dataset_close(cm_dataset *ds); /* NULL accepted; closes arrays too */
 
+cm_variable *cm_dataset_find(const cm_dataset *ds, const char *name); /* NULL: there is none */
+/* The dimension of V with that name; its rank: it has none. */
+unsigned cm_variable_dim(const cm_variable *v, const char *name);
+
 /*
  * Makes VAR's array ready for reading; cheap when done before.  CM_EUNSUPPORTED where it
  * cannot be read.

@@ -12,20 +12,16 @@ typedef struct cm_dataset_ops {
                         cm_error *err);
     /* NULL: no variable has addresses. */
     int (*locate)(cm_dataset *ds, cm_variable *var, cm_located *out, cm_error *err);
+    /* These of a dataset laid over another are those below; NULL: it has none. */
     size_t (*nwarnings)(const cm_dataset *ds);
     const char *(*warning_at)(const cm_dataset *ds, size_t i);
-    cm_store *(*store)(const cm_dataset *ds); /* or NULL */
-    void (*close)(cm_dataset *ds);            /* frees all but what dataset.c made */
+    cm_store *(*store)(const cm_dataset *ds);
+    void (*close)(cm_dataset *ds); /* frees all but what dataset.c made */
 } cm_dataset_ops;
 
 /* Allocates NVARS variables and NGROUPS groups, zeroed; the format sets the rest of DS. */
 int cm_dataset_init(cm_dataset *ds, const char *path, size_t nvars, size_t ngroups, cm_error *err);
 void cm_dataset_release(cm_dataset *ds);
-
-/* Operations of a dataset laid over another: forward to the dataset below. */
-size_t cm_dataset_below_nwarnings(const cm_dataset *ds);
-const char *cm_dataset_below_warning_at(const cm_dataset *ds, size_t i);
-cm_store *cm_dataset_below_store(const cm_dataset *ds);
 
 int cm_nc_dataset_open(const char *path, const cm_dataset_options *options, cm_dataset **out,
                        cm_error *err);

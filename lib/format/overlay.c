@@ -93,9 +93,6 @@ static const cm_dataset_ops ops = {
     .unprepare = unprepare,
     .read = read_box,
     .read_strings = read_strings,
-    .nwarnings = cm_dataset_below_nwarnings,
-    .warning_at = cm_dataset_below_warning_at,
-    .store = cm_dataset_below_store,
     .close = close_overlay,
 };
 

@@ -419,31 +419,14 @@ static const cm_dataset_ops ops = {
     .read = read_library,
     .read_strings = read_strings,
     .locate = locate,
-    .nwarnings = cm_dataset_below_nwarnings,
-    .warning_at = cm_dataset_below_warning_at,
-    .store = cm_dataset_below_store,
     .close = close_preferred,
 };
 
 /* ---- opening ---- */
 
-static void keep(cm_array *a)
-{
-    (void)a; /* its dataset frees it */
-}
-
-/* Dimension of V that WHAT names; V's rank: none. */
-static unsigned dim_of(const cm_preference *what, const cm_variable *v)
-{
-    unsigned j = 0;
-    while (j < v->rank && (v->dim_name[j] == NULL || strcmp(v->dim_name[j], what->dim) != 0))
-        j++;
-    return j;
-}
-
 static void choose(preferred *p, cm_variable *v, unsigned dim)
 {
-    static const cm_array_ops boxes = {.read_box = read_box, .free = keep};
+    static const cm_array_ops boxes = {.read_box = read_box};
     chosen *c = &p->array[v->index];
     *c = (chosen){.owner = p, .of = v, .dim = dim};
     c->base = (cm_array){.ops = &boxes,
@@ -474,7 +457,7 @@ static int describe_all(preferred *p, cm_error *err)
     ds->consolidated = below->consolidated;
     for (; ds->nvars < below->nvars; ds->nvars++) {
         cm_variable *v = &below->var[ds->nvars], *var = &ds->var[ds->nvars];
-        const unsigned dim = dim_of(p->what, v);
+        const unsigned dim = cm_variable_dim(v, p->what->dim);
         const bool numbers = cm_dtype_is_number(&v->dtype) && !v->is_char && v->dtype.nbytes <= 8;
         var->index = ds->nvars;
         var->is_taken = v->is_coordinate && dim == 0;

@@ -58,12 +58,10 @@ static int parse(merged *m, cm_error *err)
 
 static bool has_dim(const cm_variable *v, const char *dim, uint64_t *length)
 {
-    for (unsigned j = 0; j < v->rank; j++)
-        if (v->dim_name[j] != NULL && strcmp(v->dim_name[j], dim) == 0) {
-            *length = v->shape[j];
-            return true;
-        }
-    return false;
+    unsigned j = cm_variable_dim(v, dim);
+    if (j < v->rank)
+        *length = v->shape[j];
+    return j < v->rank;
 }
 
 /* The first variable with the dimension, which is not its coordinate; NULL: there is none. */

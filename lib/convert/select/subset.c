@@ -388,14 +388,6 @@ static int apply_to_store(const cm_job *job, cm_dataset *store, subset *of_store
     return rc;
 }
 
-static cm_variable *array_named(const cm_dataset *store, const char *name)
-{
-    for (size_t i = 0; i < store->nvars; i++)
-        if (strcmp(store->var[i].name, name) == 0)
-            return &store->var[i];
-    return NULL;
-}
-
 /*
  * A range of a comparison.  Where the store has fewer elements than the input, it was made with
  * this range; where it has as many, the same part of both is compared; where it has more, it has
@@ -410,7 +402,7 @@ static int apply_checked(cm_job *job, cm_dataset *store, const char *text, cm_er
         rc = parse("`subset`", text, &of_store, &other, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        cm_variable *t = array_named(store, v->name);
+        cm_variable *t = cm_dataset_find(store, v->name);
         for (unsigned j = 0; rc == CM_OK && j < v->view.rank; j++) {
             const char *dim = v->source->dim_name[j];
             if (dim == NULL || strcmp(dim, s.dim) != 0)
@@ -507,12 +499,11 @@ static int first_of(const cm_job *job, const subset *s, const cm_job_var **out, 
 {
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        for (*axis = 0; *axis < v->view.rank; ++*axis)
-            if (v->source->dim_name[*axis] != NULL &&
-                strcmp(v->source->dim_name[*axis], s->dim) == 0) {
-                *out = v;
-                return CM_OK;
-            }
+        *axis = cm_variable_dim(v->source, s->dim);
+        if (*axis < v->view.rank) {
+            *out = v;
+            return CM_OK;
+        }
     }
     return cm_fail(err, CM_EINVAL, "%s %s: no variable has a dimension %s", s->option, s->text,
                    s->dim);

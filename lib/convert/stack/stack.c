@@ -19,14 +19,6 @@ char *cm_stack_path(const cm_job *job, const char *name, cm_error *err)
     return cm_asprintf(err, "%s%s%s", job->group, *job->group != '\0' ? "/" : "", name);
 }
 
-cm_variable *cm_stack_find(const cm_dataset *ds, const char *path)
-{
-    for (size_t i = 0; i < ds->nvars; i++)
-        if (strcmp(ds->var[i].name, path) == 0)
-            return &ds->var[i];
-    return NULL;
-}
-
 bool cm_stack_same_name(const char *a, const char *b)
 {
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
@@ -160,7 +152,7 @@ static int make_parts(cm_stack *s, cm_multi_var *out, cm_error *err)
 static bool name_is_free(const cm_job *job, const cm_stack *s, const char *path)
 {
     const cm_dataset *ds = job->source;
-    if (cm_stack_find(ds, path) != NULL)
+    if (cm_dataset_find(ds, path) != NULL)
         return false;
     for (size_t i = 0; i < ds->ngroups; i++)
         if (strcmp(ds->group[i].path, path) == 0)

@@ -69,9 +69,8 @@ typedef struct cm_stack {
     size_t nparts;
 } cm_stack;
 
-/* stack.c: the path of NAME in the job's source, and the variable there or NULL. */
+/* stack.c: the path of NAME in the job's source. */
 char *cm_stack_path(const cm_job *job, const char *name, cm_error *err);
-cm_variable *cm_stack_find(const cm_dataset *ds, const char *path);
 bool cm_stack_same_name(const char *a, const char *b); /* of dimensions; NULL: it has none */
 
 /* stack_shape.c.  Member I as its item says. */

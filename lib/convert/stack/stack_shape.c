@@ -28,16 +28,13 @@ int cm_stack_find_member(const cm_job *job, cm_stack *s, size_t i, cm_error *err
     char *path = cm_stack_path(job, m->item->name, err);
     if (path == NULL)
         return CM_ENOMEM;
-    m->var = cm_stack_find(job->source, path);
+    m->var = cm_dataset_find(job->source, path);
     free(path);
     if (m->var == NULL)
         return cm_fail(err, CM_EINVAL, "`stack` %s: the %s has no %s %s", s->text.text,
                        job->source->kind == CM_DATASET_ZARR ? "store" : "file", cm_job_noun(job),
                        m->item->name);
-    m->level = m->var->rank;
-    for (unsigned j = 0; m->item->dim != NULL && j < m->var->rank; j++)
-        if (m->var->dim_name[j] != NULL && strcmp(m->var->dim_name[j], m->item->dim) == 0)
-            m->level = j;
+    m->level = m->item->dim != NULL ? cm_variable_dim(m->var, m->item->dim) : m->var->rank;
     if (m->item->dim != NULL && m->level == m->var->rank)
         return cm_fail(err, CM_EINVAL, "`stack` %s: %s has no dimension %s", s->text.text,
                        m->var->name, m->item->dim);

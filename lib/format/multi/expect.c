@@ -354,13 +354,10 @@ int cm_multi_said_read(cm_dataset *joined, const cm_multi_var *var, const cm_mul
     cm_multi_dataset *d = (cm_multi_dataset *)cm_dataset_bottom(joined);
     const char *name = part->name != NULL ? part->name : var->name;
     cm_dataset *ds;
-    cm_variable *v = NULL;
     int rc = cm_multi_files_open(d->files, part->file, &ds, err);
     if (rc != CM_OK)
         return rc;
-    for (size_t i = 0; i < ds->nvars && v == NULL; i++)
-        if (strcmp(ds->var[i].name, name) == 0)
-            v = &ds->var[i];
+    cm_variable *v = cm_dataset_find(ds, name);
     if (v == NULL) {
         rc = cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path, name);
     } else {

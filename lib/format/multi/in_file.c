@@ -95,21 +95,16 @@ int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, c
     const char *name = cm_multi_name_in(a, part);
     cm_multi_view in;
     cm_multi_view_part(a, part, &in);
-    for (size_t i = 0; i < ds->nvars; i++) {
-        cm_variable *v = &ds->var[i];
-        if (strcmp(v->name, name) != 0)
-            continue;
-        if (v->rank != in.rank || memcmp(v->shape, in.shape, in.rank * sizeof(v->shape[0])) ||
-            !cm_dtype_equal(&v->dtype, dtype_in(a, part)))
-            return cm_fail(err, CM_EFORMAT,
-                           "%s: variable %s: its type or shape is not what was surveyed, so it was "
-                           "changed meanwhile; start again",
-                           ds->path, name);
-        *out = v;
-        /* Whoever opened an open dataset has prepared it too, and other threads read it. */
-        if (a->owner->spec->file[part->file].open != NULL && v->array != NULL)
-            return CM_OK;
-        return cm_dataset_prepare(ds, v, err);
-    }
-    return cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path, name);
+    cm_variable *v = *out = cm_dataset_find(ds, name);
+    if (v == NULL)
+        return cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path, name);
+    if (v->rank != in.rank || memcmp(v->shape, in.shape, in.rank * sizeof(v->shape[0])) ||
+        !cm_dtype_equal(&v->dtype, dtype_in(a, part)))
+        return cm_fail(err, CM_EFORMAT,
+                       "%s: variable %s: its type or shape is not what was surveyed, so it was "
+                       "changed meanwhile; start again",
+                       ds->path, name);
+    /* Whoever opened an open dataset has prepared it too, and other threads read it. */
+    bool prepared = a->owner->spec->file[part->file].open != NULL && v->array != NULL;
+    return prepared ? CM_OK : cm_dataset_prepare(ds, v, err);
 }

@@ -213,12 +213,9 @@ static bool is_absent_locked(cm_array *a, uint64_t number)
 
 void cm_nc_use_chunks(cm_nc_node *node)
 {
-    static const cm_array_ops indexed = {.fetch = fetch_indexed,
-                                         .fetch_many = fetch_many_indexed,
-                                         .is_absent = is_absent_indexed,
-                                         .free = cm_nc_array_keep};
-    static const cm_array_ops locked = {
-        .fetch = fetch_locked, .is_absent = is_absent_locked, .free = cm_nc_array_keep};
+    static const cm_array_ops indexed = {
+        .fetch = fetch_indexed, .fetch_many = fetch_many_indexed, .is_absent = is_absent_indexed};
+    static const cm_array_ops locked = {.fetch = fetch_locked, .is_absent = is_absent_locked};
     cm_array *a = &node->var.array;
     bool has_index = node->locked_dataset < 0;
     a->ops = has_index ? &indexed : &locked;

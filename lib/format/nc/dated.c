@@ -91,7 +91,7 @@ static int set_attributes(cm_array *a, cm_error *err)
 
 static int describe(cm_nc_dated *d, cm_error *err)
 {
-    static const cm_array_ops ops = {.read_box = read_box, .free = cm_nc_array_keep};
+    static const cm_array_ops ops = {.read_box = read_box};
     static const int64_t never_written = INT64_C(-9223372036854775806); /* NC_FILL_INT64 */
     const cm_array *texts = &d->texts->array;
     const uint64_t n = texts->shape[0], chunk = n > 0 ? n : 1;

@@ -21,11 +21,6 @@ bool cm_nc_is_same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-void cm_nc_array_keep(cm_array *a)
-{
-    (void)a;
-}
-
 const char *cm_nc_format_name(const cm_nc_file *file)
 {
     return file->format_name;

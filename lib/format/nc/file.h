@@ -130,9 +130,6 @@ int cm_h5_attributes_read(cm_nc_file *file, hid_t object, const char *where, cm_
 /* True for attributes that netCDF-C and HDF5 use internally. */
 bool cm_nc_attribute_is_hidden(const char *name, bool is_scale);
 
-/* ops->free of every array here: does nothing, as cm_nc_close frees it with its file. */
-void cm_nc_array_keep(cm_array *a);
-
 /* The three ways to an array's bytes; each sets ops, chunked, serial. */
 void cm_nc_use_library(cm_nc_node *node);
 void cm_nc_use_chunks(cm_nc_node *node);

@@ -219,8 +219,8 @@ static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_erro
 
 void cm_nc_use_library(cm_nc_node *node)
 {
-    static const cm_array_ops fixed = {.read_box = read_box, .free = cm_nc_array_keep};
-    static const cm_array_ops strings = {.read_strings = read_strings, .free = cm_nc_array_keep};
+    static const cm_array_ops fixed = {.read_box = read_box};
+    static const cm_array_ops strings = {.read_strings = read_strings};
     cm_array *a = &node->var.array;
     a->ops = cm_dtype_is_vlen(&a->dtype) ? &strings : &fixed;
     a->chunked = false;

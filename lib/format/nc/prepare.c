@@ -30,8 +30,8 @@ static int read_fill(cm_array *a, const cm_box *box, void *dst, cm_error *err)
 
 static void use_slab(cm_nc_node *node)
 {
-    static const cm_array_ops stored = {.read_box = read_box, .free = cm_nc_array_keep};
-    static const cm_array_ops unwritten = {.read_box = read_fill, .free = cm_nc_array_keep};
+    static const cm_array_ops stored = {.read_box = read_box};
+    static const cm_array_ops unwritten = {.read_box = read_fill};
     node->var.array.ops = node->slab.itemsize ? &stored : &unwritten;
     node->var.access = CM_NC_ARITHMETIC;
 }

@@ -250,36 +250,22 @@ static void free_array(cm_array *a)
     free(z);
 }
 
-static const cm_array_ops fixed_ops = {.fetch = fetch_object,
-                                       .fetch_many = cm_zarr_fetch_objects,
-                                       .fetch_begin = cm_zarr_begin_objects,
+static const cm_array_ops object_ops = {.fetch = fetch_object,
+                                        .fetch_many = cm_zarr_fetch_objects,
+                                        .fetch_begin = cm_zarr_begin_objects,
+                                        .fetch_unwant = cm_zarr_unwant,
+                                        .fetch_end = cm_zarr_end_objects,
+                                        .is_absent = is_absent,
+                                        .read_strings = read_strings,
+                                        .free = free_array};
+static const cm_array_ops shard_ops = {.fetch = fetch_inner,
+                                       .fetch_many = cm_zarr_fetch_inner,
+                                       .fetch_begin = cm_zarr_begin_inner,
                                        .fetch_unwant = cm_zarr_unwant,
-                                       .fetch_end = cm_zarr_end_objects,
+                                       .fetch_end = cm_zarr_end_inner,
                                        .is_absent = is_absent,
+                                       .read_strings = read_strings,
                                        .free = free_array};
-static const cm_array_ops fixed_shard_ops = {.fetch = fetch_inner,
-                                             .fetch_many = cm_zarr_fetch_inner,
-                                             .fetch_begin = cm_zarr_begin_inner,
-                                             .fetch_unwant = cm_zarr_unwant,
-                                             .fetch_end = cm_zarr_end_inner,
-                                             .is_absent = is_absent,
-                                             .free = free_array};
-static const cm_array_ops vlen_ops = {.fetch = fetch_object,
-                                      .fetch_many = cm_zarr_fetch_objects,
-                                      .fetch_begin = cm_zarr_begin_objects,
-                                      .fetch_unwant = cm_zarr_unwant,
-                                      .fetch_end = cm_zarr_end_objects,
-                                      .is_absent = is_absent,
-                                      .read_strings = read_strings,
-                                      .free = free_array};
-static const cm_array_ops vlen_shard_ops = {.fetch = fetch_inner,
-                                            .fetch_many = cm_zarr_fetch_inner,
-                                            .fetch_begin = cm_zarr_begin_inner,
-                                            .fetch_unwant = cm_zarr_unwant,
-                                            .fetch_end = cm_zarr_end_inner,
-                                            .is_absent = is_absent,
-                                            .read_strings = read_strings,
-                                            .free = free_array};
 
 /* Copies what must outlive the node. */
 static int copy_description(cm_zarr_array *z, const cm_zarr_node *node, cm_error *err)
@@ -317,10 +303,9 @@ static int prepare(cm_zarr_array *z, const cm_zarr_meta *m, size_t index_cache_n
     cm_array *a = &z->base;
     bool is_vlen = cm_dtype_is_vlen(&m->dtype);
     const cm_shard_spec *shard = cm_zarr_sharding(m);
-    a->ops = is_vlen ? &vlen_ops : &fixed_ops;
+    a->ops = shard ? &shard_ops : &object_ops;
     int rc = cm_grid_init(&z->outer, m->rank, m->shape, m->chunk, err);
     if (rc == CM_OK && shard) {
-        a->ops = is_vlen ? &vlen_shard_ops : &fixed_shard_ops;
         rc = cm_shard_layout_create(shard, m->rank, m->chunk, &z->layout, err);
         if (rc == CM_OK)
             rc = cm_shard_cache_create(z->store, z->layout, index_cache_nbytes, &z->cache, err);
@@ -354,7 +339,7 @@ int cm_zarr_array_open(const cm_zarr_tree *tree, const cm_zarr_node *node,
     cm_zarr_array *z = cm_calloc(1, sizeof *z, err);
     if (!z)
         return CM_ENOMEM;
-    z->base.ops = &fixed_ops;
+    z->base.ops = &object_ops;
     z->store = tree->store;
     z->base.place = cm_store_name(tree->store);
     pthread_mutex_init(&z->lock, NULL);

@@ -116,6 +116,8 @@ static int read_joined(joined *j, bool by_library, void *dst, cm_error *err)
     int rc = j->ds == NULL ? cm_multi_dataset_open(&j->spec, NULL, &j->ds, err) : CM_OK;
     if (rc == CM_OK)
         rc = cm_dataset_prepare(j->ds, &j->ds->var[0], err);
+    if (rc == CM_OK) /* whichever way it is read */
+        assert_ptr_equal(cm_multi_var_of(&j->ds->var[0]), &j->spec.var[0]);
     if (rc != CM_OK)
         return rc;
     cm_box box = whole(j->ds->var[0].array);

@@ -53,10 +53,11 @@ static int length_now(const cm_append *a, const char *dimension, uint64_t *out, 
     cm_dataset *ds = NULL;
     int rc = cm_dataset_open(a->root, "", &options, &ds, err);
     *out = 0;
-    for (size_t i = 0; rc == CM_OK && i < ds->nvars; i++)
-        for (unsigned j = 0; j < ds->var[i].rank; j++)
-            if (ds->var[i].dim_name[j] != NULL && strcmp(ds->var[i].dim_name[j], dimension) == 0)
-                *out = ds->var[i].shape[j];
+    for (size_t i = 0; rc == CM_OK && i < ds->nvars; i++) {
+        const cm_variable *v = &ds->var[i];
+        unsigned j = cm_variable_dim(v, dimension);
+        *out = j < v->rank ? v->shape[j] : *out;
+    }
     cm_dataset_close(ds);
     return rc;
 }
@@ -69,11 +70,8 @@ static int check_length(const cm_append_state *s, cm_error *err)
     int rc = cm_dataset_open(s->append->root, "", &options, &now, err);
     for (size_t i = 0; rc == CM_OK && i < s->ngrown; i++) {
         const cm_growth *g = &s->grown[i].growth;
-        bool same = false;
-        for (size_t k = 0; k < now->nvars; k++)
-            same |= strcmp(now->var[k].name, g->path) == 0 && now->var[k].rank > g->axis &&
-                    now->var[k].shape[g->axis] == g->was;
-        if (!same)
+        const cm_variable *v = cm_dataset_find(now, g->path);
+        if (v == NULL || v->rank <= g->axis || v->shape[g->axis] != g->was)
             rc = cm_fail(err, CM_EEXIST, "array %s: was changed meanwhile; start again", g->path);
     }
     cm_dataset_close(now);

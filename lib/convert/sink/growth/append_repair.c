@@ -73,10 +73,7 @@ static const cm_json *entry_of(const cm_json *note, const char *path)
 
 static int add_entry(cm_json *list, const cm_append_state *s, const cm_growth *g, cm_error *err)
 {
-    const cm_variable *t = NULL;
-    for (size_t i = 0; i < s->target->nvars; i++)
-        if (strcmp(s->target->var[i].name, g->path) == 0)
-            t = &s->target->var[i];
+    const cm_variable *t = cm_dataset_find(s->target, g->path);
     if (t == NULL || t->words->raw == NULL)
         return cm_fail(err, CM_EINTERNAL, "%s: has no document", g->path);
     cm_json *j = cm_json_object();

@@ -190,14 +190,6 @@ static void choose_checks(cm_append_source *a, size_t i, const cm_variable *t, b
 
 /* ---- the joined dataset ---- */
 
-static cm_variable *array_named(cm_dataset *ds, const char *name)
-{
-    for (size_t i = 0; i < ds->nvars; i++)
-        if (strcmp(ds->var[i].name, name) == 0)
-            return &ds->var[i];
-    return NULL;
-}
-
 static void add_parts(cm_append_source *a, size_t i, const cm_variable *s, const cm_variable *t)
 {
     cm_multi_var *v = &a->var[i];
@@ -287,7 +279,7 @@ static int add_all(cm_append_source *a, cm_job *job, cm_error *err)
     size_t kept = 0;
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *jv = &job->var[i];
-        cm_variable *t = array_named(a->base, jv->name);
+        cm_variable *t = cm_dataset_find(a->base, jv->name);
         if (rc == CM_OK && t == NULL && *jv->name == '\0')
             rc = cm_fail(err, CM_EINVAL,
                          "the source is an array by itself, and the store is a group of arrays");

@@ -62,10 +62,8 @@ static void merge(ranges *r)
 
 static bool axis_of(const cm_variable *v, const char *dimension, unsigned *axis)
 {
-    for (*axis = 0; *axis < v->rank; ++*axis)
-        if (v->dim_name[*axis] != NULL && strcmp(v->dim_name[*axis], dimension) == 0)
-            return true;
-    return false;
+    *axis = cm_variable_dim(v, dimension);
+    return *axis < v->rank;
 }
 
 static cm_job_var *job_var_of(cm_job *job, const char *name)
@@ -73,14 +71,6 @@ static cm_job_var *job_var_of(cm_job *job, const char *name)
     for (size_t i = 0; i < job->nvars; i++)
         if (strcmp(job->var[i].name, name) == 0)
             return &job->var[i];
-    return NULL;
-}
-
-static const cm_variable *array_named(const cm_dataset *ds, const char *name)
-{
-    for (size_t i = 0; i < ds->nvars; i++)
-        if (strcmp(ds->var[i].name, name) == 0)
-            return &ds->var[i];
     return NULL;
 }
 
@@ -127,7 +117,7 @@ static int check_length(cm_append_state *s, const cm_variable *t, const cm_job_v
 static int check_all_known(const cm_job *job, const cm_append_state *s, cm_error *err)
 {
     for (size_t i = 0; i < job->nvars; i++)
-        if (array_named(s->target, job->var[i].name) == NULL)
+        if (cm_dataset_find(s->target, job->var[i].name) == NULL)
             return cm_fail(err, CM_EINVAL,
                            "variable %s: is not in the store to add to; `exclude` leaves it out",
                            job->var[i].name);
@@ -366,7 +356,7 @@ int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err)
 
 static int remove_rows(const cm_append_state *s, const cm_grown *g, range rows, cm_error *err)
 {
-    const cm_variable *t = array_named(s->target, g->growth.path);
+    const cm_variable *t = cm_dataset_find(s->target, g->growth.path);
     uint64_t origin[CM_MAX_RANK] = {0};
     cm_zarr_meta meta = {0};
     cm_zarr_writer *writer = NULL;
@@ -389,7 +379,7 @@ int cm_append_remove_reach(const cm_append_state *s, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < s->ngrown && s->append->reach > s->length; i++) {
         const cm_grown *g = &s->grown[i];
-        uint64_t chunk = array_named(s->target, g->growth.path)->words->chunk[g->growth.axis];
+        uint64_t chunk = cm_dataset_find(s->target, g->growth.path)->words->chunk[g->growth.axis];
         const range rows = {(s->length - 1) / chunk + 1, (s->append->reach - 1) / chunk + 1};
         if (s->length > 0 && rows.first < rows.end)
             rc = remove_rows(s, g, rows, err);

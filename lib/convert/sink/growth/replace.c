@@ -72,9 +72,9 @@ static uint64_t length_in_files(const cm_job *job, const char *dimension)
 {
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_variable *v = job->var[i].source;
-        for (unsigned j = 0; j < v->rank; j++)
-            if (v->dim_name[j] != NULL && strcmp(v->dim_name[j], dimension) == 0)
-                return v->shape[j];
+        unsigned j = cm_variable_dim(v, dimension);
+        if (j < v->rank)
+            return v->shape[j];
     }
     return 0;
 }

@@ -214,12 +214,11 @@ static int compare_one(cm_job *job, cm_append_state *s, cm_grown *g, cm_variable
 int cm_replace_compare(cm_job *job, cm_append_state *s, cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < s->ngrown; i++)
-        for (size_t k = 0; k < s->target->nvars; k++)
-            if (strcmp(s->target->var[k].name, s->grown[i].growth.path) == 0) {
-                rc = compare_one(job, s, &s->grown[i], &s->target->var[k], err);
-                break;
-            }
+    for (size_t i = 0; rc == CM_OK && i < s->ngrown; i++) {
+        cm_variable *t = cm_dataset_find(s->target, s->grown[i].growth.path);
+        if (t != NULL)
+            rc = compare_one(job, s, &s->grown[i], t, err);
+    }
     s->compared = rc == CM_OK;
     return rc;
 }
