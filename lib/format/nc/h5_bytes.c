@@ -21,6 +21,7 @@ struct cm_h5_window {
 cm_h5_bytes cm_h5_bytes_of(const cm_source *source, const cm_h5_super *super)
 {
     return (cm_h5_bytes){.source = source,
+                         .base = super->base,
                          .offset_nbytes = super->offset_nbytes,
                          .length_nbytes = super->length_nbytes};
 }
@@ -46,19 +47,27 @@ static int add_window(cm_h5_bytes *b, uint64_t begin, uint64_t nbytes)
     uint8_t *data = malloc((size_t)nbytes);
     if (data == NULL)
         return CM_ENOMEM;
-    if (cm_source_read(b->source, begin, data, (size_t)nbytes, NULL) != CM_OK) {
+    int rc = cm_source_read(b->source, begin, data, (size_t)nbytes, b->err);
+    if (rc != CM_OK) {
         free(data);
-        return CM_EUNSUPPORTED;
+        return b->err != NULL ? rc : CM_EUNSUPPORTED;
     }
     b->window[b->nwindows++] = (cm_h5_window){begin, nbytes, data};
     return CM_OK;
 }
 
+uint64_t cm_h5_bytes_left(const cm_h5_bytes *b, uint64_t address)
+{
+    const uint64_t nbytes = b->source->nbytes;
+    return b->base <= nbytes && address <= nbytes - b->base ? nbytes - b->base - address : 0;
+}
+
 int cm_h5_bytes_get(cm_h5_bytes *b, uint64_t address, uint64_t nbytes, const uint8_t **out)
 {
     const cm_source *s = b->source;
-    if (address > s->nbytes || nbytes > s->nbytes - address)
+    if (nbytes > cm_h5_bytes_left(b, address))
         return CM_EUNSUPPORTED;
+    address += b->base;
     if (s->memory != NULL) {
         *out = s->memory + address;
         return CM_OK;

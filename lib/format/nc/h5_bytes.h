@@ -19,10 +19,15 @@ typedef struct cm_h5_bytes {
     cm_h5_window *window;   /* bytes read so far, unless the source is in memory */
     size_t nwindows, capacity;
     uint64_t held;
+    uint64_t base; /* of addresses in the source */
+    cm_error
+        *err; /* set when a read fails, whose status is returned then; NULL: left to a library */
 } cm_h5_bytes;
 
-/* SOURCE is borrowed, and must have no user block. */
+/* SOURCE is borrowed. */
 cm_h5_bytes cm_h5_bytes_of(const cm_source *source, const cm_h5_super *super);
+/* How many bytes the file has from ADDRESS on. */
+uint64_t cm_h5_bytes_left(const cm_h5_bytes *b, uint64_t address);
 /* NBYTES at ADDRESS, valid until the release. */
 int cm_h5_bytes_get(cm_h5_bytes *b, uint64_t address, uint64_t nbytes, const uint8_t **out);
 /*

@@ -1,7 +1,7 @@
 /*
- * The messages of an object header of version 2, whose blocks have checksums.
+ * The messages of an object header.
  *
- * Source: "HDF5 File Format Specification" version 3.0, IV.A.1.b.
+ * Source: "HDF5 File Format Specification" version 3.0, IV.A.1.
  */
 #ifndef CM_FORMAT_NC_H5_HEADER_H
 #define CM_FORMAT_NC_H5_HEADER_H
@@ -25,9 +25,9 @@ typedef enum cm_h5_message_type {
 } cm_h5_message_type;
 
 typedef struct cm_h5_message {
-    unsigned type;
-    uint64_t
-        order; /* of creation, if the header tracks it; a link's order is only in its own message */
+    unsigned type, flags;
+    /* Of creation, if the header tracks it; a link's order is only in its own message. */
+    uint64_t order;
     const uint8_t *data;
     size_t nbytes;
 } cm_h5_message;
@@ -38,7 +38,19 @@ typedef struct cm_h5_header {
     size_t nmessages, capacity;
 } cm_h5_header;
 
-/* The messages point into B.  A header that was used before keeps its list for reuse. */
+/* Called for each message but NIL and continuations; anything but CM_OK ends the walk. */
+typedef int cm_h5_visit_message(void *context, const cm_h5_message *m);
+/*
+ * Walks over the messages of any version, which point into B, and trusts the checksums to a
+ * library.  Returns what VISIT did; CM_EUNSUPPORTED with WHY for damage ("it is cut off").
+ */
+int cm_h5_header_walk(cm_h5_bytes *b, uint64_t address, cm_h5_visit_message *visit, void *context,
+                      const char **why);
+
+/*
+ * Reads a header of version 2, whose blocks have checksums, and with nothing unusual in it.  The
+ * messages point into B.  A header that was used before keeps its list for reuse.
+ */
 int cm_h5_header_read(cm_h5_bytes *b, uint64_t address, cm_h5_header *out);
 void cm_h5_header_release(cm_h5_header *h);
 
