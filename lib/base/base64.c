@@ -21,7 +21,7 @@ bool cm_base64_decode(const char *text, size_t text_nbytes, uint8_t **data, size
     if (text_nbytes % 4 != 0)
         return false;
     uint8_t *out = malloc(text_nbytes / 4 * 3 + 1);
-    if (!out)
+    if (out == NULL)
         return false;
     size_t n = 0;
     for (size_t i = 0; i < text_nbytes; i += 4) {
@@ -50,7 +50,7 @@ bad:
 char *cm_base64_encode(const uint8_t *data, size_t nbytes, cm_error *err)
 {
     char *text = cm_calloc((nbytes + 2) / 3 * 4 + 1, 1, err);
-    if (!text)
+    if (text == NULL)
         return NULL;
     char *p = text;
     for (size_t i = 0; i < nbytes; i += 3, p += 4) {

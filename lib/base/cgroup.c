@@ -14,7 +14,7 @@ static bool read_text(const char *folder, const char *name, char *text, size_t s
     if (n < 0 || (size_t)n >= sizeof path)
         return false;
     FILE *f = fopen(path, "re");
-    if (!f)
+    if (f == NULL)
         return false;
     size_t got = fread(text, 1, size - 1, f);
     text[got] = 0;
@@ -41,7 +41,7 @@ static uint64_t read_keyed(const char *folder, const char *name, const char *key
     const size_t length = strlen(key);
     if (!read_text(folder, name, text, sizeof text))
         return 0;
-    for (char *line = text; line; line = strchr(line, '\n')) {
+    for (char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (!strncmp(line, key, length) && (line[length] == ' ' || line[length] == ':'))
             return strtoull(line + length + 1, NULL, 10);
@@ -118,7 +118,7 @@ static void read_ancestry(const char *root, const char *mount, const char *path,
     for (;;) {
         read(folder, limits);
         char *slash = strrchr(folder + base, '/');
-        if (!slash)
+        if (slash == NULL)
             return;
         *slash = 0;
     }
@@ -128,8 +128,8 @@ static void read_ancestry(const char *root, const char *mount, const char *path,
 static void read_line(const char *root, char *line, cm_cgroup_limits *limits)
 {
     char *controllers = strchr(line, ':');
-    char *path = controllers ? strchr(controllers + 1, ':') : NULL;
-    if (!path)
+    char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+    if (path == NULL)
         return;
     *path++ = 0;
     controllers++;
@@ -142,7 +142,8 @@ static void read_line(const char *root, char *line, cm_cgroup_limits *limits)
     char mount[128];
     char *rest = NULL;
     snprintf(mount, sizeof mount, "/%s", controllers);
-    for (char *name = strtok_r(controllers, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+    for (char *name = strtok_r(controllers, ",", &rest); name != NULL;
+         name = strtok_r(NULL, ",", &rest)) {
         if (!strcmp(name, "cpu")) {
             read_ancestry(root, mount, path, read_v1_cpu_group, limits);
             read_ancestry(root, "/cpu", path, read_v1_cpu_group, limits);
@@ -160,7 +161,7 @@ cm_cgroup_limits cm_cgroup_read(const char *root)
     int n = snprintf(folder, sizeof folder, "%s/proc/self", root);
     if (n < 0 || (size_t)n >= sizeof folder || !read_text(folder, "cgroup", text, sizeof text))
         return limits;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
         read_line(root, line, &limits);
     return limits;
 }

@@ -27,10 +27,10 @@ uint64_t cm_peak_rss(void)
 {
     /* VmHWM starts anew at exec; ru_maxrss is inherited from the process that forked us. */
     FILE *f = fopen("/proc/self/status", "re");
-    if (f) {
+    if (f != NULL) {
         char line[256];
         unsigned long long kib;
-        while (fgets(line, sizeof line, f)) {
+        while (fgets(line, sizeof line, f) != NULL) {
             if (sscanf(line, "VmHWM: %llu kB", &kib) == 1) {
                 fclose(f);
                 return (uint64_t)kib * 1024;

@@ -14,7 +14,7 @@ static unsigned affinity_count(void)
     /* The kernel refuses masks smaller than its own, so larger ones are tried in turn. */
     for (int ncpus = 1024; ncpus <= 1 << 20; ncpus *= 4) {
         cpu_set_t *set = CPU_ALLOC((size_t)ncpus);
-        if (!set)
+        if (set == NULL)
             return 0;
         const size_t nbytes = CPU_ALLOC_SIZE((size_t)ncpus);
         const int rc = sched_getaffinity(0, nbytes, set);
@@ -48,7 +48,7 @@ static uint64_t address_space_left(void)
     if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
         return UINT64_MAX;
     FILE *f = fopen("/proc/self/statm", "re");
-    if (!f)
+    if (f == NULL)
         return limit.rlim_cur;
     if (fscanf(f, "%llu", &pages) != 1)
         pages = 0;

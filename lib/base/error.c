@@ -14,7 +14,7 @@ static void set_text(cm_error *err, const char *text)
 
 int cm_fail(cm_error *err, cm_status status, const char *format, ...)
 {
-    if (err) {
+    if (err != NULL) {
         char text[sizeof err->text];
         va_list args;
         va_start(args, format);
@@ -47,7 +47,7 @@ static cm_status status_of_errno(int errnum)
 int cm_fail_errno(cm_error *err, int errnum, const char *format, ...)
 {
     const cm_status status = status_of_errno(errnum);
-    if (err) {
+    if (err != NULL) {
         char text[sizeof err->text];
         char reason[128];
         va_list args;
@@ -66,7 +66,7 @@ int cm_fail_errno(cm_error *err, int errnum, const char *format, ...)
 
 void cm_error_prefix(cm_error *err, const char *format, ...)
 {
-    if (!err)
+    if (err == NULL)
         return;
     char text[sizeof err->text];
     va_list args;
@@ -81,7 +81,7 @@ void cm_error_prefix(cm_error *err, const char *format, ...)
 
 void cm_error_suffix(cm_error *err, const char *format, ...)
 {
-    if (!err)
+    if (err == NULL)
         return;
     char more[sizeof err->text];
     va_list args;
@@ -97,7 +97,7 @@ void cm_error_suffix(cm_error *err, const char *format, ...)
 
 void cm_error_place(cm_error *err, const char *place)
 {
-    if (!err || !place || err->placed)
+    if (err == NULL || place == NULL || err->placed)
         return;
     const size_t n = strlen(place);
     if (strncmp(err->text, place, n) != 0 || err->text[n] != ':')

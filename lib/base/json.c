@@ -66,8 +66,8 @@ static size_t piece_end(const char *text, size_t pos, size_t n, oddity *odd, siz
                 pos++;
             /* A fraction or an exponent makes it a double whose digits do not matter here;
                digits of either are skipped with it. */
-            if (pos < n && strchr(".eE", text[pos])) {
-                while (pos < n && text[pos] && strchr(".eE+-0123456789", text[pos]))
+            if (pos < n && strchr(".eE", text[pos]) != NULL) {
+                while (pos < n && text[pos] && strchr(".eE+-0123456789", text[pos]) != NULL)
                     pos++;
                 continue;
             }
@@ -162,12 +162,12 @@ int cm_json_parse(const void *text, size_t nbytes, cm_json **out, cm_error *err)
     if (nbytes >= INT_MAX)
         return cm_fail(err, CM_EUNSUPPORTED, "JSON: a text of %zu bytes is too long", nbytes);
     const char *nul = nbytes ? memchr(text, 0, nbytes) : NULL;
-    if (nul)
+    if (nul != NULL)
         return cm_fail(err, CM_EFORMAT, "JSON: a NUL at byte %zu",
                        (size_t)(nul - (const char *)text));
     /* json-c counts the level below the innermost container too. */
     struct json_tokener *tok = json_tokener_new_ex(CM_JSON_MAX_DEPTH + 1);
-    if (!tok)
+    if (tok == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory to parse JSON");
     int rc = parse_pieces(tok, text, nbytes, out, err);
     json_tokener_free(tok);
@@ -184,7 +184,7 @@ void cm_json_free(cm_json *j)
 cm_json *cm_json_copy(const cm_json *j)
 {
     struct json_object *copy = NULL;
-    if (!j || json_object_deep_copy(unconst(j), &copy, NULL))
+    if (j == NULL || json_object_deep_copy(unconst(j), &copy, NULL))
         return NULL;
     return copy;
 }
@@ -302,7 +302,7 @@ const char *cm_json_text(const cm_json *j, size_t *nbytes)
 {
     if (!cm_json_is(j, CM_JSON_STRING))
         return NULL;
-    if (nbytes)
+    if (nbytes != NULL)
         *nbytes = (size_t)json_object_get_string_len(j);
     return json_object_get_string(unconst(j));
 }
@@ -343,7 +343,7 @@ cm_json_iter cm_json_begin(const cm_json *object)
 bool cm_json_next(cm_json_iter *it)
 {
     const struct lh_entry *entry = it->entry;
-    if (!entry)
+    if (entry == NULL)
         return false;
     it->name = entry->k;
     it->value = entry->v;
@@ -402,13 +402,13 @@ cm_json *cm_json_string_n(const char *text, size_t nbytes)
 static int set_member(cm_json *object, const char *name, cm_json *value, cm_error *err)
 {
     int rc = CM_OK;
-    if (!object)
+    if (object == NULL)
         rc = cm_fail(err, CM_ENOMEM, "no memory for the JSON member '%s'", name);
     else if (!cm_json_is(object, CM_JSON_OBJECT))
         rc = cm_fail(err, CM_EINTERNAL, "JSON: '%s' is set in a value that is not an object", name);
     else if (json_object_object_add(object, name, value))
         rc = cm_fail(err, CM_ENOMEM, "no memory for the JSON member '%s'", name);
-    if (rc)
+    if (rc != CM_OK)
         json_object_put(value);
     return rc;
 }
@@ -416,21 +416,21 @@ static int set_member(cm_json *object, const char *name, cm_json *value, cm_erro
 static int append_element(cm_json *array, cm_json *value, cm_error *err)
 {
     int rc = CM_OK;
-    if (!array)
+    if (array == NULL)
         rc = cm_fail(err, CM_ENOMEM, "no memory for a JSON array");
     else if (!cm_json_is(array, CM_JSON_ARRAY))
         rc =
             cm_fail(err, CM_EINTERNAL, "JSON: an element is added to a value that is not an array");
     else if (json_object_array_add(array, value))
         rc = cm_fail(err, CM_ENOMEM, "no memory for a JSON array");
-    if (rc)
+    if (rc != CM_OK)
         json_object_put(value);
     return rc;
 }
 
 int cm_json_set(cm_json *object, const char *name, cm_json *value, cm_error *err)
 {
-    if (!value)
+    if (value == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for the JSON member '%s'", name);
     return set_member(object, name, value, err);
 }
@@ -442,7 +442,7 @@ int cm_json_set_null(cm_json *object, const char *name, cm_error *err)
 
 int cm_json_append(cm_json *array, cm_json *value, cm_error *err)
 {
-    if (!value)
+    if (value == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for an element of a JSON array");
     return append_element(array, value, err);
 }

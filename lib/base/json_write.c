@@ -22,7 +22,7 @@ static int write_string(cm_buf *out, const char *text, size_t n, cm_error *err)
     const uint8_t *p = (const uint8_t *)text;
     int rc = cm_buf_append(out, "\"", 1, err);
     size_t plain = 0; /* first byte that was not written yet */
-    for (size_t i = 0; i < n && !rc;) {
+    for (size_t i = 0; i < n && rc == CM_OK;) {
         size_t length = cm_utf8_length(p + i, n - i);
         const bool special = length == 0 || p[i] < 0x20 || p[i] == '"' || p[i] == '\\';
         if (!special) {
@@ -31,15 +31,15 @@ static int write_string(cm_buf *out, const char *text, size_t n, cm_error *err)
         }
         if (i > plain)
             rc = cm_buf_append(out, p + plain, i - plain, err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = length == 0 ? cm_buf_append(out, CM_UTF8_REPLACEMENT, 3, err)
                              : write_escape(out, p[i], err);
         i += length == 0 ? cm_utf8_bad_length(p + i, n - i) : 1;
         plain = i;
     }
-    if (!rc && n > plain)
+    if (rc == CM_OK && n > plain)
         rc = cm_buf_append(out, p + plain, n - plain, err);
-    return rc ? rc : cm_buf_append(out, "\"", 1, err);
+    return rc != CM_OK ? rc : cm_buf_append(out, "\"", 1, err);
 }
 
 typedef struct layout {
@@ -59,17 +59,17 @@ static int write_array(const cm_json *j, layout at, cm_buf *out, cm_error *err)
     const size_t n = cm_json_length(j);
     const layout inside = {at.pretty, at.depth + 1};
     int rc = cm_buf_append(out, "[", 1, err);
-    for (size_t i = 0; i < n && !rc; i++) {
+    for (size_t i = 0; i < n && rc == CM_OK; i++) {
         if (i > 0)
             rc = cm_buf_append(out, ",", 1, err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = write_break(inside, out, err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = write_value(cm_json_at(j, i), inside, out, err);
     }
-    if (!rc && n > 0)
+    if (rc == CM_OK && n > 0)
         rc = write_break(at, out, err);
-    return rc ? rc : cm_buf_append(out, "]", 1, err);
+    return rc != CM_OK ? rc : cm_buf_append(out, "]", 1, err);
 }
 
 static int write_object(const cm_json *j, layout at, cm_buf *out, cm_error *err)
@@ -78,21 +78,21 @@ static int write_object(const cm_json *j, layout at, cm_buf *out, cm_error *err)
     const char *colon = at.pretty ? ": " : ":";
     int rc = cm_buf_append(out, "{", 1, err);
     bool first = true;
-    for (cm_json_iter it = cm_json_begin(j); !rc && cm_json_next(&it); first = false) {
+    for (cm_json_iter it = cm_json_begin(j); rc == CM_OK && cm_json_next(&it); first = false) {
         if (!first)
             rc = cm_buf_append(out, ",", 1, err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = write_break(inside, out, err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = write_string(out, it.name, strlen(it.name), err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = cm_buf_append(out, colon, strlen(colon), err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = write_value(it.value, inside, out, err);
     }
-    if (!rc && !first)
+    if (rc == CM_OK && !first)
         rc = write_break(at, out, err);
-    return rc ? rc : cm_buf_append(out, "}", 1, err);
+    return rc != CM_OK ? rc : cm_buf_append(out, "}", 1, err);
 }
 
 static int write_double(double value, cm_buf *out, cm_error *err)

@@ -78,7 +78,7 @@ void *cm_calloc(size_t count, size_t size, cm_error *err)
     /* A size of zero still gives a block, so that NULL always means failure. */
     if (cm_mul_size(count, size, &nbytes))
         p = calloc(1, nbytes ? nbytes : 1);
-    if (!p)
+    if (p == NULL)
         cm_fail(err, CM_ENOMEM, "no memory for %zu elements of %zu bytes", count, size);
     return p;
 }
@@ -86,7 +86,7 @@ void *cm_calloc(size_t count, size_t size, cm_error *err)
 char *cm_strdup(const char *text, cm_error *err)
 {
     char *copy = strdup(text);
-    if (!copy)
+    if (copy == NULL)
         cm_fail(err, CM_ENOMEM, "no memory for %zu bytes of text", strlen(text) + 1);
     return copy;
 }
@@ -122,7 +122,7 @@ int cm_buf_reserve(cm_buf *buf, size_t capacity, cm_error *err)
         return cm_fail(err, CM_ENOMEM, "no memory for %zu bytes", capacity);
     size_t rounded = (capacity + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     uint8_t *data = aligned_alloc(ALIGNMENT, rounded);
-    if (!data)
+    if (data == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for %zu bytes", capacity);
     if (buf->nbytes)
         memcpy(data, buf->data, buf->nbytes);
@@ -150,7 +150,7 @@ int cm_buf_resize(cm_buf *buf, size_t nbytes, cm_error *err)
 {
     /* No spare capacity: only appending needs it. */
     int rc = cm_buf_reserve(buf, nbytes, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     buf->nbytes = nbytes;
     return CM_OK;
@@ -162,7 +162,7 @@ int cm_buf_append(cm_buf *buf, const void *data, size_t nbytes, cm_error *err)
     if (!cm_add_size(buf->nbytes, nbytes, &total))
         return cm_fail(err, CM_ENOMEM, "no memory for %zu bytes more", nbytes);
     int rc = grow(buf, total, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (nbytes)
         memcpy(buf->data + buf->nbytes, data, nbytes);
@@ -184,7 +184,7 @@ int cm_buf_printf(cm_buf *buf, cm_error *err, const char *format, ...)
 
     /* vsnprintf also writes a NUL, which is not counted in nbytes. */
     int rc = grow(buf, buf->nbytes + (size_t)n + 1, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     va_start(args, format);
     vsnprintf((char *)buf->data + buf->nbytes, (size_t)n + 1, format, args);
@@ -200,7 +200,7 @@ bool cm_buf_equal(const cm_buf *a, const cm_buf *b)
 
 void cm_buf_release(cm_buf *buf)
 {
-    if (!buf)
+    if (buf == NULL)
         return;
     free(buf->data);
     *buf = (cm_buf){.max_nbytes = buf->max_nbytes};

@@ -85,7 +85,7 @@ int cm_parse_double(const char *text, double *out, cm_error *err)
 {
     const char *end;
     double value = read_double(text, true, &end);
-    if (!end || *end)
+    if (end == NULL || *end)
         return cm_fail(err, CM_EINVAL, "'%s' is not a number", text);
     if (!isfinite(value))
         return cm_fail(err, CM_EINVAL, "'%s' is too large for a double", text);
@@ -173,7 +173,7 @@ int cm_parse_time(const char *text, double *seconds, cm_error *err)
                 {"s", 1, 1},    {"min", 1, 60}, {"h", 1, 3600}};
     const char *end;
     double value = read_double(text, true, &end);
-    if (end && *text != '-') {
+    if (end != NULL && *text != '-') {
         end += *end == ' ';
         for (size_t i = 0; i < sizeof UNIT / sizeof *UNIT; i++) {
             if (strcmp(end, UNIT[i].name))
@@ -198,8 +198,8 @@ int cm_parse_rate(const char *text, double *bytes_per_s, cm_error *err)
     const size_t length = strlen(text);
     const char *end;
     double value = read_double(text, false, &end);
-    if (end && isdigit((unsigned char)*text) && length > 2 && !strcmp(text + length - 2, "/s") &&
-        end <= text + length - 2) {
+    if (end != NULL && isdigit((unsigned char)*text) && length > 2 &&
+        !strcmp(text + length - 2, "/s") && end <= text + length - 2) {
         end += *end == ' ';
         uint64_t factor = size_unit(end, (size_t)(text + length - 2 - end));
         if (factor) {
@@ -308,7 +308,7 @@ static char *format_shortest(double value, bool is_float, char *buf, size_t size
         snprintf(text, sizeof text, "%.*g", digits, value);
     while (digits++ < last && !reads_back(text, value, is_float));
     uselocale(old);
-    const char *tail = strpbrk(text, ".e") ? "" : ".0";
+    const char *tail = strpbrk(text, ".e") != NULL ? "" : ".0";
     snprintf(buf, size, "%s%s", text, tail);
     return buf;
 }

@@ -115,7 +115,7 @@ static int decompress(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src,
         whole = made >= 0 && (size_t)made == nbytes;
     } else {
         ZSTD_DCtx *d = cm_ctx_zstd_decoder(ctx, err);
-        if (!d)
+        if (d == NULL)
             return CM_ENOMEM;
         whole = ZSTD_decompressDCtx(d, dst, nbytes, block, stored) == nbytes;
     }
@@ -149,7 +149,7 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
     size_t at = 0, nbytes = src.nbytes, block = block_nelem(step);
     if (compressed) {
         int rc = read_header(es, src, dst, &nbytes, &block, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         at = 12;
     }
@@ -165,9 +165,9 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
         const uint8_t *rows = src.data + at;
         if (compressed) {
             int rc = cm_buf_resize(&ctx->work, n * es, err);
-            if (!rc)
+            if (rc == CM_OK)
                 rc = decompress(step, ctx, src, &at, ctx->work.data, n * es, err);
-            if (rc)
+            if (rc != CM_OK)
                 return rc;
             rows = ctx->work.data;
         } else {

@@ -72,7 +72,7 @@ static int decode_stream(cm_codec_ctx *ctx, unsigned format, cm_span src, uint8_
     }
     if (format == FORMAT_ZLIB) {
         struct libdeflate_decompressor *d = cm_ctx_inflater(ctx, err);
-        if (!d)
+        if (d == NULL)
             return CM_ENOMEM;
         return libdeflate_zlib_decompress(d, src.data, src.nbytes, dst, nbytes, NULL) ==
                        LIBDEFLATE_SUCCESS
@@ -80,7 +80,7 @@ static int decode_stream(cm_codec_ctx *ctx, unsigned format, cm_span src, uint8_
                    : damaged(err);
     }
     ZSTD_DCtx *d = cm_ctx_zstd_decoder(ctx, err);
-    if (!d)
+    if (d == NULL)
         return CM_ENOMEM;
     return ZSTD_decompressDCtx(d, dst, nbytes, src.data, src.nbytes) == nbytes ? CM_OK
                                                                                : damaged(err);
@@ -106,7 +106,7 @@ static int decode_block(cm_codec_ctx *ctx, const cm_blosc_header *h, cm_span src
             return damaged(err);
         int rc = decode_stream(ctx, h->flags >> FORMAT_SHIFT, (cm_span){src.data + at, n},
                                dst + j * stream_nbytes, stream_nbytes, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         at += n;
     }
@@ -131,13 +131,13 @@ int cm_blosc_decode_frame(const cm_codec_step *step, cm_codec_ctx *ctx, const cm
         return damaged(err);
     bool is_shuffled = (h->flags & BYTE_SHUFFLE) && h->typesize > 1;
     int rc = is_shuffled ? cm_buf_reserve(&ctx->work, h->blocksize, err) : CM_OK;
-    for (size_t i = 0; i < nblocks && !rc; i++) {
+    for (size_t i = 0; i < nblocks && rc == CM_OK; i++) {
         uint8_t *out = dst->data + i * h->blocksize;
         size_t left = h->nbytes - i * h->blocksize;
         size_t n = left < h->blocksize ? left : h->blocksize;
         rc = decode_block(ctx, h, src, cm_load_le32(body.data + 4 * i),
                           is_shuffled ? ctx->work.data : out, n, err);
-        if (is_shuffled && !rc)
+        if (is_shuffled && rc == CM_OK)
             cm_unshuffle(step->simd, h->typesize, out, ctx->work.data, n, dst->far);
     }
     return rc;
@@ -163,7 +163,7 @@ static int encode_stream(const cm_codec_step *step, cm_codec_ctx *ctx, int forma
         return CM_OK;
     }
     ZSTD_CCtx *c = cm_ctx_zstd_encoder(ctx, err);
-    if (!c)
+    if (c == NULL)
         return CM_ENOMEM;
     size_t n = ZSTD_compressCCtx(c, dst, room_nbytes, data, nbytes, cm_blosc_zstd_level(level));
     *made = ZSTD_isError(n) ? 0 : n;
@@ -183,15 +183,15 @@ int cm_blosc_encode_block(const cm_codec_step *step, cm_codec_ctx *ctx, const ch
     int rc = CM_OK;
     if (asked && typesize > 1) {
         rc = cm_buf_reserve(&ctx->work, src.nbytes, err);
-        if (!rc)
+        if (rc == CM_OK)
             cm_shuffle(step->simd, typesize, ctx->work.data, src.data, src.nbytes);
         data = ctx->work.data;
     }
     /* Eight bytes less than it has, so that offset and length do not make the frame longer. */
-    if (!rc)
+    if (rc == CM_OK)
         rc = encode_stream(step, ctx, format, data, src.nbytes, dst->data + FIRST, src.nbytes - 8,
                            &made, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     uint8_t *header = dst->data;
     header[0] = 2; /* BLOSC_VERSION_FORMAT */

@@ -46,7 +46,7 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
 {
     (void)ctx;
     int rc = check_size(step, src.nbytes, err);
-    if (!rc)
+    if (rc == CM_OK)
         swap(step, src, dst);
     return rc;
 }

@@ -70,7 +70,7 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
     dst->nbytes = 0;
     do { /* several streams one after another are one, as for bzip2(1) */
         int rc = decode_stream(src, &at, dst, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
     } while (at < src.nbytes);
     return CM_OK;

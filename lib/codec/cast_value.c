@@ -203,12 +203,12 @@ static int cast_all(const cm_codec_step *step, const cm_dtype *from, const cm_dt
         number x = load(from, src.data + i * from->nbytes);
         uint8_t *out = dst->data + i * to->nbytes;
         const cm_cast_pair *pair = nmap > 0 ? look_up(from, x, map, nmap) : NULL;
-        if (pair) {
+        if (pair != NULL) {
             memcpy(out, pair->to, to->nbytes);
             continue;
         }
         outcome why = to_int ? to_integer(cast, to, x, out) : to_float(cast, to, x, out);
-        if (why) {
+        if (why != NULL) {
             char name[32];
             double value = x.is_integer ? (double)x.magnitude : x.real;
             return cm_fail(err, CM_EFORMAT, "element %llu, %.17g, %s for %s", (unsigned long long)i,
@@ -223,7 +223,7 @@ static int prepare(cm_codec_step *step, cm_error *err)
 {
     const cm_cast_spec *cast = step->spec->cast;
     char from[32], to[32];
-    if (!cast)
+    if (cast == NULL)
         return cm_fail(err, CM_EINVAL, "without a configuration");
     if (!cm_dtype_is_number(&step->in.type) || !cm_dtype_is_number(&cast->to)) {
         return cm_fail(err, CM_EFORMAT, "%s cannot be cast to %s",

@@ -25,7 +25,7 @@ static int copy_with_bytes(const cm_codec_spec *specs, size_t n, bool is_vlen, c
         return cm_codec_specs_copy(specs, n, &chain->specs, err);
     }
     cm_codec_spec *longer = cm_calloc(n + 1, sizeof *longer, err);
-    if (!longer)
+    if (longer == NULL)
         return CM_ENOMEM;
     if (at > 0)
         memcpy(longer, specs, at * sizeof *longer);
@@ -44,7 +44,7 @@ static int check_order(cm_chain *chain, cm_error *err)
     bool after = false; /* the array->bytes codec was there */
     for (size_t i = 0; i < chain->nsteps; i++) {
         const cm_codec_ops *ops = cm_codec_ops_of(chain->specs[i].id);
-        if (!ops)
+        if (ops == NULL)
             return cm_fail(err, CM_EINVAL, "codec number %d is not known", (int)chain->specs[i].id);
         if (after != (ops->kind == CM_CODEC_BYTES_BYTES)) {
             return cm_fail(err, CM_EFORMAT, "codec %s is out of place at position %zu", ops->name,
@@ -70,18 +70,18 @@ static int prepare_fill(cm_chain *chain, const cm_dtype *type, const uint8_t *fi
     cm_codec_ctx *ctx = NULL;
     int rc =
         cm_chain_create_filled(chain->specs, chain->nfirst - 1, type, 0, NULL, NULL, &one, err);
-    if (!rc) {
+    if (rc == CM_OK) {
         ctx = cm_codec_ctx_create(err);
         chain->fill = cm_calloc(1, one->encoded_bound + 1, err);
-        rc = ctx && chain->fill ? CM_OK : CM_ENOMEM;
+        rc = ctx != NULL && chain->fill != NULL ? CM_OK : CM_ENOMEM;
     }
-    if (!rc) {
+    if (rc == CM_OK) {
         size_t nbytes;
         rc = cm_chain_encode(one, ctx, fill, chain->fill, &nbytes, err);
     }
     cm_codec_ctx_free(ctx);
     cm_chain_free(one);
-    if (rc)
+    if (rc != CM_OK)
         cm_error_prefix(err, "fill value");
     return rc;
 }
@@ -99,8 +99,8 @@ static int prepare_step(cm_chain *chain, size_t i, cm_error *err)
         step->in_bound = cm_dtype_is_vlen(&step->in.type) ? CM_CODEC_UNBOUNDED : step->in.nbytes;
         step->fill = chain->fill;
     }
-    int rc = ops->prepare ? ops->prepare(step, err) : CM_OK;
-    if (rc)
+    int rc = ops->prepare != NULL ? ops->prepare(step, err) : CM_OK;
+    if (rc != CM_OK)
         return rc;
     if (ops->kind == CM_CODEC_ARRAY_ARRAY) {
         step->out_bound = step->out.nbytes;
@@ -165,21 +165,21 @@ int cm_chain_create_filled(const cm_codec_spec *specs, size_t nspecs, const cm_d
 {
     *out = NULL;
     cm_chain *chain = cm_calloc(1, sizeof *chain, err);
-    if (!chain)
+    if (chain == NULL)
         return CM_ENOMEM;
     cm_codec_array array;
     int rc = cm_codec_array_init(&array, type, rank, shape, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = copy_with_bytes(specs, nspecs, cm_dtype_is_vlen(type), chain, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = check_order(chain, err);
-    if (!rc) {
+    if (rc == CM_OK) {
         chain->step = cm_calloc(chain->nsteps, sizeof *chain->step, err);
-        rc = chain->step ? CM_OK : CM_ENOMEM;
+        rc = chain->step != NULL ? CM_OK : CM_ENOMEM;
     }
-    if (!rc && fill && chain->specs[chain->nfirst - 1].id == CM_CODEC_SHARDING)
+    if (rc == CM_OK && fill != NULL && chain->specs[chain->nfirst - 1].id == CM_CODEC_SHARDING)
         rc = prepare_fill(chain, type, fill, err);
-    if (rc)
+    if (rc != CM_OK)
         goto out;
     chain->decoded_nbytes = array.nbytes;
     chain->step[0].in = array;
@@ -188,7 +188,7 @@ int cm_chain_create_filled(const cm_codec_spec *specs, size_t nspecs, const cm_d
         chain->step[i].spec = &chain->specs[i];
         chain->step[i].simd = cm_cpu_simd();
         rc = prepare_step(chain, i, err);
-        if (rc) {
+        if (rc != CM_OK) {
             cm_error_prefix(err, "codec %s", chain->step[i].ops->name);
             goto out;
         }
@@ -207,8 +207,8 @@ int cm_chain_create(const cm_codec_spec *specs, size_t nspecs, const cm_dtype *t
                     const uint64_t *shape, cm_chain **out, cm_error *err)
 {
     const uint8_t *fill = NULL;
-    for (size_t i = 0; i < nspecs && !fill; i++) {
-        if (specs[i].shard && specs[i].shard->fill) {
+    for (size_t i = 0; i < nspecs && fill == NULL; i++) {
+        if (specs[i].shard != NULL && specs[i].shard->fill != NULL) {
             fill = specs[i].shard->fill;
             if (specs[i].shard->fill_nbytes != type->nbytes) {
                 return cm_fail(err, CM_EINVAL,
@@ -222,11 +222,11 @@ int cm_chain_create(const cm_codec_spec *specs, size_t nspecs, const cm_dtype *t
 
 void cm_chain_free(cm_chain *chain)
 {
-    if (!chain)
+    if (chain == NULL)
         return;
-    for (size_t i = 0; chain->step && i < chain->nsteps; i++) {
+    for (size_t i = 0; chain->step != NULL && i < chain->nsteps; i++) {
         const cm_codec_ops *ops = chain->step[i].ops;
-        if (ops && ops->release)
+        if (ops != NULL && ops->release != NULL)
             ops->release(&chain->step[i]);
     }
     free(chain->step);
@@ -240,11 +240,11 @@ int cm_chain_can_encode(const cm_chain *chain, cm_error *err)
     for (size_t i = 0; i < chain->nsteps; i++) {
         const cm_codec_step *step = &chain->step[i];
         const cm_codec_ops *ops = step->ops;
-        if (!ops->encode && !ops->append && !step->encode_is_view && ops != &cm_vlen_utf8_ops &&
-            ops != &cm_vlen_bytes_ops)
+        if (ops->encode == NULL && ops->append == NULL && !step->encode_is_view &&
+            ops != &cm_vlen_utf8_ops && ops != &cm_vlen_bytes_ops)
             return cm_fail(err, CM_EUNSUPPORTED, "codec %s can be read but not written", ops->name);
-        int rc = ops->can_encode ? ops->can_encode(step, err) : CM_OK;
-        if (rc) {
+        int rc = ops->can_encode != NULL ? ops->can_encode(step, err) : CM_OK;
+        if (rc != CM_OK) {
             cm_error_prefix(err, "codec %s", ops->name);
             return rc;
         }

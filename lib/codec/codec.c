@@ -46,22 +46,22 @@ const cm_codec_ops *cm_codec_ops_of(cm_codec_id id)
 const char *cm_codec_name(cm_codec_id id)
 {
     const cm_codec_ops *ops = cm_codec_ops_of(id);
-    return ops ? ops->name : "unknown codec";
+    return ops != NULL ? ops->name : "unknown codec";
 }
 
 cm_codec_class cm_codec_class_of(cm_codec_id id)
 {
     const cm_codec_ops *ops = cm_codec_ops_of(id);
-    return ops ? ops->kind : CM_CODEC_BYTES_BYTES;
+    return ops != NULL ? ops->kind : CM_CODEC_BYTES_BYTES;
 }
 
 /* *to gets NBYTES copied from FROM; nothing, and success, for none. */
 static int copy_block(const void *from, size_t count, size_t size, void *to, cm_error *err)
 {
-    if (!from || count == 0)
+    if (from == NULL || count == 0)
         return CM_OK;
     void *block = cm_calloc(count, size, err);
-    if (!block)
+    if (block == NULL)
         return CM_ENOMEM;
     memcpy(block, from, count * size);
     memcpy(to, &block, sizeof block);
@@ -71,14 +71,14 @@ static int copy_block(const void *from, size_t count, size_t size, void *to, cm_
 static int copy_cast(const cm_cast_spec *from, cm_cast_spec **out, cm_error *err)
 {
     int rc = copy_block(from, 1, sizeof *from, out, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_cast_spec *to = *out;
     to->encode_map = NULL;
     to->decode_map = NULL;
     rc = copy_block(from->encode_map, from->nencode_map, sizeof *from->encode_map, &to->encode_map,
                     err);
-    if (!rc) {
+    if (rc == CM_OK) {
         rc = copy_block(from->decode_map, from->ndecode_map, sizeof *from->decode_map,
                         &to->decode_map, err);
     }
@@ -88,16 +88,16 @@ static int copy_cast(const cm_cast_spec *from, cm_cast_spec **out, cm_error *err
 static int copy_shard(const cm_shard_spec *from, cm_shard_spec **out, cm_error *err)
 {
     int rc = copy_block(from, 1, sizeof *from, out, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_shard_spec *to = *out;
     to->codecs = NULL;
     to->index_codecs = NULL;
     to->fill = NULL;
     rc = cm_codec_specs_copy(from->codecs, from->ncodecs, &to->codecs, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_codec_specs_copy(from->index_codecs, from->nindex_codecs, &to->index_codecs, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = copy_block(from->fill, from->fill_nbytes, 1, &to->fill, err);
     return rc;
 }
@@ -108,19 +108,19 @@ int cm_codec_specs_copy(const cm_codec_spec *specs, size_t n, cm_codec_spec **ou
     if (n == 0)
         return CM_OK;
     cm_codec_spec *copy = cm_calloc(n, sizeof *copy, err);
-    if (!copy)
+    if (copy == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;
-    for (size_t i = 0; i < n && !rc; i++) {
+    for (size_t i = 0; i < n && rc == CM_OK; i++) {
         copy[i] = specs[i];
         copy[i].cast = NULL;
         copy[i].shard = NULL;
-        if (specs[i].cast)
+        if (specs[i].cast != NULL)
             rc = copy_cast(specs[i].cast, &copy[i].cast, err);
-        if (specs[i].shard && !rc)
+        if (specs[i].shard != NULL && rc == CM_OK)
             rc = copy_shard(specs[i].shard, &copy[i].shard, err);
     }
-    if (rc) {
+    if (rc != CM_OK) {
         cm_codec_specs_free(copy, n);
         return rc;
     }
@@ -130,15 +130,15 @@ int cm_codec_specs_copy(const cm_codec_spec *specs, size_t n, cm_codec_spec **ou
 
 void cm_codec_specs_free(cm_codec_spec *specs, size_t n)
 {
-    if (!specs)
+    if (specs == NULL)
         return;
     for (size_t i = 0; i < n; i++) {
-        if (specs[i].cast) {
+        if (specs[i].cast != NULL) {
             free(specs[i].cast->encode_map);
             free(specs[i].cast->decode_map);
             free(specs[i].cast);
         }
-        if (specs[i].shard) {
+        if (specs[i].shard != NULL) {
             cm_codec_specs_free(specs[i].shard->codecs, specs[i].shard->ncodecs);
             cm_codec_specs_free(specs[i].shard->index_codecs, specs[i].shard->nindex_codecs);
             free(specs[i].shard->fill);

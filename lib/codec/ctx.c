@@ -15,7 +15,7 @@ cm_codec_ctx *cm_codec_ctx_create(cm_error *err)
 
 void cm_codec_ctx_free(cm_codec_ctx *ctx)
 {
-    if (!ctx)
+    if (ctx == NULL)
         return;
     cm_codec_ctx_free(ctx->inner);
     cm_buf_release(&ctx->scratch[0]);
@@ -36,9 +36,9 @@ static void no_memory(cm_error *err, const char *what)
 
 struct libdeflate_decompressor *cm_ctx_inflater(cm_codec_ctx *ctx, cm_error *err)
 {
-    if (!ctx->inflater) {
+    if (ctx->inflater == NULL) {
         ctx->inflater = libdeflate_alloc_decompressor();
-        if (!ctx->inflater)
+        if (ctx->inflater == NULL)
             no_memory(err, "a deflate decoder");
     }
     return ctx->inflater;
@@ -46,14 +46,14 @@ struct libdeflate_decompressor *cm_ctx_inflater(cm_codec_ctx *ctx, cm_error *err
 
 struct libdeflate_compressor *cm_ctx_deflater(cm_codec_ctx *ctx, int level, cm_error *err)
 {
-    if (ctx->deflater && ctx->deflate_level != level) {
+    if (ctx->deflater != NULL && ctx->deflate_level != level) {
         libdeflate_free_compressor(ctx->deflater);
         ctx->deflater = NULL;
     }
-    if (!ctx->deflater) {
+    if (ctx->deflater == NULL) {
         ctx->deflater = libdeflate_alloc_compressor(level);
         ctx->deflate_level = level;
-        if (!ctx->deflater)
+        if (ctx->deflater == NULL)
             no_memory(err, "a deflate encoder");
     }
     return ctx->deflater;
@@ -61,9 +61,9 @@ struct libdeflate_compressor *cm_ctx_deflater(cm_codec_ctx *ctx, int level, cm_e
 
 struct ZSTD_DCtx_s *cm_ctx_zstd_decoder(cm_codec_ctx *ctx, cm_error *err)
 {
-    if (!ctx->zstd_decoder) {
+    if (ctx->zstd_decoder == NULL) {
         ctx->zstd_decoder = ZSTD_createDCtx();
-        if (!ctx->zstd_decoder)
+        if (ctx->zstd_decoder == NULL)
             no_memory(err, "a zstd decoder");
     }
     return ctx->zstd_decoder;
@@ -71,9 +71,9 @@ struct ZSTD_DCtx_s *cm_ctx_zstd_decoder(cm_codec_ctx *ctx, cm_error *err)
 
 struct ZSTD_CCtx_s *cm_ctx_zstd_encoder(cm_codec_ctx *ctx, cm_error *err)
 {
-    if (!ctx->zstd_encoder) {
+    if (ctx->zstd_encoder == NULL) {
         ctx->zstd_encoder = ZSTD_createCCtx();
-        if (!ctx->zstd_encoder)
+        if (ctx->zstd_encoder == NULL)
             no_memory(err, "a zstd encoder");
     }
     return ctx->zstd_encoder;
@@ -81,7 +81,7 @@ struct ZSTD_CCtx_s *cm_ctx_zstd_encoder(cm_codec_ctx *ctx, cm_error *err)
 
 cm_codec_ctx *cm_ctx_inner(cm_codec_ctx *ctx, cm_error *err)
 {
-    if (!ctx->inner)
+    if (ctx->inner == NULL)
         ctx->inner = cm_codec_ctx_create(err);
     return ctx->inner;
 }

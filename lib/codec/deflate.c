@@ -60,7 +60,7 @@ static int zlib_decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src
 {
     (void)step;
     struct libdeflate_decompressor *d = cm_ctx_inflater(ctx, err);
-    if (!d)
+    if (d == NULL)
         return CM_ENOMEM;
     size_t used;
     return outcome(libdeflate_zlib_decompress_ex(d, src.data, src.nbytes, dst->data, dst->capacity,
@@ -74,7 +74,7 @@ static int gzip_decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src
 {
     (void)step;
     struct libdeflate_decompressor *d = cm_ctx_inflater(ctx, err);
-    if (!d)
+    if (d == NULL)
         return CM_ENOMEM;
     size_t at = 0;
     dst->nbytes = 0;
@@ -84,7 +84,7 @@ static int gzip_decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src
                                                        dst->data + dst->nbytes,
                                                        dst->capacity - dst->nbytes, &used, &made),
                          dst, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         dst->nbytes += made;
         at += used;
@@ -101,7 +101,7 @@ static int compress(const cm_codec_step *step, cm_codec_ctx *ctx, compress_fn *f
                     cm_room *dst, cm_error *err)
 {
     struct libdeflate_compressor *c = cm_ctx_deflater(ctx, level_of(step), err);
-    if (!c)
+    if (c == NULL)
         return CM_ENOMEM;
     dst->nbytes = fn(c, src.data, src.nbytes, dst->data, dst->capacity);
     return dst->nbytes > 0 ? CM_OK : cm_fail(err, CM_EINTERNAL, "the encoded chunk does not fit");

@@ -143,7 +143,7 @@ static int hdf5_decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src
         size_t left = (size_t)size - dst->nbytes;
         size_t n = left < block ? left : block;
         int rc = hdf5_block(src, &at, dst->data + dst->nbytes, n, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         dst->nbytes += n;
     }

@@ -40,7 +40,7 @@ static int find_room(cm_codec_ctx *ctx, const cm_room *caller, size_t scratch_nb
     cm_buf *buf = &ctx->scratch[*turn];
     *turn ^= 1;
     int rc = cm_buf_reserve(buf, scratch_nbytes, err);
-    if (!rc)
+    if (rc == CM_OK)
         *room = (cm_room){.data = buf->data, .capacity = scratch_nbytes};
     return rc;
 }
@@ -49,7 +49,7 @@ static int blame(const cm_codec_step *step, int rc, cm_error *err)
 {
     if (rc == CM_EBUDGET) {
         rc = CM_EFORMAT; /* the size is known, so it is the data that are wrong */
-        if (err)
+        if (err != NULL)
             err->status = CM_EFORMAT;
     }
     cm_error_prefix(err, "%s", step->ops->name);
@@ -77,12 +77,12 @@ static int decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, siz
             cm_room room;
             rc = find_room(ctx, i == target ? &caller : NULL, chain->decode_scratch, &turn, &room,
                            err);
-            if (rc)
+            if (rc != CM_OK)
                 return rc;
             rc = step->ops->decode(step, ctx, data, &room, err);
             data = (cm_span){room.data, room.nbytes};
         }
-        if (rc)
+        if (rc != CM_OK)
             return blame(step, rc, err);
     }
     if (data.nbytes != chain->decoded_nbytes) {
@@ -113,7 +113,7 @@ int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, v
     if (cm_dtype_is_vlen(&chain->step[0].in.type))
         return cm_fail(err, CM_EINTERNAL, "elements of variable length in a fixed buffer");
     int rc = cm_chain_can_encode(chain, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_span data = {src, chain->decoded_nbytes};
     cm_room room = {0};
@@ -125,7 +125,7 @@ int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, v
         if (step->encode_writes) {
             rc = find_room(ctx, i == chain->encode_target ? &caller : NULL, chain->encode_scratch,
                            &turn, &room, err);
-            if (rc)
+            if (rc != CM_OK)
                 return rc;
         }
         if (!step->encode_appends) {
@@ -136,7 +136,7 @@ int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, v
             room.nbytes = data.nbytes;
             rc = step->ops->append(step, &room, err);
         }
-        if (rc) {
+        if (rc != CM_OK) {
             cm_error_prefix(err, "%s", step->ops->name);
             return rc;
         }

@@ -144,7 +144,7 @@ static int prepare(cm_codec_step *step, cm_error *err)
     static const uint8_t zero[sizeof step->spec->exact_scale];
     const cm_dtype *t = &step->in.type;
     char name[32];
-    if (!row_of(t)) {
+    if (row_of(t) == NULL) {
         return cm_fail(err, CM_EFORMAT, "elements of %s cannot be scaled",
                        cm_dtype_name(t, name, sizeof name));
     }

@@ -31,7 +31,7 @@ static int prepare_index(const cm_shard_spec *spec, cm_shard_layout *layout, cm_
     cm_dtype u64 = cm_dtype_make(CM_KIND_UINT, 8);
     int rc = cm_chain_create(spec->index_codecs, spec->nindex_codecs, &u64, spec->rank + 1, shape,
                              &layout->index, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_error_prefix(err, "index of a shard");
         return rc;
     }
@@ -62,13 +62,13 @@ int cm_shard_layout_create(const cm_shard_spec *spec, unsigned rank, const uint6
         }
     }
     cm_shard_layout *layout = cm_calloc(1, sizeof *layout, err);
-    if (!layout)
+    if (layout == NULL)
         return CM_ENOMEM;
     layout->index_at_start = spec->index_at_start;
     int rc = cm_grid_init(&layout->grid, rank, shard, spec->chunk, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = prepare_index(spec, layout, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_shard_layout_free(layout);
         return rc;
     }
@@ -78,7 +78,7 @@ int cm_shard_layout_create(const cm_shard_spec *spec, unsigned rank, const uint6
 
 void cm_shard_layout_free(cm_shard_layout *layout)
 {
-    if (layout) {
+    if (layout != NULL) {
         cm_chain_free(layout->index);
         free(layout);
     }
@@ -126,11 +126,11 @@ int cm_shard_index_decode(const cm_shard_layout *layout, const void *src, size_t
                           uint64_t shard_nbytes, cm_shard_entry *entry, cm_error *err)
 {
     cm_codec_ctx *ctx = cm_codec_ctx_create(err);
-    if (!ctx)
+    if (ctx == NULL)
         return CM_ENOMEM;
     int rc = cm_chain_decode(layout->index, ctx, src, src_nbytes, 0, entry, err);
     cm_codec_ctx_free(ctx);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_error_prefix(err, "index of a shard");
         return rc;
     }
@@ -141,12 +141,12 @@ int cm_shard_index_encode(const cm_shard_layout *layout, const cm_shard_entry *e
                           cm_error *err)
 {
     cm_codec_ctx *ctx = cm_codec_ctx_create(err);
-    if (!ctx)
+    if (ctx == NULL)
         return CM_ENOMEM;
     size_t nbytes;
     int rc = cm_chain_encode(layout->index, ctx, entry, dst, &nbytes, err);
     cm_codec_ctx_free(ctx);
-    if (rc)
+    if (rc != CM_OK)
         cm_error_prefix(err, "index of a shard");
     return rc;
 }

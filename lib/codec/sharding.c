@@ -21,7 +21,7 @@ typedef struct sharding {
 static void release(cm_codec_step *step)
 {
     sharding *s = step->state;
-    if (s) {
+    if (s != NULL) {
         cm_shard_layout_free(s->layout);
         cm_chain_free(s->inner);
         free(s->fill);
@@ -33,28 +33,28 @@ static void release(cm_codec_step *step)
 static int prepare(cm_codec_step *step, cm_error *err)
 {
     const cm_shard_spec *spec = step->spec->shard;
-    if (!spec)
+    if (spec == NULL)
         return cm_fail(err, CM_EINVAL, "without a configuration");
     if (cm_dtype_is_vlen(&step->in.type)) {
         return cm_fail(err, CM_EUNSUPPORTED,
                        "whole shards of elements of variable length are not handled");
     }
     sharding *s = cm_calloc(1, sizeof *s, err);
-    if (!s)
+    if (s == NULL)
         return CM_ENOMEM;
     step->state = s;
     step->varying = true;
     int rc = cm_shard_layout_create(spec, step->in.rank, step->in.shape, &s->layout, err);
-    if (!rc) {
+    if (rc == CM_OK) {
         rc = cm_chain_create_filled(spec->codecs, spec->ncodecs, &step->in.type, spec->rank,
                                     spec->chunk, step->fill, &s->inner, err);
     }
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     s->fill = cm_calloc(1, step->in.type.nbytes, err);
-    if (!s->fill)
+    if (s->fill == NULL)
         return CM_ENOMEM;
-    if (step->fill)
+    if (step->fill != NULL)
         memcpy(s->fill, step->fill, step->in.type.nbytes);
     size_t entries, chunks;
     if (!cm_mul_size(cm_shard_nchunks(s->layout), sizeof(cm_shard_entry), &entries) ||
@@ -89,7 +89,7 @@ static int read_index(const sharding *s, cm_codec_ctx *ctx, cm_span src, cm_erro
     const uint8_t *index =
         cm_shard_index_at_start(s->layout) ? src.data : src.data + src.nbytes - index_nbytes;
     int rc = cm_buf_resize(&ctx->index, cm_shard_nchunks(s->layout) * sizeof(cm_shard_entry), err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     return cm_shard_index_decode(s->layout, index, index_nbytes, src.nbytes,
                                  (cm_shard_entry *)(void *)ctx->index.data, err);
@@ -105,13 +105,13 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
     cm_strides_c(grid->rank, grid->shape, itemsize, whole);
     cm_strides_c(grid->rank, grid->chunk, itemsize, part);
     cm_codec_ctx *inner = cm_ctx_inner(ctx, err);
-    if (!inner)
+    if (inner == NULL)
         return CM_ENOMEM;
     int rc = read_index(s, ctx, src, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_buf_resize(&ctx->work, cm_chain_decoded_nbytes(s->inner), err);
     const cm_shard_entry *entry = (const cm_shard_entry *)(const void *)ctx->index.data;
-    for (uint64_t i = 0; i < grid->nchunks && !rc; i++) {
+    for (uint64_t i = 0; i < grid->nchunks && rc == CM_OK; i++) {
         uint8_t *place = place_of(grid, i, whole, dst->data);
         if (entry[i].offset == CM_SHARD_MISSING) {
             cm_fill_nd(grid->rank, grid->chunk, itemsize, place, whole, s->fill);
@@ -119,7 +119,7 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
         }
         rc = cm_chain_decode(s->inner, inner, src.data + entry[i].offset, entry[i].nbytes, 0,
                              ctx->work.data, err);
-        if (rc) {
+        if (rc != CM_OK) {
             cm_error_prefix(err, "inner chunk %llu", (unsigned long long)i);
             break;
         }
@@ -146,12 +146,12 @@ static int encode_chunk(const cm_codec_step *step, cm_codec_ctx *ctx, const uint
     cm_copy_nd(grid->rank, grid->chunk, itemsize, ctx->work.data, part, place, whole);
     *entry = (cm_shard_entry){CM_SHARD_MISSING, CM_SHARD_MISSING};
     /* Without a fill value given, zeros would be a guess that a reader need not share. */
-    if (step->fill && cm_all_equal(ctx->work.data, grid->chunk_nelem, itemsize, step->fill))
+    if (step->fill != NULL && cm_all_equal(ctx->work.data, grid->chunk_nelem, itemsize, step->fill))
         return CM_OK;
     size_t nbytes;
     int rc = cm_chain_encode(s->inner, ctx->inner, ctx->work.data, dst->data + dst->nbytes, &nbytes,
                              err);
-    if (!rc) {
+    if (rc == CM_OK) {
         *entry = (cm_shard_entry){dst->nbytes, nbytes};
         dst->nbytes += nbytes;
     }
@@ -167,18 +167,18 @@ static int encode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
     bool at_start = cm_shard_index_at_start(s->layout);
     int64_t whole[CM_MAX_RANK];
     cm_strides_c(grid->rank, grid->shape, step->in.type.nbytes, whole);
-    if (!cm_ctx_inner(ctx, err))
+    if (cm_ctx_inner(ctx, err) == NULL)
         return CM_ENOMEM;
     int rc = cm_buf_resize(&ctx->index, grid->nchunks * sizeof(cm_shard_entry), err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_buf_resize(&ctx->work, cm_chain_decoded_nbytes(s->inner), err);
     cm_shard_entry *entry = (cm_shard_entry *)(void *)ctx->index.data;
     dst->nbytes = at_start ? index_nbytes : 0;
-    for (uint64_t i = 0; i < grid->nchunks && !rc; i++) {
+    for (uint64_t i = 0; i < grid->nchunks && rc == CM_OK; i++) {
         rc =
             encode_chunk(step, ctx, place_of(grid, i, whole, src.data), whole, dst, &entry[i], err);
     }
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_shard_index_encode(s->layout, entry, dst->data + (at_start ? 0 : dst->nbytes), err);
     dst->nbytes += at_start ? 0 : index_nbytes;
     return rc;

@@ -33,7 +33,7 @@ static int decode_growing(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span 
     capacity = capacity < FIRST_CAPACITY ? FIRST_CAPACITY : capacity;
     for (;;) {
         int rc = cm_buf_reserve(buf, capacity, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         cm_room room = {.data = buf->data, .capacity = capacity};
         rc = step->ops->decode(step, ctx, src, &room, err);
@@ -54,7 +54,7 @@ static int transpose_refs(const cm_codec_step *step, cm_codec_ctx *ctx, cm_strin
     refs.in.type.nbytes = sizeof *s->ref;
     size_t nbytes = s->nelem * sizeof *s->ref;
     int rc = cm_buf_resize(&ctx->work, nbytes, err);
-    if (rc || nbytes == 0 || step->decode_is_view)
+    if (rc != CM_OK || nbytes == 0 || step->decode_is_view)
         return rc;
     memcpy(ctx->work.data, s->ref, nbytes);
     cm_room room = {.data = (uint8_t *)s->ref, .capacity = nbytes};
@@ -80,7 +80,7 @@ int cm_chain_decode_strings(const cm_chain *chain, cm_codec_ctx *ctx, const void
             rc = decode_growing(step, ctx, data, &ctx->scratch[turn], limit, &data, err);
             turn ^= 1;
         }
-        if (rc) {
+        if (rc != CM_OK) {
             cm_error_prefix(err, "%s", step->ops->name);
             return rc;
         }
@@ -99,7 +99,7 @@ static int encode_refs(const cm_codec_step *step, cm_codec_ctx *ctx, cm_strings 
     /* One of the two buffers may hold the refs from the transpose before. */
     cm_buf *buf = (uint8_t *)s->ref == ctx->index.data ? &ctx->work : &ctx->index;
     int rc = cm_buf_resize(buf, nbytes, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_room room = {.data = buf->data, .capacity = nbytes};
     rc = step->ops->encode(&refs, ctx, (cm_span){(const uint8_t *)s->ref, nbytes}, &room, err);
@@ -117,7 +117,7 @@ static int encode_bytes(const cm_codec_step *step, cm_codec_ctx *ctx, const cm_b
                        src->nbytes);
     }
     int rc = cm_buf_reserve(buf, bound, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_room room = {.data = buf->data, .capacity = bound};
     cm_span data = {src->data, src->nbytes};
@@ -136,7 +136,7 @@ int cm_chain_encode_strings(const cm_chain *chain, cm_codec_ctx *ctx, const cm_s
                             cm_buf *out, cm_error *err)
 {
     int rc = cm_chain_can_encode(chain, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_strings view = *src; /* borrows everything; a transpose gives it other refs */
     const cm_buf *data = NULL;
@@ -150,12 +150,12 @@ int cm_chain_encode_strings(const cm_chain *chain, cm_codec_ctx *ctx, const cm_s
             rc = cm_vlen_encode(step, &view, to, err);
         } else if (step->encode_is_view) {
             rc = cm_buf_resize(to, data->nbytes, err);
-            if (!rc)
+            if (rc == CM_OK)
                 memcpy(to->data, data->data, data->nbytes);
         } else {
             rc = encode_bytes(step, ctx, data, to, err);
         }
-        if (rc) {
+        if (rc != CM_OK) {
             cm_error_prefix(err, "%s", step->ops->name);
             return rc;
         }

@@ -144,9 +144,9 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
     if (!padded_size(&l, nbytes, &stored))
         return cm_fail(err, CM_EFORMAT, "%zu bytes do not fit when padded", nbytes);
     int rc = cm_buf_resize(&ctx->work, stored, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = decode_samples(step, &l, stream, ctx->work.data, stored, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (padded)
         remove_padding(&l, ctx->work.data, nbytes);

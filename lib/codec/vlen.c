@@ -31,10 +31,10 @@ int cm_vlen_decode(const cm_codec_step *step, cm_span src, cm_strings *out, cm_e
     }
     int rc = cm_strings_reset(out, nelem, err);
     /* Everything besides the lengths is text: reserve it at once. */
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_buf_reserve(&out->arena, src.nbytes - 4 - 4 * nelem, err);
     size_t at = 4;
-    for (size_t i = 0; i < nelem && !rc; i++) {
+    for (size_t i = 0; i < nelem && rc == CM_OK; i++) {
         if (src.nbytes - at < 4)
             return cm_fail(err, CM_EFORMAT, "the chunk is cut short at element %zu", i);
         uint32_t n = cm_load_le32(src.data + at);
@@ -46,7 +46,7 @@ int cm_vlen_decode(const cm_codec_step *step, cm_span src, cm_strings *out, cm_e
         rc = cm_strings_set(out, i, src.data + at, n, err);
         at += n;
     }
-    if (!rc && at != src.nbytes)
+    if (rc == CM_OK && at != src.nbytes)
         return cm_fail(err, CM_EFORMAT, "%zu bytes after the last element", src.nbytes - at);
     return rc;
 }
@@ -66,7 +66,7 @@ int cm_vlen_encode(const cm_codec_step *step, const cm_strings *src, cm_buf *out
     }
     out->nbytes = 0;
     int rc = append_u32(out, (uint32_t)src->nelem, err);
-    for (size_t i = 0; i < src->nelem && !rc; i++) {
+    for (size_t i = 0; i < src->nelem && rc == CM_OK; i++) {
         size_t n;
         const char *text = cm_strings_get(src, i, &n);
         if (n > UINT32_MAX) {
@@ -74,7 +74,7 @@ int cm_vlen_encode(const cm_codec_step *step, const cm_strings *src, cm_buf *out
                            n, UINT32_MAX);
         }
         rc = append_u32(out, (uint32_t)n, err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = cm_buf_append(out, text, n, err);
     }
     return rc;

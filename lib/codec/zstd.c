@@ -41,7 +41,7 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
 {
     (void)step;
     ZSTD_DCtx *d = cm_ctx_zstd_decoder(ctx, err);
-    if (!d)
+    if (d == NULL)
         return CM_ENOMEM;
     size_t made = ZSTD_decompressDCtx(d, dst->data, dst->capacity, src.data, src.nbytes);
     if (ZSTD_isError(made)) {
@@ -58,7 +58,7 @@ static int encode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
                   cm_error *err)
 {
     ZSTD_CCtx *c = cm_ctx_zstd_encoder(ctx, err);
-    if (!c)
+    if (c == NULL)
         return CM_ENOMEM;
     size_t rc = ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, step->spec->level);
     if (!ZSTD_isError(rc))

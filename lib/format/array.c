@@ -86,7 +86,7 @@ static int decode(chunk_read *r, const uint64_t *coord, const cm_fetch *fetch, c
     if (rc == CM_OK)
         rc = cm_chain_decode(chain, r->ctx, r->stored.data, r->stored.nbytes, fetch->skip,
                              r->decoded.data, err);
-    if (rc) {
+    if (rc != CM_OK) {
         const uint64_t number = cm_grid_number(&a->grid, coord);
         cm_grid_explain(&a->grid, number, "array", a->name, err);
         cm_error_place(err, cm_array_place(a, number));
@@ -112,7 +112,7 @@ static int read_chunk(chunk_read *r, const uint64_t *coord, cm_error *err)
     }
     cm_fetch fetch = {0};
     int rc = a->ops->fetch(a, cm_grid_number(&a->grid, coord), &r->stored, &fetch, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (!fetch.present) {
         cm_fill_nd(a->rank, part.shape, itemsize, r->dst + to, r->dst_stride, a->fill);
@@ -142,7 +142,7 @@ static int read_chunks(chunk_read *r, cm_error *err)
     }
     for (; left > 0; left--) {
         int rc = read_chunk(r, coord, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         for (unsigned i = a->rank; i-- > 0 && ++coord[i] == first[i] + count[i];)
             coord[i] = first[i];
@@ -153,20 +153,20 @@ static int read_chunks(chunk_read *r, cm_error *err)
 int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, cm_error *err)
 {
     int rc = check_box(a, box, err);
-    if (rc || cm_box_nelem(box) == 0)
+    if (rc != CM_OK || cm_box_nelem(box) == 0)
         return rc;
     if (cm_dtype_is_vlen(&a->dtype))
         return cm_fail(err, CM_EINVAL, "array %s: its elements have no fixed size", a->name);
     if (!a->chunked)
         return a->ops->read_box(a, box, dst, err);
     chunk_read r = {.array = a, .ctx = ctx, .box = box, .dst = dst};
-    if (!ctx && !(r.ctx = cm_codec_ctx_create(err)))
+    if (ctx == NULL && (r.ctx = cm_codec_ctx_create(err)) == NULL)
         return CM_ENOMEM;
     cm_strides_c(a->rank, box->shape, a->dtype.nbytes, r.dst_stride);
     rc = read_chunks(&r, err);
     cm_buf_release(&r.stored);
     cm_buf_release(&r.decoded);
-    if (!ctx)
+    if (ctx == NULL)
         cm_codec_ctx_free(r.ctx);
     return rc;
 }
@@ -174,9 +174,9 @@ int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, 
 int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err)
 {
     int rc = check_box(a, box, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
-    if (!a->ops->read_strings || !cm_dtype_is_vlen(&a->dtype))
+    if (a->ops->read_strings == NULL || !cm_dtype_is_vlen(&a->dtype))
         return cm_fail(err, CM_EINVAL, "array %s: its elements have a fixed size", a->name);
     return a->ops->read_strings(a, box, out, err);
 }
@@ -196,14 +196,14 @@ static cm_buf *scratch_of(cm_fetch_many *many, cm_error *err)
         return many->state;
     cm_fetch_many_drop_state(many);
     many->state = cm_calloc(1, sizeof(cm_buf), err);
-    many->release_state = many->state ? release_scratch : NULL;
+    many->release_state = many->state != NULL ? release_scratch : NULL;
     return many->state;
 }
 
 static int fetch_each(cm_array *a, cm_fetch_many *many, cm_error *err)
 {
     cm_buf *scratch = scratch_of(many, err);
-    int rc = scratch ? CM_OK : CM_ENOMEM;
+    int rc = scratch != NULL ? CM_OK : CM_ENOMEM;
     for (size_t i = 0; i < many->n && rc == CM_OK; i++) {
         cm_fetch_item *item = &many->item[i];
         cm_fetch one = {0};
@@ -218,7 +218,7 @@ static int fetch_each(cm_array *a, cm_fetch_many *many, cm_error *err)
         if (rc == CM_OK && one.present)
             rc = cm_buf_append(&many->buf, scratch->data, scratch->nbytes, err);
     }
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     /* Set the pointers last: the buffer may move while it grows. */
     size_t at = 0;
@@ -240,9 +240,9 @@ static void clear(cm_fetch_many *many)
 int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err)
 {
     clear(many);
-    if (!a->ops->fetch)
+    if (a->ops->fetch == NULL)
         return cm_fail(err, CM_EINVAL, "array %s: is not stored in chunks", a->name);
-    if (a->ops->fetch_many)
+    if (a->ops->fetch_many != NULL)
         return a->ops->fetch_many(a, many, err);
     if (!many->count_only)
         return fetch_each(a, many, err);
@@ -252,7 +252,7 @@ int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err)
 
 bool cm_array_fetch_begin(cm_array *a, cm_fetch_many *many)
 {
-    if (!a->ops->fetch_begin)
+    if (a->ops->fetch_begin == NULL)
         return false;
     clear(many);
     return a->ops->fetch_begin(a, many);
@@ -270,7 +270,7 @@ int cm_array_fetch_end(cm_array *a, cm_fetch_many *many, cm_error *err)
 
 void cm_fetch_many_drop_state(cm_fetch_many *many)
 {
-    if (many->release_state)
+    if (many->release_state != NULL)
         many->release_state(many->state);
     many->state = NULL;
     many->release_state = NULL;
@@ -278,7 +278,7 @@ void cm_fetch_many_drop_state(cm_fetch_many *many)
 
 void cm_fetch_many_release(cm_fetch_many *many)
 {
-    if (!many)
+    if (many == NULL)
         return;
     cm_fetch_many_drop_state(many);
     cm_buf_release(&many->buf);
@@ -286,6 +286,6 @@ void cm_fetch_many_release(cm_fetch_many *many)
 
 void cm_array_free(cm_array *a)
 {
-    if (a && a->ops->free)
+    if (a != NULL && a->ops->free != NULL)
         a->ops->free(a);
 }

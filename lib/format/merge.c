@@ -137,7 +137,7 @@ int cm_fetch_blame(cm_array *a, cm_fetch_many *many, int rc, cm_error *err)
         cm_fetch one = {0};
         cm_error alone = {0};
         int failed = a->ops->fetch(a, many->item[i].number, &many->buf, &one, &alone);
-        if (failed && err)
+        if (failed && err != NULL)
             *err = alone;
         if (failed)
             return failed;

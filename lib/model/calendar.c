@@ -29,7 +29,7 @@ static const struct {
 
 int cm_calendar_parse(const char *name, cm_calendar *out, cm_error *err)
 {
-    if (!name || !*name)
+    if (name == NULL || !*name)
         name = "standard";
     for (size_t i = 0; i < sizeof CALENDAR / sizeof *CALENDAR; i++) {
         if (!strcasecmp(name, CALENDAR[i].name)) {
@@ -274,7 +274,8 @@ static const char *split(const char *units, const char **unit_text, size_t *nuni
     *nunit = strcspn(*unit_text, SPACE);
     const char *since = *unit_text + *nunit;
     since += strspn(since, SPACE);
-    if (*nunit == 0 || strncasecmp(since, "since", 5) || !since[5] || !strchr(SPACE, since[5]))
+    if (*nunit == 0 || strncasecmp(since, "since", 5) || !since[5] ||
+        strchr(SPACE, since[5]) == NULL)
         return NULL;
     return since + 5 + strspn(since + 5, SPACE);
 }
@@ -283,14 +284,14 @@ bool cm_time_axis_is(const char *units)
 {
     const char *unit;
     size_t n;
-    return units && split(units, &unit, &n);
+    return units != NULL && split(units, &unit, &n) != NULL;
 }
 
 const char *cm_time_axis_date(const char *units)
 {
     const char *unit;
     size_t n;
-    return units ? split(units, &unit, &n) : NULL;
+    return units != NULL ? split(units, &unit, &n) : NULL;
 }
 
 static int find_unit(const char *text, size_t n, cm_time_axis *axis, cm_error *err)
@@ -313,19 +314,19 @@ int cm_time_axis_parse(const char *units, const char *calendar, cm_time_axis *ou
     const char *unit;
     size_t nunit;
     const char *date = split(units, &unit, &nunit);
-    if (!date)
+    if (date == NULL)
         return cm_fail(err, CM_EFORMAT, "'%.100s' is not a time axis, \"UNIT since DATE\"", units);
     cm_time_axis axis;
     int rc = cm_calendar_parse(calendar, &axis.calendar, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = find_unit(unit, nunit, &axis, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     stamp s;
     if (!read_stamp(date, &s))
         return cm_fail(err, CM_EFORMAT, "'%.100s': the reference date cannot be read", units);
     rc = absolute_us(axis.calendar, &s, CM_EFORMAT, units, &axis.origin_us, err);
-    if (!rc)
+    if (rc == CM_OK)
         *out = axis;
     return rc;
 }
@@ -360,11 +361,11 @@ static int parse_span(const cm_time_axis *axis, const char *date, cm_time_span *
                        date);
     *given = s.precision;
     int rc = absolute_us(axis->calendar, &s, CM_EINVAL, date, &first, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     const int64_t length = widen(axis->calendar, &s);
     rc = absolute_us(axis->calendar, &s, CM_EINVAL, date, &last, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (__builtin_add_overflow(last, length, &last) ||
         __builtin_sub_overflow(first, axis->origin_us, &out->first_us) ||
@@ -386,7 +387,7 @@ int cm_time_axis_bound(const cm_time_axis *axis, const char *date, bool upper, d
     precision given = TO_YEAR;
     cm_time_span span = {0, 0};
     int rc = parse_span(axis, date, &span, &given, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     /* A fraction is one moment: both ends are the number that is nearest to it. */
     if (given == TO_FRACTION) {

@@ -488,7 +488,7 @@ int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64
         const size_t n = nelem - i < BLOCK ? (size_t)(nelem - i) : BLOCK;
         const size_t done = convert_block(c, d, s, n);
         if (done < n) {
-            if (bad)
+            if (bad != NULL)
                 *bad = i + done;
             return refuse(c, s + done * c->src.nbytes, i + done, err);
         }

@@ -26,7 +26,7 @@ static int check_letters(const char *text, cm_error *err)
         if (*p != '%')
             continue;
         p++;
-        if (!*p || !strchr("YymbBdjHMSf%", *p))
+        if (!*p || strchr("YymbBdjHMSf%", *p) == NULL)
             return cm_fail(err, CM_EINVAL,
                            "'%%%.1s' is not one of %%Y %%y %%m %%b %%B %%d %%j %%H "
                            "%%M %%S %%f",
@@ -46,7 +46,7 @@ static int check_letters(const char *text, cm_error *err)
 int cm_name_pattern_parse(const char *option, cm_name_pattern *out, cm_error *err)
 {
     const char *equals = strchr(option, '=');
-    const size_t ndim = equals ? (size_t)(equals - option) : 0;
+    const size_t ndim = equals != NULL ? (size_t)(equals - option) : 0;
     if (ndim == 0 || ndim >= sizeof out->dim || !equals[1] ||
         strlen(equals + 1) >= sizeof out->text)
         return cm_fail(err, CM_EINVAL, "'%.200s' is not NAME=PATTERN", option);
@@ -64,7 +64,7 @@ int cm_name_pattern_parse(const char *option, cm_name_pattern *out, cm_error *er
         return out->text[0] ? CM_OK
                             : cm_fail(err, CM_EINVAL, "'%.200s' names no attribute", option);
     }
-    if (strchr(out->text, '%')) {
+    if (strchr(out->text, '%') != NULL) {
         out->kind = CM_PATTERN_TIME;
         return check_letters(out->text, err);
     }
@@ -185,7 +185,7 @@ static bool match_here(match *m, const char *t, const char *p);
 /* `*`, the shortest text first. */
 static bool match_star(match *m, const char *t, const char *p)
 {
-    const bool first = !m->star, value = m->pattern->kind == CM_PATTERN_TEXT;
+    const bool first = m->star == NULL, value = m->pattern->kind == CM_PATTERN_TEXT;
     const stamp at = m->at;
     for (const char *end = value && !*t ? p + strcspn(p, WORD_END) : p;; end++) {
         if (first) {
@@ -312,11 +312,11 @@ int cm_name_pattern_value(const cm_name_pattern *pattern, const char *path, cons
                           size_t *nvalue, cm_error *err)
 {
     const char *name = matched_part(pattern, path), *star = strchr(pattern->text, '*');
-    const bool several = star && strchr(star + 1, '*');
+    const bool several = star != NULL && strchr(star + 1, '*') != NULL;
     bool found = false, two = false;
     for (const char *p = name; *p; p++) {
         match m;
-        if (star == pattern->text && p > name && !strchr(WORD_END, p[-1]))
+        if (star == pattern->text && p > name && strchr(WORD_END, p[-1]) == NULL)
             continue;
         if (!match_at(&m, pattern, CM_CALENDAR_STANDARD, name, p))
             continue;

@@ -308,7 +308,7 @@ static int rebase_one(const cm_time_coding *from, const cm_time_coding *to, cons
                    ? CM_OK
                    : cm_fail(err, CM_EINVAL, "a missing time, and no fill value to say so");
     int rc = cm_time_check_date(from, to->axis.calendar, &point, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (!store_number(from, to, element, &point, out))
         return outside(from, &point, CM_EINVAL, "has no exact value in the new units and type",
@@ -332,7 +332,7 @@ int cm_time_rebase(const cm_time_coding *from, const cm_time_coding *to, const v
     uint8_t *out = dst;
     for (uint64_t i = 0; i < nelem; i++) {
         int rc = rebase_one(from, to, in + i * from->dtype.nbytes, out + i * to->dtype.nbytes, err);
-        if (rc) {
+        if (rc != CM_OK) {
             *bad = i;
             return rc;
         }

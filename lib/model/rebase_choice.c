@@ -139,7 +139,7 @@ int cm_time_choice_see(cm_time_choice *choice, unsigned member, const cm_time_co
     cm_time_seen *seen = &choice->seen[member];
     *bad = nelem;
     int rc = joins(choice, coding, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     see_type(seen, coding);
     const unsigned unit = unit_of(&coding->axis);
@@ -152,7 +152,7 @@ int cm_time_choice_see(cm_time_choice *choice, unsigned member, const cm_time_co
         if (!cm_time_coding_point(coding, element, &point))
             return cm_fail(err, CM_EINVAL, "a time is out of range");
         rc = point.missing ? CM_OK : cm_time_check_date(coding, choice->axis.calendar, &point, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         if (point.missing)
             seen->missing = true;
@@ -220,8 +220,9 @@ static void choose_first(const cm_time_choice *choice, bool integers, cm_time_ch
 static int name_units(const char *unit, const char *units, cm_time_chosen *out, cm_error *err)
 {
     const char *date = cm_time_axis_date(units);
-    const int n = snprintf(out->units, sizeof out->units, "%s since %s", unit, date ? date : "");
-    if (!date || n < 0 || (size_t)n >= sizeof out->units)
+    const int n =
+        snprintf(out->units, sizeof out->units, "%s since %s", unit, date != NULL ? date : "");
+    if (date == NULL || n < 0 || (size_t)n >= sizeof out->units)
         return cm_fail(err, CM_EFORMAT, "'%.100s' is not a time axis, \"UNIT since DATE\"", units);
     return CM_OK;
 }

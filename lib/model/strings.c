@@ -15,7 +15,7 @@ int cm_strings_reset(cm_strings *s, size_t nelem, cm_error *err)
         size_t nbytes;
         cm_string_ref *ref =
             cm_mul_size(nelem, sizeof *ref, &nbytes) ? realloc(s->ref, nbytes) : NULL;
-        if (!ref)
+        if (ref == NULL)
             return cm_fail(err, CM_ENOMEM, "no memory for %zu strings", nelem);
         s->ref = ref;
         s->capacity = nelem;
@@ -33,7 +33,7 @@ int cm_strings_set(cm_strings *s, size_t i, const void *text, size_t nbytes, cm_
         return cm_fail(err, CM_EINTERNAL, "string %zu of %zu is set", i, s->nelem);
     const size_t offset = s->arena.nbytes;
     int rc = cm_buf_append(&s->arena, text, nbytes, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     s->ref[i] = (cm_string_ref){offset, nbytes};
     return CM_OK;
@@ -53,7 +53,7 @@ size_t cm_strings_memory(const cm_strings *s)
 
 void cm_strings_release(cm_strings *s)
 {
-    if (!s)
+    if (s == NULL)
         return;
     free(s->ref);
     s->ref = NULL;

@@ -121,7 +121,7 @@ typedef struct inventory {
 static int add_copy(inventory *v, const char *name, const struct stat *st, cm_error *err)
 {
     copy *grown = cm_make_room(v->item, v->n, &v->capacity, sizeof *grown, 1024);
-    if (!grown)
+    if (grown == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu files", v->n + 1);
     v->item = grown;
     copy *c = &v->item[v->n++];
@@ -137,7 +137,7 @@ static DIR *open_folder(const cm_cache_dir *dir, const char *name)
 {
     int fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (fd >= 0 && !d)
+    if (fd >= 0 && d == NULL)
         close(fd);
     return d;
 }
@@ -169,7 +169,7 @@ static int list_copies(const cm_cache_dir *dir, inventory *v, cm_error *err)
         char folder[4], name[CM_CACHE_NAME_SIZE];
         snprintf(folder, sizeof folder, "%02x", i);
         DIR *d = open_folder(dir, folder);
-        for (struct dirent *e; d && rc == CM_OK && (e = readdir(d));) {
+        for (struct dirent *e; d != NULL && rc == CM_OK && (e = readdir(d)) != NULL;) {
             struct stat st;
             int n = snprintf(name, sizeof name, "%s/%s", folder, e->d_name);
             if (!is_copy(e->d_name) || n < 0 || (size_t)n >= sizeof name)
@@ -177,7 +177,7 @@ static int list_copies(const cm_cache_dir *dir, inventory *v, cm_error *err)
             if (fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
                 rc = add_copy(v, name, &st, err);
         }
-        if (d)
+        if (d != NULL)
             closedir(d);
     }
     return rc;
@@ -187,7 +187,7 @@ static int list_copies(const cm_cache_dir *dir, inventory *v, cm_error *err)
 static void sweep(const cm_cache_dir *dir, uint64_t *nbytes)
 {
     DIR *d = open_folder(dir, ".");
-    for (struct dirent *e; d && (e = readdir(d));) {
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
         struct stat st;
         if (!is_temporary(e->d_name))
             continue;
@@ -200,7 +200,7 @@ static void sweep(const cm_cache_dir *dir, uint64_t *nbytes)
             *nbytes += (uint64_t)st.st_size;
         close(fd);
     }
-    if (d)
+    if (d != NULL)
         closedir(d);
 }
 
@@ -262,7 +262,7 @@ int cm_cache_file_create(cm_cache_dir *dir, uint64_t nbytes, cm_cache_file *out,
     int held = -1;
     uint64_t total = 0, most = dir->max_nbytes - nbytes;
     int rc = lock(dir, &held, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (!read_state(dir, &total) || total > most)
         rc = make_room(dir, most, &total, err);
@@ -289,7 +289,7 @@ int cm_cache_file_commit(cm_cache_dir *dir, cm_cache_file *file, const char *nam
     char folder[3] = {name[0], name[1], '\0'};
     int held = -1;
     int rc = lock(dir, &held, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     struct stat st;
     uint64_t before = fstatat(dir->fd, name, &st, 0) == 0 ? (uint64_t)st.st_size : 0;
@@ -328,7 +328,7 @@ static int look_if_new(const cm_cache_dir *dir, bool *out, cm_error *err)
     bool is = true;
     if (d == NULL)
         return cm_fail_errno(err, errno, "cannot be listed");
-    for (struct dirent *e; is && (e = readdir(d));)
+    for (struct dirent *e; is && (e = readdir(d)) != NULL;)
         is = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
              strcmp(e->d_name, "lock") == 0 || strcmp(e->d_name, "state") == 0 ||
              is_temporary(e->d_name);
@@ -386,7 +386,7 @@ int cm_cache_dir_open(cm_cache_dir *dir, const char *path, uint64_t max_nbytes, 
         }
         unlock(held);
     }
-    if (rc) {
+    if (rc != CM_OK) {
         cm_error_prefix(err, "%s", path);
         cm_cache_dir_close(dir);
     }

@@ -29,7 +29,7 @@ static int copy_blocks(cache_reader *r, cm_cache_file *file, bool *written, cm_e
 {
     uint64_t head_nbytes = cm_cache_head_nbytes(&r->of), total = r->of.identity.nbytes;
     uint8_t *piece = cm_calloc(1, COPY_NBYTES, err);
-    int rc = piece ? CM_OK : CM_ENOMEM;
+    int rc = piece != NULL ? CM_OK : CM_ENOMEM;
     *written = rc == CM_OK;
     cm_cache_head_fill(&r->of, r->head);
     for (uint64_t at = 0; at < total && rc == CM_OK && *written;) {
@@ -64,7 +64,7 @@ static int copy_object(cm_disk_cache *cache, cache_reader *r, cm_error *err)
     char name[CM_CACHE_NAME_SIZE];
     bool written = false;
     int rc = open_original(cache, r, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     uint64_t nbytes = cm_cache_head_nbytes(&r->of) + r->of.identity.nbytes;
     if (r->base.nbytes != r->of.identity.nbytes ||
@@ -72,7 +72,7 @@ static int copy_object(cm_disk_cache *cache, cache_reader *r, cm_error *err)
         return CM_OK;
     rc = copy_blocks(r, &file, &written, err);
     cm_cache_name(&r->of, name);
-    if (rc || !written || cm_cache_file_commit(&cache->dir, &file, name, NULL) != CM_OK) {
+    if (rc != CM_OK || !written || cm_cache_file_commit(&cache->dir, &file, name, NULL) != CM_OK) {
         cm_cache_file_abort(&cache->dir, &file);
         return rc;
     }
@@ -118,8 +118,8 @@ static int open_either(cm_disk_cache *cache, cache_reader *r, cm_error *err)
     }
     r->base.nbytes = nbytes;
     r->head = cm_calloc((size_t)head_nbytes, 1, err);
-    r->checked = r->head ? cm_calloc((size_t)(nbytes / CM_CACHE_BLOCK) + 1, 1, err) : NULL;
-    if (!r->checked)
+    r->checked = r->head != NULL ? cm_calloc((size_t)(nbytes / CM_CACHE_BLOCK) + 1, 1, err) : NULL;
+    if (r->checked == NULL)
         return CM_ENOMEM;
     if (find_copy(cache, r)) {
         atomic_fetch_add(&cache->hits, 1);
@@ -133,16 +133,16 @@ int cm_cache_reader_open(cm_store *store, const char *key, cm_object_reader **ou
 {
     cm_disk_cache *cache = cm_disk_cache_of(store);
     cache_reader *r = cm_calloc(1, sizeof *r, err);
-    if (!r)
+    if (r == NULL)
         return CM_ENOMEM;
     pthread_mutex_init(&r->lock, NULL);
     r->fd = -1;
     r->base.store = store;
     r->base.key = cm_strdup(key, err);
-    int rc = r->base.key ? cm_cache_identify(cache, r->base.key, &r->of, err) : CM_ENOMEM;
+    int rc = r->base.key != NULL ? cm_cache_identify(cache, r->base.key, &r->of, err) : CM_ENOMEM;
     if (rc == CM_OK)
         rc = open_either(cache, r, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_cache_reader_close(&r->base);
         return rc;
     }
@@ -200,7 +200,7 @@ static int open_slow(cm_disk_cache *cache, cache_reader *r, cm_error *err)
     cm_cache_key now;
     int rc = CM_OK;
     pthread_mutex_lock(&r->lock);
-    if (!r->slow) {
+    if (r->slow == NULL) {
         cm_cache_name(&r->of, name);
         unlinkat(cache->dir.fd, name, 0);
         rc = cm_cache_identify(cache, r->of.key, &now, err);
@@ -221,5 +221,5 @@ int cm_cache_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, s
     if (nbytes == 0 || (r->fd >= 0 && read_from_copy(r, offset, dst, nbytes)))
         return CM_OK;
     int rc = r->fd >= 0 ? open_slow(cm_disk_cache_of(reader->store), r, err) : CM_OK;
-    return rc ? rc : cm_object_read(r->slow, offset, dst, nbytes, err);
+    return rc != CM_OK ? rc : cm_object_read(r->slow, offset, dst, nbytes, err);
 }

@@ -160,7 +160,7 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
         if (errno != ENOENT || nmade++ == MAX_TRIES)
             return fail_beneath(err, errno, key);
         int rc = make_folder(dir->root, key, folder, key, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
     }
 }
@@ -243,7 +243,7 @@ static int finish_file(int root, int fd, const char *path, const char *key, int 
         rc = cm_fail_errno(err, errno, "%s", key);
     if (rc == CM_OK)
         rc = take_name(root, path, key, err);
-    if (rc)
+    if (rc != CM_OK)
         unlinkat(root, path, 0);
     return rc;
 }
@@ -253,7 +253,7 @@ static int dir_put(cm_store *store, const char *key, const void *data, size_t nb
     char path[PATH_MAX];
     int fd = -1;
     int rc = create_temporary(store, key, path, &fd, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = write_all(fd, key, 0, data, nbytes, err);
     return finish_file(root_of(store), fd, path, key, rc, err);
@@ -284,12 +284,12 @@ static int dir_writer_create(cm_store *store, const char *key, const cm_object_f
     char path[PATH_MAX];
     int fd = -1;
     int rc = create_temporary(store, key, path, &fd, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     size_t path_nbytes = strlen(path) + 1;
     dir_writer *w = cm_calloc(1, sizeof *w + path_nbytes, err);
-    char *name = w ? cm_strdup(key, err) : NULL;
-    if (!name) {
+    char *name = w != NULL ? cm_strdup(key, err) : NULL;
+    if (name == NULL) {
         free(w);
         return finish_file(root_of(store), fd, path, key, CM_ENOMEM, err);
     }
@@ -375,7 +375,7 @@ static int open_root(const char *path, bool create, int *out, cm_error *err)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; fd < 0 && errno == ENOENT && create && i < MAX_TRIES; i++) {
         int rc = make_root_folder(path, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         if (mkdir(path, 0777) != 0 && errno != EEXIST && errno != ENOENT)
             return cm_fail_errno(err, errno, "%s: cannot make this folder", path);
@@ -398,18 +398,18 @@ int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *e
     if (path[0] == '\0')
         return cm_fail(err, CM_EINVAL, "the path of a store is empty");
     cm_dir_store *dir = cm_calloc(1, sizeof *dir, err);
-    if (!dir)
+    if (dir == NULL)
         return CM_ENOMEM;
     dir->base.ops = &dir_ops;
     dir->base.name = cm_strdup(path, err);
-    int rc = dir->base.name ? CM_OK : CM_ENOMEM;
+    int rc = dir->base.name != NULL ? CM_OK : CM_ENOMEM;
     if (rc == CM_OK) {
         /* A trailing '/' would hide the parent from make_folder. */
         for (size_t n = strlen(path); n > 1 && dir->base.name[n - 1] == '/'; n--)
             dir->base.name[n - 1] = '\0';
         rc = open_root(dir->base.name, create, &dir->root, err);
     }
-    if (rc) {
+    if (rc != CM_OK) {
         free(dir->base.name);
         free(dir);
         return rc;
@@ -421,7 +421,7 @@ int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *e
 int cm_store_open_dir_io(const char *path, cm_io io, cm_store **out, cm_error *err)
 {
     int rc = cm_store_open_dir(path, false, out, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_dir_store *dir = (cm_dir_store *)*out;
     dir->io = io;
@@ -431,7 +431,7 @@ int cm_store_open_dir_io(const char *path, cm_io io, cm_store **out, cm_error *e
         rc = cm_rings_create(&dir->rings, err);
     if (rc == CM_OK)
         rc = cm_dir_probe_io(dir, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_error_prefix(err, "%s", dir->base.name);
         cm_store_free(*out);
         *out = NULL;
@@ -452,7 +452,7 @@ static int open_folder(int root, const char *path, bool create, int *out, cm_err
     *out = cm_beneath_open(root, path, O_RDONLY | O_DIRECTORY, 0);
     for (int i = 0; *out < 0 && errno == ENOENT && create && i < MAX_TRIES; i++) {
         int rc = make_folder(root, path, strlen(path), path, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         *out = cm_beneath_open(root, path, O_RDONLY | O_DIRECTORY, 0);
     }
@@ -469,18 +469,18 @@ int cm_store_open_below(cm_store *store, const char *prefix, bool create, cm_sto
     int rc = cm_key_check(prefix, err);
     if (rc == CM_OK && store->ops != &dir_ops)
         rc = cm_fail(err, CM_EINVAL, "%s: not a folder", store->name);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_dir_store *dir = cm_calloc(1, sizeof *dir, err);
-    if (!dir)
+    if (dir == NULL)
         return CM_ENOMEM;
     dir->base.ops = &dir_ops;
     dir->own = true;
     dir->base.name = cm_asprintf(err, "%s/%s", store->name, prefix);
     rc = open_folder(root_of(store), prefix, create, &dir->root, err);
-    if (!dir->base.name)
+    if (dir->base.name == NULL)
         rc = CM_ENOMEM;
-    if (rc) {
+    if (rc != CM_OK) {
         if (dir->root >= 0)
             close(dir->root);
         free(dir->base.name);

@@ -64,9 +64,10 @@ static int open_failed(const cm_dir_store *dir, const char *key, int errnum, cm_
     /* No file system opens folders with O_DIRECT. */
     struct stat st;
     int rc = fstatat(dir->root, key, &st, 0) == 0 ? check_stat(key, &st, err) : CM_OK;
-    return rc ? rc
-              : cm_fail(err, CM_EUNSUPPORTED,
-                        "%s: its file system does not read past the page cache (O_DIRECT)", key);
+    return rc != CM_OK
+               ? rc
+               : cm_fail(err, CM_EUNSUPPORTED,
+                         "%s: its file system does not read past the page cache (O_DIRECT)", key);
 }
 
 /*
@@ -94,7 +95,7 @@ static int open_object(cm_dir_store *dir, const char *key, int *out, uint64_t *n
     if (fd < 0)
         return open_failed(dir, key, errno, err);
     int rc = examine(dir, fd, key, nbytes, err);
-    if (rc) {
+    if (rc != CM_OK) {
         close(fd);
         return rc;
     }
@@ -171,7 +172,7 @@ static int read_ring(cm_dir_store *dir, int fd, const char *key, uint64_t offset
 {
     cm_ring_request q = {.fd = fd, .dst = dst, .offset = offset, .nbytes = nbytes};
     int rc = cm_rings_run(dir->rings, &q, 1, err);
-    return rc ? rc : check_request(&q, key, err);
+    return rc != CM_OK ? rc : check_request(&q, key, err);
 }
 
 static int read_range(cm_dir_store *dir, int fd, const char *key, uint64_t offset, void *dst,
@@ -201,7 +202,7 @@ static int append_object(cm_dir_store *dir, const char *key, uint64_t max_nbytes
     int fd = -1;
     uint64_t nbytes = 0;
     int rc = open_object(dir, key, &fd, &nbytes, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     size_t at = buf->nbytes;
     if (nbytes > max_nbytes)
@@ -261,13 +262,13 @@ int cm_dir_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error 
 int cm_dir_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err)
 {
     dir_reader *r = cm_calloc(1, sizeof *r, err);
-    if (!r)
+    if (r == NULL)
         return CM_ENOMEM;
     r->base.store = store;
     r->base.key = cm_strdup(key, err);
-    int rc =
-        r->base.key ? open_object(dir_of(store), key, &r->fd, &r->base.nbytes, err) : CM_ENOMEM;
-    if (rc) {
+    int rc = r->base.key != NULL ? open_object(dir_of(store), key, &r->fd, &r->base.nbytes, err)
+                                 : CM_ENOMEM;
+    if (rc != CM_OK) {
         free(r->base.key);
         free(r);
         return rc;
@@ -296,7 +297,7 @@ static int read_one(cm_dir_store *dir, cm_store_read *read, cm_buf *buf, cm_erro
 {
     read->at = buf->nbytes;
     int rc;
-    if (read->reader) {
+    if (read->reader != NULL) {
         rc = cm_buf_extend(buf, read->nbytes, err);
         if (rc == CM_OK)
             rc = read_range(dir, ((dir_reader *)read->reader)->fd, read->reader->key, read->offset,
@@ -327,8 +328,8 @@ static int open_all(group *g, cm_error *err)
     size_t from[GROUP], nopen = 0;
     for (size_t i = 0; i < g->n; i++) {
         const cm_store_read *read = &g->read[i];
-        g->fd[i] = read->reader ? ((dir_reader *)read->reader)->fd : -1;
-        if (read->reader)
+        g->fd[i] = read->reader != NULL ? ((dir_reader *)read->reader)->fd : -1;
+        if (read->reader != NULL)
             continue;
         g->request[nopen] = (cm_ring_request){
             .path = read->key, .fd = g->dir->root, .flags = open_flags(g->dir), .opened = -1};
@@ -359,14 +360,14 @@ static int read_all(group *g, cm_buf *buf, cm_error *err)
     size_t at = buf->nbytes, total = 0, from[GROUP], nread = 0;
     for (size_t i = 0; i < g->n; i++) {
         cm_store_read *read = &g->read[i];
-        if (read->reader)
+        if (read->reader != NULL)
             read->got_nbytes = (size_t)read->nbytes;
         read->at = at + total;
         if (!cm_add_size(total, read->got_nbytes, &total))
             return cm_fail(err, CM_ENOMEM, "no memory for this many bytes at once");
     }
     int rc = cm_buf_extend(buf, total, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     for (size_t i = 0; i < g->n; i++) {
         const cm_store_read *read = &g->read[i];
@@ -374,14 +375,15 @@ static int read_all(group *g, cm_buf *buf, cm_error *err)
             continue;
         g->request[nread] = (cm_ring_request){.fd = g->fd[i],
                                               .dst = buf->data + read->at,
-                                              .offset = read->reader ? read->offset : 0,
+                                              .offset = read->reader != NULL ? read->offset : 0,
                                               .nbytes = read->got_nbytes};
         from[nread++] = i;
     }
     rc = nread ? cm_rings_run(g->dir->rings, g->request, nread, err) : CM_OK;
     for (size_t k = 0; k < nread && rc == CM_OK; k++) {
         const cm_store_read *read = &g->read[from[k]];
-        rc = check_request(&g->request[k], read->reader ? read->reader->key : read->key, err);
+        rc = check_request(&g->request[k], read->reader != NULL ? read->reader->key : read->key,
+                           err);
     }
     return rc;
 }
@@ -393,7 +395,7 @@ static int read_group(group *g, cm_buf *buf, cm_error *err)
     if (rc == CM_OK)
         rc = read_all(g, buf, err);
     for (size_t i = 0; i < g->n; i++)
-        if (!g->read[i].reader && g->fd[i] >= 0)
+        if (g->read[i].reader == NULL && g->fd[i] >= 0)
             close(g->fd[i]);
     return rc;
 }

@@ -47,7 +47,7 @@ static int open_folder(int root, const char *prefix, bool follow, DIR **out, cm_
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || (!follow && errno == ELOOP)))
         return cm_fail(err, CM_ENOTFOUND, "%s: no such folder", path);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
+    if (dir == NULL) {
         int errnum = errno;
         if (fd >= 0)
             close(fd);
@@ -64,7 +64,7 @@ static int next_entry(DIR *dir, struct dirent **out)
 {
     errno = 0;
     *out = readdir(dir);
-    return *out ? 1 : errno ? -1 : 0;
+    return *out != NULL ? 1 : errno ? -1 : 0;
 }
 
 /* Whether E is a folder; with FOLLOW, also a link to one. */
@@ -83,7 +83,7 @@ int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void
     DIR *dir = NULL;
     bool follow = !((cm_dir_store *)store)->own;
     int rc = open_folder(((cm_dir_store *)store)->root, prefix, follow, &dir, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_name_list names = {0};
     struct dirent *e;
@@ -256,10 +256,10 @@ int cm_dir_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, voi
     int root = ((cm_dir_store *)store)->root;
     DIR *dir = NULL;
     int rc = open_folder(root, prefix, false, &dir, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc == CM_ENOTFOUND ? CM_OK : rc;
     sweep *s = cm_calloc(1, sizeof *s, err);
-    if (!s) {
+    if (s == NULL) {
         closedir(dir);
         return CM_ENOMEM;
     }

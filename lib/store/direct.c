@@ -28,7 +28,7 @@ struct cm_direct {
 int cm_direct_create(cm_direct **out, cm_error *err)
 {
     *out = cm_calloc(1, sizeof **out, err);
-    if (!*out)
+    if (*out == NULL)
         return CM_ENOMEM;
     pthread_mutex_init(&(*out)->lock, NULL);
     return CM_OK;
@@ -36,9 +36,9 @@ int cm_direct_create(cm_direct **out, cm_error *err)
 
 void cm_direct_free(cm_direct *direct)
 {
-    if (!direct)
+    if (direct == NULL)
         return;
-    for (bounce *b = direct->idle, *next; b; b = next) {
+    for (bounce *b = direct->idle, *next; b != NULL; b = next) {
         next = b->next;
         free(b->data);
         free(b);
@@ -51,13 +51,13 @@ static bounce *take(cm_direct *direct, cm_error *err)
 {
     pthread_mutex_lock(&direct->lock);
     bounce *b = direct->idle;
-    if (b)
+    if (b != NULL)
         direct->idle = b->next;
     pthread_mutex_unlock(&direct->lock);
-    if (b)
+    if (b != NULL)
         return b;
     b = cm_calloc(1, sizeof *b, err);
-    if (b && !(b->data = aligned_alloc(ALIGNMENT, BOUNCE_NBYTES))) {
+    if (b != NULL && (b->data = aligned_alloc(ALIGNMENT, BOUNCE_NBYTES)) == NULL) {
         cm_fail(err, CM_ENOMEM, "no memory for %d bytes", BOUNCE_NBYTES);
         free(b);
         return NULL;
@@ -105,7 +105,7 @@ int cm_direct_read(cm_direct *direct, int fd, const char *key, uint64_t offset, 
 {
     uint8_t *to = dst;
     bounce *b = take(direct, err);
-    int rc = b ? CM_OK : CM_ENOMEM;
+    int rc = b != NULL ? CM_OK : CM_ENOMEM;
     while (nbytes > 0 && rc == CM_OK) {
         size_t before = (size_t)(offset % ALIGNMENT);
         size_t part = nbytes < BOUNCE_NBYTES - before ? nbytes : BOUNCE_NBYTES - before;
@@ -117,7 +117,7 @@ int cm_direct_read(cm_direct *direct, int fd, const char *key, uint64_t offset, 
         offset += part;
         nbytes -= part;
     }
-    if (b)
+    if (b != NULL)
         give(direct, b);
     return rc;
 }

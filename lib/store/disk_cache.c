@@ -29,7 +29,7 @@ static bool head_room_init(head_room *room, const cm_cache_key *k)
 {
     room->nbytes = (size_t)cm_cache_head_nbytes(k);
     room->data = room->nbytes <= sizeof room->small ? room->small : malloc(room->nbytes);
-    return room->data;
+    return room->data != NULL;
 }
 
 static void head_room_release(head_room *room)
@@ -85,12 +85,12 @@ static int append_object(cm_disk_cache *cache, const char *key, uint64_t max_nby
     cm_cache_key k;
     size_t at = buf->nbytes;
     int rc = cm_cache_identify(cache, key, &k, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (k.identity.nbytes > max_nbytes)
         return cm_object_too_long(key, k.identity.nbytes, max_nbytes, err);
     rc = cm_buf_extend(buf, k.identity.nbytes, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (read_copy(cache, &k, buf->data + at)) {
         atomic_fetch_add(&cache->hits, 1);
@@ -115,7 +115,7 @@ static int cache_read_many(cm_store *store, cm_store_read *read, size_t n, cm_bu
     for (size_t i = 0; i < n && rc == CM_OK; i++) {
         cm_store_read *r = &read[i];
         r->at = buf->nbytes;
-        if (r->reader) {
+        if (r->reader != NULL) {
             rc = cm_buf_extend(buf, r->nbytes, err);
             if (rc == CM_OK)
                 rc = cm_cache_reader_read(r->reader, r->offset, buf->data + r->at,
@@ -161,7 +161,7 @@ int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, 
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: cannot be cached: it does not tell when an object changed", slow->name);
     cm_disk_cache *cache = cm_calloc(1, sizeof *cache, err);
-    if (!cache)
+    if (cache == NULL)
         return CM_ENOMEM;
     cache->base.ops = &cache_ops;
     cache->base.inner = slow;
@@ -172,11 +172,11 @@ int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, 
      * may have two.
      */
     char *real = realpath(slow->name, NULL);
-    cache->slow_name = real ? real : cm_strdup(slow->name, err);
-    int rc = cache->base.name && cache->slow_name
+    cache->slow_name = real != NULL ? real : cm_strdup(slow->name, err);
+    int rc = cache->base.name != NULL && cache->slow_name != NULL
                  ? cm_cache_dir_open(&cache->dir, path, nbytes, err)
                  : CM_ENOMEM;
-    if (rc) {
+    if (rc != CM_OK) {
         cache_free(&cache->base);
         return rc;
     }

@@ -48,7 +48,7 @@ int cm_object_too_long(const char *key, uint64_t nbytes, uint64_t max_nbytes, cm
 size_t cm_key_folder(const char *key)
 {
     const char *slash = strrchr(key, '/');
-    return slash ? (size_t)(slash - key) : 0;
+    return slash != NULL ? (size_t)(slash - key) : 0;
 }
 
 int cm_name_list_add(cm_name_list *list, const char *name, size_t nbytes, bool is_prefix,
@@ -56,7 +56,7 @@ int cm_name_list_add(cm_name_list *list, const char *name, size_t nbytes, bool i
 {
     struct cm_name_item *grown =
         cm_make_room(list->item, list->n, &list->capacity, sizeof *grown, 64);
-    if (!grown)
+    if (grown == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu names", list->n + 1);
     list->item = grown;
     struct cm_name_item item = {list->text.nbytes, is_prefix};
@@ -84,11 +84,11 @@ int cm_name_list_visit(cm_name_list *list, cm_store_visit *visit, void *context,
     const char *last = NULL;
     for (size_t i = 0; i < list->n; i++) {
         const char *name = text + list->item[i].offset;
-        if (last && strcmp(last, name) == 0)
+        if (last != NULL && strcmp(last, name) == 0)
             continue;
         last = name;
         int rc = visit(context, name, list->item[i].is_prefix, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
     }
     return CM_OK;

@@ -46,7 +46,7 @@ enum {
 
 static void blob_release(blob *b)
 {
-    if (b && atomic_fetch_sub(&b->references, 1) == 1) {
+    if (b != NULL && atomic_fetch_sub(&b->references, 1) == 1) {
         free(b->data);
         free(b);
     }
@@ -56,7 +56,7 @@ static void blob_release(blob *b)
 static blob *blob_take(uint8_t *data, size_t nbytes, cm_error *err)
 {
     blob *b = cm_calloc(1, sizeof *b, err);
-    if (!b) {
+    if (b == NULL) {
         free(data);
         return NULL;
     }
@@ -70,7 +70,7 @@ static blob *blob_take(uint8_t *data, size_t nbytes, cm_error *err)
 static entry **slot_of(memory_store *m, const char *key)
 {
     entry **slot = &m->bucket[cm_key_hash(key, m->nbuckets)];
-    while (*slot && strcmp((*slot)->key, key) != 0)
+    while (*slot != NULL && strcmp((*slot)->key, key) != 0)
         slot = &(*slot)->next;
     return slot;
 }
@@ -80,8 +80,8 @@ static blob *find_blob(cm_store *store, const char *key)
     memory_store *m = (memory_store *)store;
     pthread_rwlock_rdlock(&m->lock);
     entry *e = *slot_of(m, key);
-    blob *b = e ? e->blob : NULL;
-    if (b)
+    blob *b = e != NULL ? e->blob : NULL;
+    if (b != NULL)
         atomic_fetch_add(&b->references, 1);
     pthread_rwlock_unlock(&m->lock);
     return b;
@@ -91,10 +91,10 @@ static void grow(memory_store *m)
 {
     size_t nbuckets = 2 * m->nbuckets;
     entry **bucket = calloc(nbuckets, sizeof(entry *));
-    if (!bucket)
+    if (bucket == NULL)
         return; /* slower, but correct */
     for (size_t i = 0; i < m->nbuckets; i++) {
-        for (entry *e = m->bucket[i], *next; e; e = next) {
+        for (entry *e = m->bucket[i], *next; e != NULL; e = next) {
             next = e->next;
             entry **head = &bucket[cm_key_hash(e->key, nbuckets)];
             e->next = *head;
@@ -112,7 +112,7 @@ static int insert(cm_store *store, const char *key, blob *b, cm_error *err)
     memory_store *m = (memory_store *)store;
     size_t nbytes = strlen(key) + 1;
     entry *fresh = cm_calloc(1, sizeof *fresh + nbytes, err);
-    if (!fresh) {
+    if (fresh == NULL) {
         blob_release(b);
         return CM_ENOMEM;
     }
@@ -120,7 +120,7 @@ static int insert(cm_store *store, const char *key, blob *b, cm_error *err)
     fresh->blob = b;
     pthread_rwlock_wrlock(&m->lock);
     entry **slot = slot_of(m, key);
-    if (*slot) {
+    if (*slot != NULL) {
         blob *old = (*slot)->blob;
         (*slot)->blob = b;
         fresh->blob = old; /* released below, outside the lock */
@@ -131,7 +131,7 @@ static int insert(cm_store *store, const char *key, blob *b, cm_error *err)
             grow(m);
     }
     pthread_rwlock_unlock(&m->lock);
-    if (fresh)
+    if (fresh != NULL)
         blob_release(fresh->blob);
     free(fresh);
     return CM_OK;
@@ -145,7 +145,7 @@ static int not_found(const char *key, cm_error *err)
 static int memory_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
 {
     blob *b = find_blob(store, key);
-    if (!b)
+    if (b == NULL)
         return not_found(key, err);
     out->nbytes = b->nbytes;
     blob_release(b);
@@ -156,12 +156,12 @@ static int memory_put(cm_store *store, const char *key, const void *data, size_t
                       cm_error *err)
 {
     uint8_t *copy = cm_calloc(nbytes ? nbytes : 1, 1, err);
-    if (!copy)
+    if (copy == NULL)
         return CM_ENOMEM;
     if (nbytes)
         memcpy(copy, data, nbytes);
     blob *b = blob_take(copy, nbytes, err);
-    return b ? insert(store, key, b, err) : CM_ENOMEM;
+    return b != NULL ? insert(store, key, b, err) : CM_ENOMEM;
 }
 
 static int memory_delete(cm_store *store, const char *key, cm_error *err)
@@ -171,12 +171,12 @@ static int memory_delete(cm_store *store, const char *key, cm_error *err)
     pthread_rwlock_wrlock(&m->lock);
     entry **slot = slot_of(m, key);
     entry *e = *slot;
-    if (e) {
+    if (e != NULL) {
         *slot = e->next;
         m->nentries--;
     }
     pthread_rwlock_unlock(&m->lock);
-    if (e)
+    if (e != NULL)
         blob_release(e->blob);
     free(e);
     return CM_OK;
@@ -191,7 +191,7 @@ static int memory_list(cm_store *store, const char *prefix, cm_store_visit *visi
     int rc = CM_OK;
     pthread_rwlock_rdlock(&m->lock);
     for (size_t i = 0; i < m->nbuckets && rc == CM_OK; i++) {
-        for (const entry *e = m->bucket[i]; e && rc == CM_OK; e = e->next) {
+        for (const entry *e = m->bucket[i]; e != NULL && rc == CM_OK; e = e->next) {
             if (strncmp(e->key, prefix, skip) != 0 || (skip && e->key[skip] != '/'))
                 continue;
             const char *name = e->key + skip + (skip != 0);
@@ -220,7 +220,7 @@ static int sweep_listed(void *context, const char *name, bool is_prefix, cm_erro
 {
     const list_sweep *w = context;
     char *key = cm_asprintf(err, "%s%s%s", w->folder, w->folder[0] ? "/" : "", name);
-    if (!key)
+    if (key == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;
     cm_verdict verdict =
@@ -248,11 +248,11 @@ static int memory_reader_open(cm_store *store, const char *key, cm_object_reader
                               cm_error *err)
 {
     blob *b = find_blob(store, key);
-    if (!b)
+    if (b == NULL)
         return not_found(key, err);
     memory_reader *r = cm_calloc(1, sizeof *r, err);
-    char *name = r ? cm_strdup(key, err) : NULL;
-    if (!name) {
+    char *name = r != NULL ? cm_strdup(key, err) : NULL;
+    if (name == NULL) {
         free(r);
         blob_release(b);
         return CM_ENOMEM;
@@ -285,8 +285,8 @@ static int memory_writer_create(cm_store *store, const char *key, const cm_objec
 {
     (void)form;
     memory_writer *w = cm_calloc(1, sizeof *w, err);
-    char *name = w ? cm_strdup(key, err) : NULL;
-    if (!name) {
+    char *name = w != NULL ? cm_strdup(key, err) : NULL;
+    if (name == NULL) {
         free(w);
         return CM_ENOMEM;
     }
@@ -339,7 +339,7 @@ static void memory_free(cm_store *store)
 {
     memory_store *m = (memory_store *)store;
     for (size_t i = 0; i < m->nbuckets; i++) {
-        for (entry *e = m->bucket[i], *next; e; e = next) {
+        for (entry *e = m->bucket[i], *next; e != NULL; e = next) {
             next = e->next;
             blob_release(e->blob);
             free(e);
@@ -375,13 +375,13 @@ int cm_store_open_memory(cm_store **out, cm_error *err)
 {
     *out = NULL;
     memory_store *m = cm_calloc(1, sizeof *m, err);
-    if (!m)
+    if (m == NULL)
         return CM_ENOMEM;
     m->base.ops = &memory_ops;
     m->base.name = cm_strdup("memory", err);
     m->nbuckets = FIRST_BUCKETS;
     m->bucket = cm_calloc(m->nbuckets, sizeof(entry *), err);
-    if (!m->base.name || !m->bucket) {
+    if (m->base.name == NULL || m->bucket == NULL) {
         free(m->base.name);
         free(m->bucket);
         free(m);

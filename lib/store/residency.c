@@ -40,7 +40,7 @@ static int walk_folder(walk *w, int fd, unsigned depth, cm_error *err)
                        MAX_DEPTH);
     }
     DIR *dir = fdopendir(fd);
-    if (!dir) {
+    if (dir == NULL) {
         int rc = cm_fail_errno(err, errno, "%s", w->path);
         close(fd);
         return rc;
@@ -50,7 +50,7 @@ static int walk_folder(walk *w, int fd, unsigned depth, cm_error *err)
     for (struct dirent *e; rc == CM_OK;) {
         errno = 0;
         e = readdir(dir);
-        if (!e) {
+        if (e == NULL) {
             rc = errno ? cm_fail_errno(err, errno, "%s", w->path) : CM_OK;
             break;
         }
@@ -99,7 +99,7 @@ static int walk_all(const char *path, const cm_stop *stop, visit_file *visit, vo
                     cm_error *err)
 {
     walk *w = cm_calloc(1, sizeof *w, err);
-    if (!w)
+    if (w == NULL)
         return CM_ENOMEM;
     w->visit = visit;
     w->context = context;
@@ -229,7 +229,7 @@ static int warm_file(void *context, int fd, const struct stat *st, const char *p
 int cm_residency_warm(const char *path, const cm_stop *stop, cm_error *err)
 {
     warming w = {cm_calloc(READ_NBYTES, 1, err), stop};
-    int rc = w.buf ? walk_all(path, stop, warm_file, &w, err) : CM_ENOMEM;
+    int rc = w.buf != NULL ? walk_all(path, stop, warm_file, &w, err) : CM_ENOMEM;
     free(w.buf);
     return rc;
 }

@@ -14,7 +14,7 @@ static void count_get(cm_store *store, uint64_t nbytes)
 
 void cm_store_free(cm_store *store)
 {
-    if (store)
+    if (store != NULL)
         store->ops->free(store);
 }
 
@@ -149,14 +149,14 @@ int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, c
 int cm_store_delete(cm_store *store, const char *key, cm_error *err)
 {
     int rc = check_writing(store, key, err);
-    return rc ? rc : store->ops->write->delete (store, key, err);
+    return rc != CM_OK ? rc : store->ops->write->delete (store, key, err);
 }
 
 int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err)
 {
     *out = NULL;
     int rc = cm_key_check(key, err);
-    return rc ? rc : store->ops->open(store, key, out, err);
+    return rc != CM_OK ? rc : store->ops->open(store, key, out, err);
 }
 
 int cm_object_open_stat(cm_store *store, const char *key, const cm_object_stat *stat,
@@ -166,7 +166,7 @@ int cm_object_open_stat(cm_store *store, const char *key, const cm_object_stat *
         return cm_object_open(store, key, out, err);
     *out = NULL;
     int rc = cm_key_check(key, err);
-    return rc ? rc : store->ops->opening->stat(store, key, stat, out, err);
+    return rc != CM_OK ? rc : store->ops->opening->stat(store, key, stat, out, err);
 }
 
 int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes, cm_buf *buf,
@@ -174,7 +174,7 @@ int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nb
 {
     *out = NULL;
     int rc = cm_key_check(key, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (store->ops->opening != NULL) {
         rc = store->ops->opening->part(store, key, at_end, nbytes, buf, out, err);
@@ -183,7 +183,7 @@ int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nb
         return rc;
     }
     rc = store->ops->open(store, key, out, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     uint64_t total = (*out)->nbytes;
     if (nbytes > total)
@@ -192,7 +192,7 @@ int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nb
     rc = cm_buf_resize(buf, nbytes, err);
     if (rc == CM_OK)
         rc = cm_object_read(*out, at_end ? total - nbytes : 0, buf->data, nbytes, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_object_close(*out);
         *out = NULL;
     }
@@ -228,7 +228,7 @@ int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t 
                    cm_error *err)
 {
     int rc = check_range(reader, offset, nbytes, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (nbytes)
         rc = reader->store->ops->read(reader, offset, dst, nbytes, err);
@@ -239,7 +239,7 @@ int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t 
 
 void cm_object_close(cm_object_reader *reader)
 {
-    if (reader)
+    if (reader != NULL)
         reader->store->ops->close(reader);
 }
 
@@ -248,7 +248,7 @@ static int append_object(cm_store *store, cm_store_read *read, cm_buf *buf, cm_e
 {
     cm_object_reader *reader;
     int rc = store->ops->open(store, read->key, &reader, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     uint64_t nbytes = reader->nbytes;
     size_t at = buf->nbytes;
@@ -259,7 +259,7 @@ static int append_object(cm_store *store, cm_store_read *read, cm_buf *buf, cm_e
     if (rc == CM_OK && nbytes)
         rc = store->ops->read(reader, 0, buf->data + at, (size_t)nbytes, err);
     cm_object_close(reader);
-    read->got_nbytes = rc ? 0 : (size_t)nbytes;
+    read->got_nbytes = rc != CM_OK ? 0 : (size_t)nbytes;
     return rc;
 }
 
@@ -270,7 +270,7 @@ static int append_range(cm_store *store, cm_store_read *read, cm_buf *buf, cm_er
     if (rc == CM_OK && read->nbytes)
         rc =
             store->ops->read(read->reader, read->offset, buf->data + at, (size_t)read->nbytes, err);
-    read->got_nbytes = rc ? 0 : (size_t)read->nbytes;
+    read->got_nbytes = rc != CM_OK ? 0 : (size_t)read->nbytes;
     return rc;
 }
 
@@ -278,10 +278,10 @@ int cm_store_read_each(cm_store *store, cm_store_read *read, size_t n, cm_buf *b
 {
     for (size_t i = 0; i < n; i++) {
         read[i].at = buf->nbytes;
-        int rc = read[i].reader ? append_range(store, &read[i], buf, err)
-                                : append_object(store, &read[i], buf, err);
-        read[i].absent = rc == CM_ENOTFOUND && !read[i].reader;
-        if (rc && !read[i].absent)
+        int rc = read[i].reader != NULL ? append_range(store, &read[i], buf, err)
+                                        : append_object(store, &read[i], buf, err);
+        read[i].absent = rc == CM_ENOTFOUND && read[i].reader == NULL;
+        if (rc != CM_OK && !read[i].absent)
             return rc;
     }
     return CM_OK;
@@ -293,13 +293,13 @@ static int check_reads(const cm_store *store, cm_store_read *read, size_t n, cm_
         cm_store_read *r = &read[i];
         r->absent = false;
         r->at = r->got_nbytes = 0;
-        if (!r->reader && (r->offset != 0 || r->nbytes != UINT64_MAX))
+        if (r->reader == NULL && (r->offset != 0 || r->nbytes != UINT64_MAX))
             return cm_fail(err, CM_EINVAL, "%s: only whole objects are read by key", r->key);
-        if (r->reader && r->reader->store != store)
+        if (r->reader != NULL && r->reader->store != store)
             return cm_fail(err, CM_EINTERNAL, "%s: was opened in another store", r->reader->key);
-        int rc = r->reader ? check_range(r->reader, r->offset, r->nbytes, err)
-                           : cm_key_check(r->key, err);
-        if (rc)
+        int rc = r->reader != NULL ? check_range(r->reader, r->offset, r->nbytes, err)
+                                   : cm_key_check(r->key, err);
+        if (rc != CM_OK)
             return rc;
     }
     return CM_OK;
@@ -309,11 +309,11 @@ int cm_store_read_more(cm_store *store, cm_store_read *read, size_t n, cm_buf *b
                        uint64_t *nrequests, cm_error *err)
 {
     int rc = check_reads(store, read, n, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     *nrequests += n;
-    rc = store->ops->read_many ? store->ops->read_many(store, read, n, buf, err)
-                               : cm_store_read_each(store, read, n, buf, err);
+    rc = store->ops->read_many != NULL ? store->ops->read_many(store, read, n, buf, err)
+                                       : cm_store_read_each(store, read, n, buf, err);
     for (size_t i = 0; i < n && rc == CM_OK; i++)
         if (!read[i].absent)
             count_get(store, read[i].got_nbytes);
@@ -376,12 +376,12 @@ int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err)
     if (total > buf->capacity && buf->nbytes > 0 &&
         (!buf->max_nbytes || spare <= buf->max_nbytes)) {
         int rc = cm_buf_reserve(buf, spare, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
     }
     /* Empty objects get a place, too: callers point into the buffer. */
     int rc = cm_buf_reserve(buf, total > 0 ? total : 1, err);
-    return rc ? rc : cm_buf_resize(buf, total, err);
+    return rc != CM_OK ? rc : cm_buf_resize(buf, total, err);
 }
 
 int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
@@ -394,7 +394,7 @@ int cm_object_create_as(cm_store *store, const char *key, const cm_object_form *
 {
     *out = NULL;
     int rc = check_writing(store, key, err);
-    return rc ? rc : store->ops->write->create(store, key, form, out, err);
+    return rc != CM_OK ? rc : store->ops->write->create(store, key, form, out, err);
 }
 
 int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
@@ -444,7 +444,7 @@ size_t cm_store_request_nbytes(const cm_store *store)
 
 void cm_object_abort(cm_object_writer *writer)
 {
-    if (writer)
+    if (writer != NULL)
         writer->store->ops->write->abort(writer);
 }
 
@@ -453,7 +453,7 @@ int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, vo
 {
     int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
     store = named(store);
-    return rc ? rc : store->ops->list(store, prefix, visit, context, err);
+    return rc != CM_OK ? rc : store->ops->list(store, prefix, visit, context, err);
 }
 
 int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,
@@ -463,7 +463,7 @@ int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_obje
     store = named(store);
     if (rc == CM_OK && store->ops->list_below == NULL)
         rc = fail_unsupported(store, "is not listed as a whole", err);
-    return rc ? rc : store->ops->list_below(store, prefix, visit, context, err);
+    return rc != CM_OK ? rc : store->ops->list_below(store, prefix, visit, context, err);
 }
 
 int cm_store_cache_listing(cm_store *store, cm_error *err)
@@ -480,7 +480,7 @@ void cm_store_drop_listing(cm_store *store)
 int cm_store_sync(cm_store *store, cm_error *err)
 {
     int rc = check_writable(store, err);
-    return rc || store->ops->sync == NULL ? rc : store->ops->sync(store, err);
+    return rc != CM_OK || store->ops->sync == NULL ? rc : store->ops->sync(store, err);
 }
 
 int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
@@ -488,7 +488,9 @@ int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
     *out = false;
     int rc = cm_key_check(key, err);
     store = named(store);
-    return rc || store->ops->links == NULL ? rc : store->ops->links->is_link(store, key, out, err);
+    return rc != CM_OK || store->ops->links == NULL
+               ? rc
+               : store->ops->links->is_link(store, key, out, err);
 }
 
 static int stop_at_first(void *context, const char *name, bool is_prefix, cm_error *err)
@@ -501,7 +503,7 @@ int cm_store_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error
 {
     *out = CM_ENTRY_NONE;
     int rc = cm_key_check(key, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     store = named(store);
     if (store->ops->links != NULL)
@@ -521,7 +523,7 @@ int cm_store_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, v
     int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
     if (rc == CM_OK)
         rc = check_writable(store, err);
-    return rc ? rc : store->ops->write->sweep(store, prefix, judge, context, err);
+    return rc != CM_OK ? rc : store->ops->write->sweep(store, prefix, judge, context, err);
 }
 
 static cm_verdict judge_temporary(void *deep, const char *below, cm_entry_kind kind)

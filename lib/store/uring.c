@@ -55,7 +55,7 @@ static bool opens_and_reads(ring *r)
 static int ring_create(ring **out, cm_error *err)
 {
     ring *r = cm_calloc(1, sizeof *r, err);
-    if (!r)
+    if (r == NULL)
         return CM_ENOMEM;
     int errnum = -io_uring_queue_init(DEPTH, &r->uring, 0);
     if (!errnum && opens_and_reads(r)) {
@@ -86,7 +86,7 @@ static void push(run *u, size_t i)
 {
     cm_ring_request *q = &u->request[i];
     struct io_uring_sqe *sqe = io_uring_get_sqe(u->uring);
-    if (q->path) {
+    if (q->path != NULL) {
         io_uring_prep_openat(sqe, q->fd, q->path, q->flags, 0);
     } else {
         size_t left = q->nbytes - q->done;
@@ -114,7 +114,7 @@ static bool take_result(cm_ring_request *q, int32_t result)
 {
     if (result == -EINTR)
         return true;
-    if (q->path) {
+    if (q->path != NULL) {
         q->error = result < 0 ? -result : 0;
         q->opened = result < 0 ? -1 : result;
         return false;
@@ -200,10 +200,10 @@ int cm_rings_create(cm_rings **out, cm_error *err)
 {
     *out = NULL;
     cm_rings *rings = cm_calloc(1, sizeof *rings, err);
-    if (!rings)
+    if (rings == NULL)
         return CM_ENOMEM;
     int rc = ring_create(&rings->idle, err);
-    if (rc) {
+    if (rc != CM_OK) {
         free(rings);
         return rc;
     }
@@ -218,7 +218,7 @@ int cm_rings_create(cm_rings **out, cm_error *err)
 
 static void free_idle(cm_rings *rings)
 {
-    for (ring *r = rings->idle, *next; r; r = next) {
+    for (ring *r = rings->idle, *next; r != NULL; r = next) {
         next = r->next;
         ring_free(r);
     }
@@ -227,7 +227,7 @@ static void free_idle(cm_rings *rings)
 
 void cm_rings_free(cm_rings *rings)
 {
-    if (!rings)
+    if (rings == NULL)
         return;
     free_idle(rings);
     pthread_mutex_destroy(&rings->lock);
@@ -273,9 +273,10 @@ static int take(cm_rings *rings, ring **out, cm_error *err)
     int rc = CM_OK;
     pthread_mutex_lock(&rings->lock);
     be_owner(rings);
-    while (!rings->idle && (rc = ring_create(&rings->idle, err)) != CM_OK && rings->nbusy > 0)
+    while (rings->idle == NULL && (rc = ring_create(&rings->idle, err)) != CM_OK &&
+           rings->nbusy > 0)
         pthread_cond_wait(&rings->returned, &rings->lock);
-    if (rings->idle) {
+    if (rings->idle != NULL) {
         *out = rings->idle;
         rings->idle = (*out)->next;
         rings->nbusy++;
@@ -299,7 +300,7 @@ int cm_rings_run(cm_rings *rings, cm_ring_request *request, size_t n, cm_error *
 {
     ring *r = NULL;
     int rc = take(rings, &r, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = ring_run(r, request, n, err);
     if (rc == CM_OK) {

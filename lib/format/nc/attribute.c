@@ -62,9 +62,9 @@ static cm_json *number(nc_type type, const void *values, size_t i)
 static void note_packing(const reader *r, const attribute *a)
 {
     uint8_t nbytes = a->type.base == NC_FLOAT ? 4 : a->type.base == NC_DOUBLE ? 8 : 0;
-    if (r->node && strcmp(a->name, "scale_factor") == 0)
+    if (r->node != NULL && strcmp(a->name, "scale_factor") == 0)
         r->node->var.scale_nbytes = nbytes;
-    if (r->node && strcmp(a->name, "add_offset") == 0)
+    if (r->node != NULL && strcmp(a->name, "add_offset") == 0)
         r->node->var.offset_nbytes = nbytes;
 }
 
@@ -76,9 +76,9 @@ static int set_numbers(const reader *r, const attribute *a, const void *values)
         return cm_json_set(r->attrs, a->name, number(a->type.base, values, 0), r->err);
     cm_json *list = cm_json_array();
     int rc = CM_OK;
-    for (size_t i = 0; i < a->nelem && list && !rc; i++)
+    for (size_t i = 0; i < a->nelem && list != NULL && rc == CM_OK; i++)
         rc = cm_json_append(list, number(a->type.base, values, i), r->err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(list);
         return rc;
     }
@@ -88,10 +88,10 @@ static int set_numbers(const reader *r, const attribute *a, const void *values)
 static int read_values(const reader *r, const attribute *a, void **out)
 {
     *out = cm_calloc(a->nelem + 1, a->type.dtype.nbytes, r->err);
-    if (!*out)
+    if (*out == NULL)
         return CM_ENOMEM;
     int rc = a->nelem ? r->read(r->context, a, *out, r->err) : CM_OK;
-    if (rc) {
+    if (rc != CM_OK) {
         free(*out);
         *out = NULL;
     }
@@ -101,22 +101,22 @@ static int read_values(const reader *r, const attribute *a, void **out)
 static int read_strings(const reader *r, const attribute *a)
 {
     char **text = cm_calloc(a->nelem + 1, sizeof *text, r->err);
-    if (!text)
+    if (text == NULL)
         return CM_ENOMEM;
     int rc = a->nelem ? r->read(r->context, a, text, r->err) : CM_OK;
-    if (rc) {
+    if (rc != CM_OK) {
         free(text);
         return rc;
     }
     cm_json *value = a->nelem == 1 ? NULL : cm_json_array();
-    for (size_t i = 0; i < a->nelem && !rc; i++) {
-        const char *s = text[i] ? text[i] : "";
+    for (size_t i = 0; i < a->nelem && rc == CM_OK; i++) {
+        const char *s = text[i] != NULL ? text[i] : "";
         if (a->nelem == 1)
             value = cm_json_string(s);
         else
             rc = cm_json_append(value, cm_json_string(s), r->err);
     }
-    if (rc)
+    if (rc != CM_OK)
         cm_json_free(value);
     else
         rc = cm_json_set(r->attrs, a->name, value, r->err);
@@ -131,7 +131,7 @@ static int read_strings(const reader *r, const attribute *a)
  */
 static bool is_nan_for_integers(const reader *r, const attribute *a, const void *values)
 {
-    if (!r->node || a->nelem == 0)
+    if (r->node == NULL || a->nelem == 0)
         return false;
     cm_kind kind = r->node->var.array.dtype.kind;
     if (kind != CM_KIND_INT && kind != CM_KIND_UINT)
@@ -152,7 +152,7 @@ static int read_plain(const reader *r, const attribute *a)
         return read_strings(r, a);
     void *values = NULL;
     int rc = read_values(r, a, &values);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (a->type.base == NC_CHAR)
         rc = cm_json_set(r->attrs, a->name, text_without_nuls(values, a->nelem), r->err);
@@ -182,22 +182,22 @@ static int convert_fill(const reader *r, const attribute *a, const void *value)
     }
     r->node->refusal =
         cm_asprintf(r->err, "its _FillValue %s cannot be held by its type, %s", text, own);
-    return r->node->refusal ? CM_OK : CM_ENOMEM;
+    return r->node->refusal != NULL ? CM_OK : CM_ENOMEM;
 }
 
 static int read_fill_text(const reader *r, const attribute *a)
 {
     cm_array *array = &r->node->var.array;
     char **text = cm_calloc(a->nelem, sizeof *text, r->err);
-    if (!text)
+    if (text == NULL)
         return CM_ENOMEM;
     int rc = r->read(r->context, a, text, r->err);
-    if (rc) {
+    if (rc != CM_OK) {
         free(text);
         return rc;
     }
-    array->fill_text = cm_strdup(text[0] ? text[0] : "", r->err);
-    rc = array->fill_text ? CM_OK : CM_ENOMEM;
+    array->fill_text = cm_strdup(text[0] != NULL ? text[0] : "", r->err);
+    rc = array->fill_text != NULL ? CM_OK : CM_ENOMEM;
     r->free_text(a->nelem, text);
     free(text);
     return rc;
@@ -216,15 +216,15 @@ static int read_fill(const reader *r, const attribute *a)
                           "%s: _FillValue is left out, its type is not the variable's", r->where);
     void *values = NULL;
     int rc = read_values(r, a, &values);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (a->nelem > 1)
         rc = cm_nc_warn(r->file, r->err, "%s: _FillValue has %zu values, the first is taken",
                         r->where, a->nelem);
-    if (!rc && cm_dtype_equal(&a->type.dtype, &v->array.dtype)) {
+    if (rc == CM_OK && cm_dtype_equal(&a->type.dtype, &v->array.dtype)) {
         memcpy(v->fill_value, values, a->type.dtype.nbytes);
         v->has_fill_value = true;
-    } else if (!rc) {
+    } else if (rc == CM_OK) {
         rc = is_nan_for_integers(r, a, values) ? leave_out_nan(r, a) : convert_fill(r, a, values);
     }
     free(values);
@@ -233,8 +233,8 @@ static int read_fill(const reader *r, const attribute *a)
 
 int cm_nc_attribute_add(const cm_nc_attributes *r, const cm_nc_attribute *a)
 {
-    bool is_fill = r->node && strcmp(a->name, "_FillValue") == 0;
-    if (is_fill && r->node->var.unsupported)
+    bool is_fill = r->node != NULL && strcmp(a->name, "_FillValue") == 0;
+    if (is_fill && r->node->var.unsupported != NULL)
         return CM_OK;
     if (a->type.unsupported[0])
         return cm_nc_warn(r->file, r->err, "%s: attribute %s is left out, it has %s", r->where,

@@ -32,15 +32,15 @@ static int read_attribute(reader *r, int i)
     cm_nc_attribute a = {.name = name};
     nc_type type = NC_NAT;
     int rc = nc_inq_attname(r->ncid, r->varid, i, name);
-    if (!rc)
+    if (rc == CM_OK)
         rc = nc_inq_att(r->ncid, r->varid, name, &type, &a.nelem);
-    if (rc)
+    if (rc != CM_OK)
         return cm_fail(r->to.err, CM_EFORMAT, "%s: %s: attribute %d cannot be read: %s",
                        r->to.file->path, r->to.where, i, nc_strerror(rc));
     if (cm_nc_attribute_is_hidden(name, r->is_scale))
         return CM_OK;
     rc = cm_nc_type_inquire(r->ncid, type, &a.type, r->to.err);
-    return rc ? rc : cm_nc_attribute_add(&r->to, &a);
+    return rc != CM_OK ? rc : cm_nc_attribute_add(&r->to, &a);
 }
 
 /*
@@ -74,12 +74,12 @@ static herr_t warn_unseen(hid_t object, const char *name, const H5A_info_t *info
     r->rc = cm_nc_warn(r->to.file, r->to.err,
                        "%s: attribute %s is left out, netCDF-C does not read its type", r->to.where,
                        name);
-    return r->rc ? -1 : 0;
+    return r->rc != CM_OK ? -1 : 0;
 }
 
 static int look_for_unseen(reader *r, const char *h5_path)
 {
-    if (r->to.file->h5 < 0 || !h5_path)
+    if (r->to.file->h5 < 0 || h5_path == NULL)
         return CM_OK;
     hid_t object = H5Oopen(r->to.file->h5, h5_path, H5P_DEFAULT);
     if (object < 0)
@@ -105,19 +105,19 @@ int cm_nc_attributes_read(cm_nc_file *file, int ncid, int varid, cm_nc_node *nod
                 .ncid = ncid,
                 .varid = varid};
     r.to.context = &r;
-    if (!r.to.attrs)
+    if (r.to.attrs == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
-    r.is_scale = node && find_scale(&r);
+    r.is_scale = node != NULL && find_scale(&r);
     int n = 0;
     int rc = varid == NC_GLOBAL ? nc_inq_natts(ncid, &n) : nc_inq_varnatts(ncid, varid, &n);
-    if (rc)
+    if (rc != CM_OK)
         rc = cm_fail(err, CM_EFORMAT, "%s: %s: the attributes cannot be read: %s", file->path,
                      where, nc_strerror(rc));
-    for (int i = 0; i < n && !rc; i++)
+    for (int i = 0; i < n && rc == CM_OK; i++)
         rc = read_attribute(&r, i);
-    if (!rc)
+    if (rc == CM_OK)
         rc = look_for_unseen(&r, h5_path);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(r.to.attrs);
         return rc;
     }

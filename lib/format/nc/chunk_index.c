@@ -8,7 +8,7 @@ static int grow(cm_chunk_index *index, cm_error *err)
 {
     cm_chunk_entry *entry =
         cm_make_room(index->entry, index->nentries, &index->capacity, sizeof *entry, 256);
-    if (!entry)
+    if (entry == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for the index of %zu chunks", index->nentries);
     index->entry = entry;
     return CM_OK;
@@ -39,7 +39,7 @@ int cm_chunk_index_add(cm_chunk_index *index, const cm_grid *grid, const uint64_
                        grid->nchunks);
     if (index->nentries == index->capacity) {
         int rc = grow(index, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
     }
     index->entry[index->nentries++] =
@@ -68,7 +68,7 @@ static bool is_sorted(const cm_chunk_index *index)
 static int make_dense(cm_chunk_index *index, cm_error *err)
 {
     index->place = cm_calloc((size_t)index->nchunks, sizeof *index->place, err);
-    if (!index->place)
+    if (index->place == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < index->nentries; i++) {
         const cm_chunk_entry *e = &index->entry[i];
@@ -99,7 +99,7 @@ int cm_chunk_index_finish(cm_chunk_index *index, const cm_grid *grid, cm_error *
 
 bool cm_chunk_index_find(const cm_chunk_index *index, uint64_t number, cm_chunk_place *out)
 {
-    if (index->place) {
+    if (index->place != NULL) {
         if (number >= index->nchunks || index->place[number].nbytes == 0)
             return false;
         *out = index->place[number];
@@ -109,7 +109,7 @@ bool cm_chunk_index_find(const cm_chunk_index *index, uint64_t number, cm_chunk_
     const cm_chunk_entry *e = index->nentries ? bsearch(&key, index->entry, index->nentries,
                                                         sizeof *index->entry, by_number)
                                               : NULL;
-    if (!e)
+    if (e == NULL)
         return false;
     *out = (cm_chunk_place){e->address, e->nbytes, e->mask};
     return true;
@@ -117,7 +117,7 @@ bool cm_chunk_index_find(const cm_chunk_index *index, uint64_t number, cm_chunk_
 
 void cm_chunk_index_release(cm_chunk_index *index)
 {
-    if (!index)
+    if (index == NULL)
         return;
     free(index->entry);
     free(index->place);

@@ -62,15 +62,15 @@ static int fetch_indexed(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *ou
         return CM_OK;
     out->skip = cm_nc_chunk_skip(node, number, place.mask);
     int rc = check_place(source, &place, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_buf_resize(buf, place.nbytes, err);
     uint64_t start = cm_now_ns();
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_source_read(source, place.address, buf->data, place.nbytes, err);
     out->io_ns = cm_now_ns() - start;
     out->nrequests = 1;
     out->nbytes = place.nbytes;
-    if (rc)
+    if (rc != CM_OK)
         explain(node, number, err);
     return rc;
 }
@@ -87,7 +87,7 @@ static int find_pieces(const cm_nc_node *node, cm_fetch_many *many, cm_piece *pi
         if (!cm_chunk_index_find(&node->index, item->number, &place))
             continue;
         int rc = check_place(&node->file->source, &place, err);
-        if (rc) {
+        if (rc != CM_OK) {
             explain(node, item->number, err);
             return rc;
         }
@@ -118,13 +118,13 @@ static int fetch_many_indexed(cm_array *a, cm_fetch_many *many, cm_error *err)
     cm_nc_node *node = (cm_nc_node *)a;
     cm_piece *piece = cm_pieces_room(many, err);
     size_t n;
-    int rc = piece ? find_pieces(node, many, piece, &n, err) : CM_ENOMEM;
-    if (rc)
+    int rc = piece != NULL ? find_pieces(node, many, piece, &n, err) : CM_ENOMEM;
+    if (rc != CM_OK)
         return rc;
     uint64_t start = cm_now_ns();
     rc = read_pieces(&node->file->data, many, piece, n, err);
     many->io_ns = cm_now_ns() - start;
-    return rc ? cm_fetch_blame(a, many, rc, err) : CM_OK;
+    return rc != CM_OK ? cm_fetch_blame(a, many, rc, err) : CM_OK;
 }
 
 static bool is_absent_indexed(cm_array *a, uint64_t number)
@@ -161,7 +161,7 @@ static int read_locked(cm_nc_node *node, uint64_t number, cm_buf *buf, cm_fetch 
                        "%" PRIu64 " bytes are said to be stored, but the file ends at %" PRIu64,
                        nbytes, node->file->source.nbytes);
     int rc = cm_buf_resize(buf, (size_t)nbytes, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     uint32_t mask = 0;
     if (H5Dread_chunk(node->locked_dataset, H5P_DEFAULT, offset, &mask, buf->data) < 0)
@@ -187,7 +187,7 @@ static int fetch_locked(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out
         cm_nc_unlock();
     }
     out->io_ns = cm_now_ns() - start;
-    if (rc)
+    if (rc != CM_OK)
         explain(node, number, err);
     return rc;
 }
@@ -291,7 +291,7 @@ static int add_iterated(const hsize_t *offset, unsigned mask, haddr_t address, h
     if (is_outside(a, at))
         return H5_ITER_CONT;
     a->rc = cm_chunk_index_add(a->index, a->grid, at, address, nbytes, mask, a->err);
-    return a->rc ? H5_ITER_ERROR : H5_ITER_CONT;
+    return a->rc != CM_OK ? H5_ITER_ERROR : H5_ITER_CONT;
 }
 
 static int iterate(cm_nc_node *node, adder *a, cm_error *why)
@@ -342,14 +342,14 @@ int cm_nc_chunks_locate(cm_nc_node *node, const cm_grid *grid, cm_error *why)
             .index = CM_H5_INDEX_BTREE1, .rank = node->dataset.rank, .address = node->place};
     else
         rc = cm_h5_layout_read(&file->source, &file->super, node->dataset.header, &layout, why);
-    if (!rc && (layout.index == CM_H5_INDEX_NONE || layout.rank != grid->rank))
+    if (rc == CM_OK && (layout.index == CM_H5_INDEX_NONE || layout.rank != grid->rank))
         rc = cm_fail(why, CM_EUNSUPPORTED, "its object header and HDF5 disagree");
-    if (!rc && layout.address != CM_H5_UNDEFINED) {
+    if (rc == CM_OK && layout.address != CM_H5_UNDEFINED) {
         if (layout.index == CM_H5_INDEX_BTREE1)
             rc = cm_h5_btree_visit(&file->source, &file->super, layout.address, grid->rank,
                                    add_chunk, &a, why);
         else
             rc = locate_new(node, &a, &layout, why);
     }
-    return rc ? rc : cm_chunk_index_finish(&node->index, grid, why);
+    return rc != CM_OK ? rc : cm_chunk_index_finish(&node->index, grid, why);
 }

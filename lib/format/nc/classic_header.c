@@ -48,7 +48,7 @@ static int get(parser *p, void *dst, size_t nbytes, const char *what)
     if (p->at < p->window_start || p->at + nbytes > p->window_start + p->window_nbytes) {
         size_t n = remaining(p) < WINDOW ? (size_t)remaining(p) : WINDOW;
         int rc = cm_source_read(p->source, p->at, p->window, n, p->err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         p->window_start = p->at;
         p->window_nbytes = n;
@@ -62,7 +62,7 @@ static int get_u32(parser *p, uint32_t *out, const char *what)
 {
     uint8_t b[4];
     int rc = get(p, b, sizeof b, what);
-    if (!rc)
+    if (rc == CM_OK)
         *out = cm_load_be32(b);
     return rc;
 }
@@ -71,7 +71,7 @@ static int get_u64(parser *p, uint64_t *out, const char *what)
 {
     uint8_t b[8];
     int rc = get(p, b, sizeof b, what);
-    if (!rc)
+    if (rc == CM_OK)
         *out = cm_load_be64(b);
     return rc;
 }
@@ -104,7 +104,7 @@ static int get_name(parser *p, char *name)
 {
     uint64_t nbytes = 0;
     int rc = get_size(p, &nbytes, "a name");
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (nbytes > MAX_NAME)
         return cm_fail(p->err, CM_EFORMAT,
@@ -114,7 +114,7 @@ static int get_name(parser *p, char *name)
     size_t padded = ((size_t)nbytes + 3) & ~(size_t)3;
     uint8_t text[MAX_NAME + 4];
     rc = get(p, text, padded, "a name");
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     memcpy(name, text, (size_t)nbytes);
     name[nbytes] = '\0';
@@ -128,9 +128,9 @@ static int get_list(parser *p, uint32_t tag, size_t min_nbytes, const char *what
     uint64_t n = 0;
     uint64_t start = p->at;
     int rc = get_u32(p, &found, what);
-    if (!rc)
+    if (rc == CM_OK)
         rc = get_size(p, &n, what);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (found == 0 && n == 0) { /* ABSENT */
         *count = 0;
@@ -160,7 +160,7 @@ static int get_type(parser *p, const char *owner, uint32_t *nbytes)
 {
     uint32_t type = 0;
     int rc = get_u32(p, &type, "a type");
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     *nbytes = type_nbytes(p, type);
     if (*nbytes == 0)
@@ -173,7 +173,7 @@ static int skip_attributes(parser *p)
 {
     size_t n = 0;
     int rc = get_list(p, TAG_ATTRIBUTE, p->wide ? 20 : 12, "attributes", &n);
-    for (size_t i = 0; !rc && i < n; i++) {
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
         char name[MAX_NAME + 1];
         uint32_t itemsize = 0;
         uint64_t nelem = 0;
@@ -191,10 +191,10 @@ static int skip_attributes(parser *p)
 static int read_dimensions(parser *p, cm_classic_header *h)
 {
     int rc = get_list(p, TAG_DIMENSION, p->wide ? 16 : 8, "dimensions", &p->ndims);
-    if (rc || p->ndims == 0)
+    if (rc != CM_OK || p->ndims == 0)
         return rc;
     p->dim = cm_calloc(p->ndims, sizeof *p->dim, p->err);
-    if (!p->dim)
+    if (p->dim == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < p->ndims; i++) {
         char name[MAX_NAME + 1];
@@ -215,7 +215,7 @@ static int read_var_shape(parser *p, cm_classic_var *v, uint64_t *nelem)
 {
     uint64_t rank = 0;
     int rc = get_size(p, &rank, "a variable");
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (rank > MAX_VAR_DIMS)
         return cm_fail(p->err, CM_EFORMAT,
@@ -251,10 +251,10 @@ static int read_variable(parser *p, const cm_classic_header *h, cm_classic_var *
 {
     char name[MAX_NAME + 1];
     int rc = get_name(p, name);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     v->name = cm_strdup(name, p->err);
-    if (!v->name)
+    if (v->name == NULL)
         return CM_ENOMEM;
     uint64_t nelem = 0, vsize = 0;
     if ((rc = read_var_shape(p, v, &nelem)) || (rc = skip_attributes(p)) ||
@@ -268,7 +268,7 @@ static int read_variable(parser *p, const cm_classic_header *h, cm_classic_var *
     } else {
         rc = get_u64(p, &v->begin, "a variable");
     }
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (!cm_mul_u64(nelem, v->itemsize, &v->nbytes) || v->nbytes > INT64_MAX ||
         v->begin > INT64_MAX - v->nbytes)
@@ -336,11 +336,11 @@ static int find_end(parser *p, cm_classic_header *h)
 {
     uint64_t end = h->header_nbytes;
     int rc = check_order(p, h, false, &end);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     h->data_end = end;
     rc = check_order(p, h, true, &end);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (h->streaming) {
         uint64_t first = UINT64_MAX;
@@ -374,7 +374,7 @@ static int read_header(parser *p, cm_classic_header *h)
     if (p->source->nbytes < sizeof magic)
         return cm_fail(p->err, CM_ENOTFOUND, "not a NetCDF classic file");
     int rc = get(p, magic, sizeof magic, "the magic number");
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (memcmp(magic, "CDF", 3) != 0 || (magic[3] != 1 && magic[3] != 2 && magic[3] != 5))
         return cm_fail(p->err, CM_ENOTFOUND, "not a NetCDF classic file");
@@ -392,7 +392,7 @@ static int read_header(parser *p, cm_classic_header *h)
         return rc;
     }
     h->var = cm_calloc(nvars, sizeof *h->var, p->err);
-    if (!h->var)
+    if (h->var == NULL)
         return CM_ENOMEM;
     for (; h->nvars < nvars; h->nvars++)
         if ((rc = read_variable(p, h, &h->var[h->nvars]))) {
@@ -401,28 +401,28 @@ static int read_header(parser *p, cm_classic_header *h)
         }
     h->header_nbytes = p->at;
     rc = find_record_size(p, h);
-    return rc ? rc : find_end(p, h);
+    return rc != CM_OK ? rc : find_end(p, h);
 }
 
 int cm_classic_header_read(const cm_source *source, cm_classic_header *out, cm_error *err)
 {
     memset(out, 0, sizeof *out);
     parser *p = cm_calloc(1, sizeof *p, err);
-    if (!p)
+    if (p == NULL)
         return CM_ENOMEM;
     p->source = source;
     p->err = err;
     int rc = read_header(p, out);
     free(p->dim);
     free(p);
-    if (rc)
+    if (rc != CM_OK)
         cm_classic_header_release(out);
     return rc;
 }
 
 void cm_classic_header_release(cm_classic_header *h)
 {
-    if (!h)
+    if (h == NULL)
         return;
     for (size_t i = 0; i < h->nvars; i++)
         free(h->var[i].name);

@@ -45,19 +45,19 @@ static int read_slices(reader *r, const cm_box *box, const cm_box *inside, cm_st
     most = most < nelem ? most : nelem;
     /* HDF5 leaves unwritten elements without a fill value unchanged. */
     r->text = cm_calloc((size_t)most, r->nbytes, err);
-    if (!r->text)
+    if (r->text == NULL)
         return CM_ENOMEM;
     for (uint64_t done = 0; done < nelem;) {
         cm_box slice;
         next_slice(inside, most, done, &slice);
         int rc = cm_h5_read(r->node, r->dataset, r->type, &slice, r->text, err);
         uint64_t n = cm_box_nelem(&slice);
-        for (uint64_t i = 0; i < n && !rc; i++) {
+        for (uint64_t i = 0; i < n && rc == CM_OK; i++) {
             const char *text = (const char *)r->text + i * r->nbytes;
             rc = cm_strings_set(out, (size_t)cm_extent_place(box, inside, done + i), text,
                                 strnlen(text, r->nbytes), err);
         }
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         done += n;
     }

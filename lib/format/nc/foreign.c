@@ -105,7 +105,7 @@ static bool is_boolean(hid_t native)
     for (unsigned i = 0; i < 2; i++) {
         uint64_t bits;
         char *name = member_of(native, i, &bits);
-        if (name && bits < 2)
+        if (name != NULL && bits < 2)
             found[bits] = strcmp(name, bits ? "TRUE" : "FALSE") == 0;
         H5free_memory(name);
     }
@@ -122,11 +122,11 @@ static int add_flags(cm_nc_node *node, hid_t native, cm_error *err)
     cm_json *values = cm_json_array();
     cm_buf meanings;
     cm_buf_init(&meanings, 0);
-    for (int i = 0; i < n && rc == CM_OK && values; i++) {
+    for (int i = 0; i < n && rc == CM_OK && values != NULL; i++) {
         uint64_t bits;
         char *name = member_of(native, (unsigned)i, &bits);
         unsigned unused = 64 - 8 * t->nbytes;
-        for (char *c = name; c && *c; c++)
+        for (char *c = name; c != NULL && *c; c++)
             if (*c == ' ' || *c == '\t')
                 *c = '_';
         rc =
@@ -135,7 +135,8 @@ static int add_flags(cm_nc_node *node, hid_t native, cm_error *err)
                                                   : cm_json_u64(bits),
                            err);
         if (rc == CM_OK)
-            rc = cm_buf_printf(&meanings, err, "%s%s", i ? " " : "", name ? name : "unnamed");
+            rc = cm_buf_printf(&meanings, err, "%s%s", i ? " " : "",
+                               name != NULL ? name : "unnamed");
         H5free_memory(name);
     }
     if (rc == CM_OK)
@@ -221,9 +222,9 @@ static int set_dimensions(const walker *w, cm_nc_node *node, hid_t dataset, cm_e
     for (unsigned j = 0; j < a->rank; j++) {
         a->shape[j] = node->dataset.extent[j];
         a->dim_name[j] = scale_name(dataset, a->rank, j, err);
-        if (!a->dim_name[j])
+        if (a->dim_name[j] == NULL)
             a->dim_name[j] = made_up_name(w, a, j, err);
-        if (!a->dim_name[j])
+        if (a->dim_name[j] == NULL)
             return CM_ENOMEM;
         if (!cm_mul_u64(nbytes, a->shape[j] ? a->shape[j] : 1, &nbytes) || nbytes > INT64_MAX)
             return cm_fail(err, CM_EFORMAT, "%s: variable %s: its size does not fit 64 bits",
@@ -244,16 +245,16 @@ static int set_fill(cm_nc_node *node, cm_error *err)
     if (d->fill == CM_H5_FILL_UNDEFINED)
         return CM_OK;
     a->fill = cm_calloc(a->dtype.nbytes, 1, err);
-    if (a->fill && d->fill == CM_H5_FILL_VALUE)
+    if (a->fill != NULL && d->fill == CM_H5_FILL_VALUE)
         memcpy(a->fill, d->fill_value, a->dtype.nbytes);
-    return a->fill ? CM_OK : CM_ENOMEM;
+    return a->fill != NULL ? CM_OK : CM_ENOMEM;
 }
 
 static int refuse(cm_nc_node *node, const char *why, cm_error *err)
 {
     node->var.array.dtype = cm_dtype_make(CM_KIND_RAW, 1);
     node->var.unsupported = cm_strdup(why, err);
-    return node->var.unsupported ? CM_OK : CM_ENOMEM;
+    return node->var.unsupported != NULL ? CM_OK : CM_ENOMEM;
 }
 
 static int read_enumeration(const walker *w, cm_nc_node *node, hid_t dataset, hid_t type,
@@ -266,18 +267,18 @@ static int read_enumeration(const walker *w, cm_nc_node *node, hid_t dataset, hi
                                                  &node->dataset, err);
     if (rc == CM_OK && native >= 0 && (!node->dataset.known || node->dataset.no_elements))
         rc = refuse(node, "a dataset that HDF5 cannot describe", err);
-    if (rc == CM_OK && !v->unsupported)
+    if (rc == CM_OK && v->unsupported == NULL)
         rc = set_dimensions(w, node, dataset, err);
     char *where = rc == CM_OK ? cm_asprintf(err, "variable %s", v->array.name) : NULL;
     if (rc == CM_OK)
-        rc =
-            where ? cm_h5_attributes_read(w->file, dataset, where, v->array.attrs, err) : CM_ENOMEM;
+        rc = where != NULL ? cm_h5_attributes_read(w->file, dataset, where, v->array.attrs, err)
+                           : CM_ENOMEM;
     free(where);
-    if (rc == CM_OK && !v->unsupported && is_boolean(native))
+    if (rc == CM_OK && v->unsupported == NULL && is_boolean(native))
         v->array.dtype = cm_dtype_make(CM_KIND_BOOL, 1);
-    else if (rc == CM_OK && !v->unsupported)
+    else if (rc == CM_OK && v->unsupported == NULL)
         rc = add_flags(node, native, err);
-    if (rc == CM_OK && !v->unsupported)
+    if (rc == CM_OK && v->unsupported == NULL)
         rc = set_fill(node, err);
     v->has_source_chunks = node->dataset.known && node->dataset.layout == H5D_CHUNKED;
     if (v->has_source_chunks)
@@ -290,14 +291,15 @@ static int read_enumeration(const walker *w, cm_nc_node *node, hid_t dataset, hi
 static int add_node(cm_nc_file *file, cm_nc_node **out, cm_error *err)
 {
     cm_nc_node *more = realloc(file->node, (file->nnodes + 1) * sizeof *more);
-    if (!more)
+    if (more == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for %zu variables", file->nnodes + 1);
     file->node = more;
     *out = &more[file->nnodes++];
     **out = (cm_nc_node){.file = file, .ncid = -1, .varid = -1, .locked_dataset = -1};
     (*out)->hdf5_only = true;
     (*out)->var.array.attrs = cm_json_object();
-    return (*out)->var.array.attrs ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    return (*out)->var.array.attrs != NULL ? CM_OK
+                                           : cm_fail(err, CM_ENOMEM, "no memory for attributes");
 }
 
 static int add_dataset(walker *w, hid_t dataset, const char *name)
@@ -308,12 +310,12 @@ static int add_dataset(walker *w, hid_t dataset, const char *name)
     size_t prefix = sizeof non_coordinate - 1;
     const char *bare = strncmp(name, non_coordinate, prefix) == 0 ? name + prefix : name;
     int rc = add_node(file, &node, w->err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     node->var.array.name = cm_asprintf(w->err, "%s%s%s", group, slash, bare);
     node->h5_path = cm_asprintf(w->err, "/%s%s%s", group, slash, name);
     hid_t type = H5Dget_type(dataset);
-    if (!node->var.array.name || !node->h5_path)
+    if (node->var.array.name == NULL || node->h5_path == NULL)
         rc = CM_ENOMEM;
     else if (type >= 0 && integers_of(type, &node->var.array.dtype))
         rc = read_enumeration(w, node, dataset, type, w->err);
@@ -358,7 +360,7 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
         w->rc = add_dataset(w, dataset, name);
     if (dataset >= 0)
         H5Dclose(dataset);
-    return w->rc ? -1 : 0;
+    return w->rc != CM_OK ? -1 : 0;
 }
 
 int cm_h5_add_unseen(cm_nc_file *file, cm_error *err)

@@ -47,7 +47,7 @@ static cm_json *value_at(hid_t type, const void *values, size_t nbytes, bool var
     if (!varies)
         return text_at((const char *)values + i * nbytes, nbytes);
     const char *text = ((char *const *)values)[i];
-    return cm_json_string(text ? text : "");
+    return cm_json_string(text != NULL ? text : "");
 }
 
 /* The type in memory, to be closed; -1: this type is not read. */
@@ -67,7 +67,7 @@ static int set(reader *r, const char *name, hid_t type, const void *values, size
         return cm_json_set(r->attrs, name, value_at(type, values, nbytes, varies, 0), r->err);
     cm_json *list = cm_json_array();
     int rc = CM_OK;
-    for (size_t i = 0; i < nelem && list && rc == CM_OK; i++)
+    for (size_t i = 0; i < nelem && list != NULL && rc == CM_OK; i++)
         rc = cm_json_append(list, value_at(type, values, nbytes, varies, i), r->err);
     if (rc == CM_OK)
         return cm_json_set(r->attrs, name, list, r->err);
@@ -92,11 +92,11 @@ static int read_one(reader *r, const char *name, hid_t a, hid_t type, hid_t spac
         rc = left_out(r, name);
     } else {
         void *values = cm_calloc((size_t)nelem + 1, nbytes, r->err);
-        rc = !values ? CM_ENOMEM
+        rc = values == NULL ? CM_ENOMEM
              : nelem > 0 && H5Aread(a, memory, values) < 0
                  ? left_out(r, name)
                  : set(r, name, type, values, nbytes, varies, (size_t)nelem);
-        if (values && varies && nelem > 0)
+        if (values != NULL && varies && nelem > 0)
             H5Dvlen_reclaim(memory, space, H5P_DEFAULT, values);
         free(values);
     }
@@ -124,7 +124,7 @@ static herr_t visit(hid_t object, const char *name, const H5A_info_t *info, void
         H5Tclose(type);
     if (a >= 0)
         H5Aclose(a);
-    return r->rc ? -1 : 0;
+    return r->rc != CM_OK ? -1 : 0;
 }
 
 int cm_h5_attributes_read(cm_nc_file *file, hid_t object, const char *where, cm_json *attrs,

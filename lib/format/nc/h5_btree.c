@@ -45,9 +45,9 @@ static int read_node(walker *w, uint64_t at, unsigned level, unsigned *nentries)
     uint64_t left = w->source->nbytes - at;
     size_t n = left < usual ? (size_t)left : usual;
     int rc = cm_buf_resize(&w->node, n, w->err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_source_read(w->source, at, w->node.data, n, w->err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     const uint8_t *p = w->node.data;
     if (memcmp(p, "TREE", 4) != 0)
@@ -67,7 +67,7 @@ static int read_node(walker *w, uint64_t at, unsigned level, unsigned *nentries)
     if (need <= n)
         return CM_OK;
     rc = cm_buf_resize(&w->node, need, w->err);
-    return rc ? rc : cm_source_read(w->source, at + n, w->node.data + n, need - n, w->err);
+    return rc != CM_OK ? rc : cm_source_read(w->source, at + n, w->node.data + n, need - n, w->err);
 }
 
 static bool absolute(const walker *w, uint64_t address, uint64_t *out)
@@ -92,7 +92,7 @@ static int visit_leaf(walker *w, uint64_t at, unsigned nentries)
             return corrupt(w, at, "has a chunk without an address");
         p += w->super->offset_nbytes;
         int rc = w->visit(w->context, &chunk, w->err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
     }
     return CM_OK;
@@ -102,23 +102,23 @@ static int walk(walker *w, uint64_t at, unsigned level)
 {
     unsigned nentries = 0;
     int rc = read_node(w, at, level, &nentries);
-    if (rc || nentries == 0)
+    if (rc != CM_OK || nentries == 0)
         return rc;
     if (level == 0)
         return visit_leaf(w, at, nentries);
 
     /* Children reuse the node's buffer, so copy their addresses first. */
     uint64_t *child = cm_calloc(nentries, sizeof *child, w->err);
-    if (!child)
+    if (child == NULL)
         return CM_ENOMEM;
     const uint8_t *p = w->node.data + w->prefix_nbytes;
-    for (unsigned i = 0; i < nentries && !rc; i++) {
+    for (unsigned i = 0; i < nentries && rc == CM_OK; i++) {
         p += w->key_nbytes;
         if (!absolute(w, cm_h5_load(p, w->super->offset_nbytes), &child[i]))
             rc = corrupt(w, at, "has a child without an address");
         p += w->super->offset_nbytes;
     }
-    for (unsigned i = 0; i < nentries && !rc; i++)
+    for (unsigned i = 0; i < nentries && rc == CM_OK; i++)
         rc = walk(w, child[i], level - 1);
     free(child);
     return rc;
@@ -145,9 +145,9 @@ int cm_h5_btree_visit(const cm_source *source, const cm_h5_super *super, uint64_
     int rc = at > source->nbytes - 6 || source->nbytes < 6
                  ? cm_fail(err, CM_EFORMAT, "the chunk index lies outside the file")
                  : cm_source_read(source, at + 5, &level, 1, err);
-    if (!rc && level > MAX_LEVEL)
+    if (rc == CM_OK && level > MAX_LEVEL)
         rc = corrupt(&w, at, "is of too high a level");
-    if (!rc)
+    if (rc == CM_OK)
         rc = walk(&w, at, level);
     cm_buf_release(&w.node);
     return rc;

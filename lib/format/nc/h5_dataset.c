@@ -70,9 +70,9 @@ static int read_fill_text(hid_t dcpl, hid_t type, cm_h5_dataset *out, cm_error *
     int rc = CM_OK;
     if (memory >= 0 && H5Tset_size(memory, H5T_VARIABLE) >= 0 &&
         H5Tset_cset(memory, H5Tget_cset(type)) >= 0 &&
-        H5Pget_fill_value(dcpl, memory, &text) >= 0 && text) {
+        H5Pget_fill_value(dcpl, memory, &text) >= 0 && text != NULL) {
         out->fill_text = cm_strdup(text, err);
-        rc = out->fill_text ? CM_OK : CM_ENOMEM;
+        rc = out->fill_text != NULL ? CM_OK : CM_ENOMEM;
         H5free_memory(text);
     }
     if (memory >= 0)
@@ -172,9 +172,9 @@ static int read_codecs(hid_t dcpl, const cm_dtype *type, cm_h5_dataset *out, cm_
     int rc = cm_h5_pipeline(dcpl, type, out->big_endian, &out->codec, &out->ncodecs, &why);
     if (rc == CM_ENOMEM)
         return cm_fail(err, rc, "%s", why.text);
-    if (rc) {
+    if (rc != CM_OK) {
         out->codec_reason = cm_strdup(why.text, err);
-        return out->codec_reason ? CM_OK : CM_ENOMEM;
+        return out->codec_reason != NULL ? CM_OK : CM_ENOMEM;
     }
     return CM_OK;
 }
@@ -195,9 +195,9 @@ int cm_h5_dataset_describe(hid_t file, const char *path, const cm_dtype *type, c
         goto out;
     check_type(stored, type, out);
     rc = read_fill(dcpl, stored, type, out, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = read_codecs(dcpl, type, out, err);
-    out->known = !rc;
+    out->known = rc == CM_OK;
 
 out:
     if (dcpl >= 0)
@@ -205,14 +205,14 @@ out:
     if (stored >= 0)
         H5Tclose(stored);
     H5Dclose(dataset);
-    if (rc)
+    if (rc != CM_OK)
         cm_h5_dataset_release(out);
     return rc;
 }
 
 void cm_h5_dataset_release(cm_h5_dataset *d)
 {
-    if (!d)
+    if (d == NULL)
         return;
     cm_codec_specs_free(d->codec, d->ncodecs);
     free(d->codec_reason);

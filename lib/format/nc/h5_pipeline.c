@@ -139,13 +139,13 @@ int cm_h5_pipeline_of(const cm_h5_filter *filter, size_t nfilters, const cm_dtyp
                       bool big_endian, cm_codec_spec **out, size_t *nspecs, cm_error *err)
 {
     cm_codec_spec *spec = cm_calloc(nfilters + 1, sizeof *spec, err);
-    if (!spec)
+    if (spec == NULL)
         return CM_ENOMEM;
     spec[0].id = CM_CODEC_BYTES;
     spec[0].big_endian = big_endian;
     for (size_t i = 0; i < nfilters; i++) {
         int rc = add_filter(&filter[i], type, &spec[i + 1], err);
-        if (rc) {
+        if (rc != CM_OK) {
             free(spec);
             return rc;
         }
@@ -164,7 +164,7 @@ int cm_h5_pipeline(hid_t dcpl, const cm_dtype *type, bool big_endian, cm_codec_s
         return cm_fail(err, CM_EUNSUPPORTED, "the filters cannot be read");
     for (int i = 0; i < nfilters; i++) {
         int rc = read_filter(dcpl, (unsigned)i, &filter[i], err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
     }
     return cm_h5_pipeline_of(filter, (size_t)nfilters, type, big_endian, out, nspecs, err);

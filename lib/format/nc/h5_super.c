@@ -54,7 +54,7 @@ int cm_h5_super_read(const cm_source *source, cm_h5_super *out, cm_error *err)
     uint64_t left = source->nbytes - out->base;
     size_t n = left < sizeof b ? (size_t)left : sizeof b;
     int rc = cm_source_read(source, out->base, b, n, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
 
     if (n < 16)

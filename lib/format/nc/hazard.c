@@ -72,7 +72,7 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     (void)link;
     /* nc_inq_varid only compares names; all other inquiries would read the fill value. */
     if (nc_inq_varid(w->ncid, name, &varid) != NC_NOERR || varid < 0 || varid >= w->nvars ||
-        w->hazard[varid].reason)
+        w->hazard[varid].reason != NULL)
         return 0;
     hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
     if (dataset < 0)
@@ -80,9 +80,9 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     cm_nc_hazard *h = &w->hazard[varid];
     h->reason = find_reason(dataset);
     H5Dclose(dataset);
-    if (h->reason && !(h->name = cm_strdup(name, w->err)))
+    if (h->reason != NULL && (h->name = cm_strdup(name, w->err)) == NULL)
         w->rc = CM_ENOMEM;
-    return w->rc ? -1 : 0;
+    return w->rc != CM_OK ? -1 : 0;
 }
 
 int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_hazard *hazard,

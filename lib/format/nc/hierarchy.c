@@ -15,16 +15,16 @@ static int add_group(cm_nc_file *file, int ncid, const char *parent, const char 
 {
     size_t n = file->ngroups + 1;
     cm_nc_group *group = realloc(file->group, n * sizeof *group);
-    if (group)
+    if (group != NULL)
         file->group = group;
     int *id = realloc(file->group_ncid, n * sizeof *id);
-    if (id)
+    if (id != NULL)
         file->group_ncid = id;
-    if (!group || !id)
+    if (group == NULL || id == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for %zu groups", n);
     group[file->ngroups] =
         (cm_nc_group){.path = cm_asprintf(err, "%s%s%s", parent, *parent ? "/" : "", name)};
-    if (!group[file->ngroups].path)
+    if (group[file->ngroups].path == NULL)
         return CM_ENOMEM;
     id[file->ngroups] = ncid;
     file->ngroups = n;
@@ -35,24 +35,24 @@ static int add_group(cm_nc_file *file, int ncid, const char *parent, const char 
 static int add_tree(cm_nc_file *file, int ncid, const char *parent, const char *name, cm_error *err)
 {
     int rc = add_group(file, ncid, parent, name, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     size_t own = file->ngroups - 1;
     int n = 0;
     rc = nc_inq_grps(ncid, &n, NULL);
-    if (rc || n == 0)
-        return rc ? failed(file, file->group[own].path, "its groups", rc, err) : CM_OK;
+    if (rc != CM_OK || n == 0)
+        return rc != CM_OK ? failed(file, file->group[own].path, "its groups", rc, err) : CM_OK;
     int *child = cm_calloc((size_t)n, sizeof *child, err);
-    if (!child)
+    if (child == NULL)
         return CM_ENOMEM;
     rc = nc_inq_grps(ncid, &n, child);
-    if (rc)
+    if (rc != CM_OK)
         rc = failed(file, file->group[own].path, "its groups", rc, err);
-    for (int i = 0; i < n && !rc; i++) {
+    for (int i = 0; i < n && rc == CM_OK; i++) {
         char text[NC_MAX_NAME + 1] = "";
         rc = nc_inq_grpname(child[i], text);
-        rc = rc ? failed(file, file->group[own].path, "a group's name", rc, err)
-                : add_tree(file, child[i], file->group[own].path, text, err);
+        rc = rc != CM_OK ? failed(file, file->group[own].path, "a group's name", rc, err)
+                         : add_tree(file, child[i], file->group[own].path, text, err);
     }
     free(child);
     return rc;
@@ -63,7 +63,7 @@ int cm_nc_dim_remember(cm_nc_file *file, int id, const cm_nc_dim *dim, cm_error 
     size_t need = (size_t)id + 1;
     if (need > file->ndims) {
         cm_nc_dim_info *more = realloc(file->dim, need * sizeof *more);
-        if (!more)
+        if (more == NULL)
             return cm_fail(err, CM_ENOMEM, "no memory for %zu dimensions", need);
         memset(more + file->ndims, 0, (need - file->ndims) * sizeof *more);
         file->dim = more;
@@ -79,11 +79,11 @@ static int read_dim(cm_nc_file *file, int ncid, int id, const int *unlimited, in
     char name[NC_MAX_NAME + 1] = "";
     size_t length = 0;
     int rc = nc_inq_dim(ncid, id, name, &length);
-    if (rc)
+    if (rc != CM_OK)
         return failed(file, group->path, "a dimension", rc, err);
     cm_nc_dim *dim = &group->dim[group->ndims];
     *dim = (cm_nc_dim){.name = cm_strdup(name, err), .length = length};
-    if (!dim->name)
+    if (dim->name == NULL)
         return CM_ENOMEM;
     group->ndims++;
     for (int i = 0; i < nunlimited; i++)
@@ -103,23 +103,23 @@ static int read_dims(cm_nc_file *file, size_t i, cm_error *err)
     int ncid = file->group_ncid[i];
     int n = 0, nunlimited = 0;
     int rc = nc_inq_dimids(ncid, &n, NULL, 0);
-    if (!rc)
+    if (rc == CM_OK)
         rc = nc_inq_unlimdims(ncid, &nunlimited, NULL);
-    if (rc)
+    if (rc != CM_OK)
         return failed(file, group->path, "its dimensions", rc, err);
     int *id = cm_calloc((size_t)n + (size_t)nunlimited + 1, sizeof *id, err);
     group->dim = cm_calloc((size_t)n + 1, sizeof *group->dim, err);
-    if (!id || !group->dim) {
+    if (id == NULL || group->dim == NULL) {
         free(id);
         return CM_ENOMEM;
     }
     int *unlimited = id + n;
     rc = nc_inq_dimids(ncid, &n, id, 0);
-    if (!rc && nunlimited)
+    if (rc == CM_OK && nunlimited)
         rc = nc_inq_unlimdims(ncid, &nunlimited, unlimited);
-    if (rc)
+    if (rc != CM_OK)
         rc = failed(file, group->path, "its dimensions", rc, err);
-    for (int k = 0; k < n && !rc; k++)
+    for (int k = 0; k < n && rc == CM_OK; k++)
         rc = read_dim(file, ncid, id[k], unlimited, nunlimited, group, err);
     free(id);
     return rc;
@@ -130,9 +130,10 @@ static int read_group_attributes(cm_nc_file *file, size_t i, cm_error *err)
     cm_nc_group *group = &file->group[i];
     char *where = cm_asprintf(err, "group /%s", group->path);
     char *h5_path = cm_asprintf(err, "/%s", group->path);
-    int rc = where && h5_path ? cm_nc_attributes_read(file, file->group_ncid[i], NC_GLOBAL, NULL,
-                                                      where, h5_path, &group->attrs, err)
-                              : CM_ENOMEM;
+    int rc = where != NULL && h5_path != NULL
+                 ? cm_nc_attributes_read(file, file->group_ncid[i], NC_GLOBAL, NULL, where, h5_path,
+                                         &group->attrs, err)
+                 : CM_ENOMEM;
     free(where);
     free(h5_path);
     return rc;
@@ -141,9 +142,9 @@ static int read_group_attributes(cm_nc_file *file, size_t i, cm_error *err)
 int cm_nc_groups_read(cm_nc_file *file, cm_error *err)
 {
     int rc = add_tree(file, file->ncid, "", "", err);
-    for (size_t i = 0; i < file->ngroups && !rc; i++) {
+    for (size_t i = 0; i < file->ngroups && rc == CM_OK; i++) {
         rc = read_dims(file, i, err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = read_group_attributes(file, i, err);
     }
     return rc;

@@ -89,7 +89,7 @@ static int read_inside(cm_nc_node *node, const cm_box *box, void *dst, cm_error 
     size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
     set_ranges(box, start, count);
     /* HDF5 leaves unwritten elements without a fill value unchanged. */
-    if (!a->fill) {
+    if (a->fill == NULL) {
         memset(dst, 0, (size_t)cm_box_nelem(box) * a->dtype.nbytes);
         if (is_unwritten(node))
             return CM_OK;
@@ -103,21 +103,21 @@ static int read_inside(cm_nc_node *node, const cm_box *box, void *dst, cm_error 
     if (node->hdf5_only)
         return read_enumeration(node, box, dst, err);
     int rc = nc_get_vara(node->ncid, node->varid, start, count, dst);
-    return rc ? failed(node, box, rc, err) : CM_OK;
+    return rc != CM_OK ? failed(node, box, rc, err) : CM_OK;
 }
 
 static int read_box_locked(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
 {
     cm_box inside;
     int rc = clip(node, box, &inside) ? read_inside(node, &inside, dst, err) : CM_OK;
-    if (!rc && !cm_box_equal(box, &inside))
+    if (rc == CM_OK && !cm_box_equal(box, &inside))
         cm_extent_spread(box, &inside, node->var.array.dtype.nbytes, node->nc_fill, dst);
     return rc;
 }
 
 static int read_node(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
 {
-    if (cm_dtype_is_vlen(&node->var.array.dtype) || node->var.unsupported)
+    if (cm_dtype_is_vlen(&node->var.array.dtype) || node->var.unsupported != NULL)
         return cm_fail(err, CM_EINTERNAL,
                        "%s: variable %s: read as numbers, which it does not hold", node->file->path,
                        node->var.array.name);
@@ -140,17 +140,17 @@ static int read_strings_inside(cm_nc_node *node, const cm_box *box, const cm_box
     size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
     size_t nelem = (size_t)cm_box_nelem(inside);
     char **text = cm_calloc(nelem, sizeof *text, err);
-    if (!text)
+    if (text == NULL)
         return CM_ENOMEM;
     set_ranges(inside, start, count);
     int nc = nc_get_vara_string(node->ncid, node->varid, start, count, text);
-    if (nc) {
+    if (nc != NC_NOERR) {
         free(text);
         return failed(node, inside, nc, err);
     }
     int rc = CM_OK;
-    for (size_t i = 0; i < nelem && !rc; i++)
-        if (text[i]) /* NULL: unwritten, equal to "" */
+    for (size_t i = 0; i < nelem && rc == CM_OK; i++)
+        if (text[i] != NULL) /* NULL: unwritten, equal to "" */
             rc = cm_strings_set(out, (size_t)cm_extent_place(box, inside, i), text[i],
                                 strlen(text[i]), err);
     nc_free_string(nelem, text);
@@ -168,7 +168,7 @@ static int fill_strings_outside(const cm_nc_node *node, const cm_box *box, const
     /* Place of element I of INSIDE, which begins where BOX does. */
     uint64_t next = inner ? 0 : UINT64_MAX;
     int rc = CM_OK;
-    for (size_t place = 0; place < out->nelem && nbytes && !rc; place++) {
+    for (size_t place = 0; place < out->nelem && nbytes && rc == CM_OK; place++) {
         if (place != next)
             rc = cm_strings_set(out, place, fill, nbytes, err);
         else
@@ -184,7 +184,7 @@ static int read_strings_locked(cm_nc_node *node, const cm_box *box, cm_strings *
     if (clip(node, box, &inside))
         rc = node->dataset.text_nbytes ? cm_fixed_text_read(node, box, &inside, out, err)
                                        : read_strings_inside(node, box, &inside, out, err);
-    if (!rc && !cm_box_equal(box, &inside))
+    if (rc == CM_OK && !cm_box_equal(box, &inside))
         rc = fill_strings_outside(node, box, &inside, out, err);
     return rc;
 }
@@ -197,7 +197,7 @@ static int read_node_strings(cm_nc_node *node, const cm_box *box, cm_strings *ou
                        node->var.array.name);
     size_t nelem = (size_t)cm_box_nelem(box);
     int rc = cm_strings_reset(out, nelem, err);
-    if (rc || nelem == 0)
+    if (rc != CM_OK || nelem == 0)
         return rc;
     if (node->file->reader != NULL)
         return cm_nc_reader_strings(node, box, out, err);

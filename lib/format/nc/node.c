@@ -15,12 +15,12 @@ int cm_nc_node_shape(cm_nc_node *node, const int *id, int ndims, cm_error *err)
             return cm_fail(err, CM_EFORMAT,
                            "%s: variable %s: netCDF-C knows no dimension for its axis %d",
                            node->file->path, a->name, j + 1);
-        if ((size_t)id[j] >= node->file->ndims || !node->file->dim[id[j]].name)
+        if ((size_t)id[j] >= node->file->ndims || node->file->dim[id[j]].name == NULL)
             return cm_fail(err, CM_EFORMAT, "%s: variable %s: dimension %d is not there",
                            node->file->path, a->name, id[j]);
         const cm_nc_dim_info *dim = &node->file->dim[id[j]];
         a->dim_name[j] = cm_strdup(dim->name, err);
-        if (!a->dim_name[j])
+        if (a->dim_name[j] == NULL)
             return CM_ENOMEM;
         a->shape[j] = dim->length;
         a->rank = (unsigned)j + 1;
@@ -44,16 +44,16 @@ int cm_nc_node_fill(cm_nc_node *node, cm_error *err)
     cm_array *a = &node->var.array;
     const cm_h5_dataset *d = &node->dataset;
     if (cm_dtype_is_vlen(&a->dtype)) {
-        if (a->fill_text && !d->fill_text) /* known only from the attribute */
+        if (a->fill_text != NULL && d->fill_text == NULL) /* known only from the attribute */
             return CM_OK;
         free(a->fill_text);
-        a->fill_text = cm_strdup(d->fill_text ? d->fill_text : "", err);
-        return a->fill_text ? CM_OK : CM_ENOMEM;
+        a->fill_text = cm_strdup(d->fill_text != NULL ? d->fill_text : "", err);
+        return a->fill_text != NULL ? CM_OK : CM_ENOMEM;
     }
     if (d->known ? d->fill == CM_H5_FILL_UNDEFINED : !node->has_nc_fill)
         return CM_OK;
     a->fill = cm_calloc(a->dtype.nbytes, 1, err);
-    if (!a->fill)
+    if (a->fill == NULL)
         return CM_ENOMEM;
     if (!d->known)
         memcpy(a->fill, node->nc_fill, a->dtype.nbytes);

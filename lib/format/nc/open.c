@@ -45,7 +45,8 @@ static int check_same(const cm_nc_file *file, const char *real_path, cm_error *e
     void *handle = NULL;
     bool same = stat(real_path, &st) == 0 && cm_nc_is_same_file(&st, &file->opened);
     /* The sec2 driver, which is the default, hands out its descriptor. */
-    if (same && file->h5 >= 0 && H5Fget_vfd_handle(file->h5, H5P_DEFAULT, &handle) >= 0 && handle)
+    if (same && file->h5 >= 0 && H5Fget_vfd_handle(file->h5, H5P_DEFAULT, &handle) >= 0 &&
+        handle != NULL)
         same = fstat(*(const int *)handle, &st) == 0 && cm_nc_is_same_file(&st, &file->opened);
     if (same)
         return CM_OK;
@@ -64,7 +65,7 @@ static int open_data(cm_nc_file *file, cm_io io, cm_error *err)
         return cm_fail(err, CM_EUNSUPPORTED, "%s: NetCDF is read with pread or O_DIRECT only",
                        file->path);
     int rc = cm_direct_create(&file->direct, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT);
     if (fd < 0 && errno != EINVAL)
@@ -76,7 +77,7 @@ static int open_data(cm_nc_file *file, cm_io io, cm_error *err)
     file->data = cm_source_of_direct(fd, file->source.nbytes, file->direct);
     uint8_t first;
     rc = cm_source_read(&file->data, 0, &first, 1, err);
-    if (rc)
+    if (rc != CM_OK)
         cm_error_place(err, file->path);
     return rc;
 }
@@ -95,7 +96,7 @@ static int classify(cm_nc_file *file, bool *is_hdf5, cm_error *err)
 {
     *is_hdf5 = false;
     int rc = cm_classic_header_read(&file->source, &file->classic, err);
-    if (!rc)
+    if (rc == CM_OK)
         return check_end(file, file->classic.data_end, err);
     if (rc != CM_ENOTFOUND) {
         cm_error_place(err, file->path);
@@ -104,7 +105,7 @@ static int classify(cm_nc_file *file, bool *is_hdf5, cm_error *err)
     rc = cm_h5_super_read(&file->source, &file->super, err);
     if (rc == CM_ENOTFOUND)
         return cm_fail(err, CM_EFORMAT, "%s: is neither NetCDF nor HDF5", file->path);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_error_place(err, file->path);
         return rc;
     }
@@ -137,7 +138,7 @@ static int open_hdf5(cm_nc_file *file, const char *real_path, hid_t *mark, cm_er
     if (file->h5 < 0)
         return cm_fail(err, CM_EFORMAT, "%s: HDF5 cannot open it, it is corrupt", file->path);
     int rc = cm_h5_check_groups(file->h5, err);
-    if (rc)
+    if (rc != CM_OK)
         cm_error_place(err, file->path);
     return rc;
 }
@@ -155,7 +156,7 @@ static void set_format_name(cm_nc_file *file)
         name = "NetCDF-4 classic model";
     /* netCDF-C makes up names only where a file has no named dimensions. */
     for (size_t i = 0; i < file->ndims; i++)
-        if (file->dim[i].name && strncmp(file->dim[i].name, "phony_dim_", 10) == 0)
+        if (file->dim[i].name != NULL && strncmp(file->dim[i].name, "phony_dim_", 10) == 0)
             name = "HDF5";
     snprintf(file->format_name, sizeof file->format_name, "%s", name);
 }
@@ -184,13 +185,13 @@ static int open_netcdf(const char *real_path, bool keep_caches, int *ncid)
     size_t nbytes = 0, nelem = 0;
     float preemption = 0;
     int rc = nc_get_chunk_cache(&nbytes, &nelem, &preemption);
-    if (!rc)
+    if (rc == CM_OK)
         rc = nc_set_chunk_cache(0, nelem, preemption);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = open_known(real_path, ncid);
     int restored = nc_set_chunk_cache(nbytes, nelem, preemption);
-    if (rc || !restored)
+    if (rc != CM_OK || !restored)
         return rc;
     (void)nc_close(*ncid);
     return restored;
@@ -202,11 +203,11 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
     hid_t mark = -1;
     (void)cm_nc_lacked_memory();
     int rc = is_hdf5 ? open_hdf5(file, real_path, &mark, err) : CM_OK;
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = open_netcdf(real_path, file->library_caches, &file->ncid);
     cm_nc_forgotten_find(mark, &file->forgotten);
-    if (rc) {
+    if (rc != CM_OK) {
         file->ncid = -1;
         char version[32];
         cm_nc_hdf5_version(version, sizeof version);
@@ -219,19 +220,19 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
                        nc_strerror(rc));
     }
     rc = check_same(file, real_path, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_nc_groups_read(file, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_nc_variables_read(file, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = cm_h5_add_unseen(file, err);
     /* Attributes or variables may be missing then, and would be missing from the store. */
-    if (!rc && cm_nc_lacked_memory())
+    if (rc == CM_OK && cm_nc_lacked_memory())
         rc = cm_fail(err, CM_EFORMAT,
                      "%s: not enough memory for HDF5 to read its metadata; the file is damaged, or "
                      "`memory` is too small for it",
                      file->path);
-    if (!rc)
+    if (rc == CM_OK)
         set_format_name(file);
     return rc;
 }
@@ -255,7 +256,7 @@ static int open_plain(cm_nc_file *file, bool *done, cm_error *err)
 static int open_resolved(cm_nc_file *file, bool is_hdf5, cm_error *err)
 {
     char *real_path = realpath(file->path, NULL);
-    if (!real_path)
+    if (real_path == NULL)
         return cm_fail_errno(err, errno, "%s", file->path);
     cm_nc_lock();
     int rc = open_libraries(file, is_hdf5, real_path, err);
@@ -268,30 +269,31 @@ int cm_nc_open(const char *path, const cm_nc_options *options, cm_nc_file **out,
 {
     *out = NULL;
     cm_nc_file *file = cm_calloc(1, sizeof *file, err);
-    if (!file)
+    if (file == NULL)
         return CM_ENOMEM;
     file->source.fd = -1;
     file->data.fd = -1;
     file->ncid = -1;
     file->h5 = -1;
-    file->library_only = options && options->library_only;
-    file->library_caches = options && options->library_caches;
-    const cm_io io = options ? options->io : CM_IO_PREAD;
-    const bool plain = options && options->plain && !options->library_only && io == CM_IO_PREAD;
+    file->library_only = options != NULL && options->library_only;
+    file->library_caches = options != NULL && options->library_caches;
+    const cm_io io = options != NULL ? options->io : CM_IO_PREAD;
+    const bool plain =
+        options != NULL && options->plain && !options->library_only && io == CM_IO_PREAD;
     bool is_hdf5 = false, done = false;
     file->path = cm_strdup(path, err);
-    int rc = file->path ? open_source(file, err) : CM_ENOMEM;
-    if (!rc && plain)
+    int rc = file->path != NULL ? open_source(file, err) : CM_ENOMEM;
+    if (rc == CM_OK && plain)
         rc = cm_nc_plain_load(file, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = classify(file, &is_hdf5, err);
-    if (!rc)
+    if (rc == CM_OK)
         rc = open_data(file, io, err);
-    if (!rc && plain && is_hdf5)
+    if (rc == CM_OK && plain && is_hdf5)
         rc = open_plain(file, &done, err);
-    if (!rc && !done)
+    if (rc == CM_OK && !done)
         rc = open_resolved(file, is_hdf5, err);
-    if (rc)
+    if (rc != CM_OK)
         cm_nc_close(file);
     else
         *out = file;
@@ -386,12 +388,12 @@ static void forget(cm_nc_file *file)
 
 void cm_nc_close(cm_nc_file *file)
 {
-    if (!file)
+    if (file == NULL)
         return;
     close_libraries(file);
     forget(file);
     cm_classic_header_release(&file->classic);
-    if (file->direct && file->data.fd >= 0 && file->data.fd != file->source.fd)
+    if (file->direct != NULL && file->data.fd >= 0 && file->data.fd != file->source.fd)
         close(file->data.fd);
     cm_direct_free(file->direct);
     free(file->image);

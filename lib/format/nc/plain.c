@@ -423,7 +423,7 @@ static int read_plain(plain *p)
     if (rc != CM_OK)
         return rc;
     const char *name =
-        cm_plain_attribute(&p->root, "_nc3_strict") ? "NetCDF-4 classic model" : "NetCDF-4";
+        cm_plain_attribute(&p->root, "_nc3_strict") != NULL ? "NetCDF-4 classic model" : "NetCDF-4";
     snprintf(p->file->format_name, sizeof(p->file->format_name), "%s", name);
     return CM_OK;
 }

@@ -124,7 +124,7 @@ static int read_attributes(cm_h5_bytes *b, const cm_h5_header *h, const cm_h5_me
 {
     cm_h5_dense at = {.ordered = h->ordered, .heap = CM_H5_UNDEFINED};
     attributes to = {.bytes = b, .object = o};
-    int rc = info ? cm_h5_dense_decode(b, false, info->data, info->nbytes, &at) : CM_OK;
+    int rc = info != NULL ? cm_h5_dense_decode(b, false, info->data, info->nbytes, &at) : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < h->nmessages; i++)
         if (h->message[i].type == CM_H5_MESSAGE_ATTRIBUTE)
             rc = add_attribute(&to, h->message[i].order, h->message[i].data, h->message[i].nbytes);

@@ -12,7 +12,7 @@ static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
 {
     cm_nc_node *node = (cm_nc_node *)a;
     int rc = cm_slab_read(&node->slab, a->shape, box, dst, err);
-    if (rc)
+    if (rc != CM_OK)
         cm_error_prefix(err, "%s: variable %s", node->file->path, a->name);
     return rc;
 }
@@ -24,7 +24,7 @@ static int read_fill(cm_array *a, const cm_box *box, void *dst, cm_error *err)
     static const uint8_t zero[16];
     uint64_t nelem = cm_box_nelem(box);
     if (nelem)
-        cm_fill(dst, nelem, a->dtype.nbytes, a->fill ? a->fill : zero);
+        cm_fill(dst, nelem, a->dtype.nbytes, a->fill != NULL ? a->fill : zero);
     return CM_OK;
 }
 
@@ -52,7 +52,7 @@ static int make_grid(cm_nc_node *node, bool chunks, cm_error *err)
     for (unsigned j = 0; j < a->rank; j++)
         chunk[j] = chunks ? node->var.source_chunk[j] : a->shape[j] ? a->shape[j] : 1;
     int rc = cm_grid_init(&a->grid, a->rank, a->shape, chunk, err);
-    if (rc)
+    if (rc != CM_OK)
         cm_error_prefix(err, "%s: variable %s", node->file->path, a->name);
     return rc;
 }
@@ -64,7 +64,7 @@ static int use_library(cm_nc_node *node, const char *reason, cm_error *err)
         return CM_EUNSUPPORTED;
     free(v->access_reason);
     v->access_reason = cm_strdup(reason, err);
-    if (!v->access_reason)
+    if (v->access_reason == NULL)
         return CM_ENOMEM;
     if (node->file->h5 >= 0 && node->dataset.known && !cm_dtype_is_vlen(&v->array.dtype)) {
         hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
@@ -97,7 +97,7 @@ static int prepare_classic(cm_nc_node *node, cm_error *err)
     const cm_classic_header *h = &node->file->classic;
     const cm_classic_var *c = (size_t)node->varid < h->nvars ? &h->var[node->varid] : NULL;
     uint64_t row = row_nbytes(a);
-    if (!c || c->itemsize != a->dtype.nbytes || c->rank != a->rank ||
+    if (c == NULL || c->itemsize != a->dtype.nbytes || c->rank != a->rank ||
         c->nbytes != (c->is_record ? row : array_nbytes(a)))
         return cm_fail(err, CM_EINTERNAL,
                        "%s: variable %s: netCDF-C and the header disagree about its shape",
@@ -167,24 +167,24 @@ static int prepare_chunked(cm_nc_node *node, cm_error *err)
     cm_h5_dataset *d = &node->dataset;
     cm_error why;
     int rc = make_grid(node, true, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = cm_chain_create(d->codec, d->ncodecs, &a->dtype, a->rank, a->grid.chunk, &a->chain, &why);
     if (rc == CM_ENOMEM)
         return cm_fail(err, rc, "%s", why.text);
-    if (rc)
+    if (rc != CM_OK)
         return use_library(node, why.text, err);
     rc = cm_nc_chunks_locate(node, &a->grid, &why);
     /* HDF5 walks a corrupt index for hours if it names nodes many times over. */
-    if (rc && rc != CM_EUNSUPPORTED)
+    if (rc != CM_OK && rc != CM_EUNSUPPORTED)
         return cm_fail(err, rc, "%s: variable %s: %s", node->file->path, a->name, why.text);
-    if (rc && node->file->plain)
+    if (rc != CM_OK && node->file->plain)
         return rc;
-    if (rc) {
+    if (rc != CM_OK) {
         /* Let HDF5 read indices that our own parser does not understand. */
         cm_chunk_index_release(&node->index);
         node->var.access_reason = cm_strdup(why.text, err);
-        if (!node->var.access_reason)
+        if (node->var.access_reason == NULL)
             return CM_ENOMEM;
         node->locked_dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
         if (node->locked_dataset < 0)
@@ -208,7 +208,7 @@ static bool short_of_dimension(const cm_nc_node *node)
         if (d->extent[j] == a->shape[j])
             continue;
         if (d->extent[j] > a->shape[j] || d->layout != H5D_CHUNKED ||
-            d->extent[j] % d->chunk[j] != 0 || !node->has_nc_fill || !a->fill ||
+            d->extent[j] % d->chunk[j] != 0 || !node->has_nc_fill || a->fill == NULL ||
             memcmp(a->fill, node->nc_fill, a->dtype.nbytes) != 0)
             return true;
     }
@@ -240,7 +240,7 @@ static const char *need_of_library(const cm_nc_node *node)
         return "its HDF5 type is stored in another form than it is read in";
     if (short_of_dimension(node))
         return "it is shorter than its unlimited dimension";
-    if (d->layout == H5D_CHUNKED && !d->codec)
+    if (d->layout == H5D_CHUNKED && d->codec == NULL)
         return d->codec_reason;
     return NULL;
 }
@@ -271,10 +271,10 @@ static int check_extent(const cm_nc_node *node, cm_error *err)
 static int prepare_locked(cm_nc_node *node, cm_error *err)
 {
     int rc = check_extent(node, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     const char *reason = need_of_library(node);
-    if (reason)
+    if (reason != NULL)
         return use_library(node, reason, err);
     if (node->file->classic.version)
         return prepare_classic(node, err);
@@ -286,7 +286,7 @@ static int prepare_locked(cm_nc_node *node, cm_error *err)
 static int check_io(const cm_nc_node *node, cm_error *err)
 {
     cm_nc_access access = node->var.access;
-    if (!node->file->direct || access == CM_NC_CHUNK_INDEX || access == CM_NC_ARITHMETIC)
+    if (node->file->direct == NULL || access == CM_NC_CHUNK_INDEX || access == CM_NC_ARITHMETIC)
         return CM_OK;
     return cm_fail(err, CM_EUNSUPPORTED,
                    "%s: variable %s: is not read past the page cache, but through a library: %s",
@@ -298,10 +298,10 @@ int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
     cm_nc_node *node = (cm_nc_node *)var;
     if (node->prepared)
         return check_io(node, err);
-    if (var->unsupported)
+    if (var->unsupported != NULL)
         return cm_fail(err, CM_EUNSUPPORTED, "%s: variable %s: %s is not convertible", file->path,
                        var->array.name, var->unsupported);
-    if (node->refusal)
+    if (node->refusal != NULL)
         return cm_fail(err, CM_EFORMAT, "%s: variable %s: %s", file->path, var->array.name,
                        node->refusal);
     int rc;
@@ -312,8 +312,8 @@ int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
         rc = prepare_locked(node, err);
         cm_nc_unlock();
     }
-    node->prepared = !rc;
-    return rc ? rc : check_io(node, err);
+    node->prepared = rc == CM_OK;
+    return rc != CM_OK ? rc : check_io(node, err);
 }
 
 /* Reads the first element, if libraries will read all. */
@@ -341,7 +341,7 @@ void cm_nc_var_try(cm_nc_node *node, bool reads)
 {
     cm_h5_layout_message layout = {0};
     const cm_h5_dataset *d = &node->dataset;
-    if (node->file->h5 < 0 || node->var.unsupported || node->refusal)
+    if (node->file->h5 < 0 || node->var.unsupported != NULL || node->refusal != NULL)
         return;
     bool library = need_of_library(node) != NULL;
     /* This project's reader of the older index needs no library, and may take a while. */

@@ -73,7 +73,7 @@ static int read_each(const cm_slab *slab, const runs *r, uint8_t *dst, cm_error 
     uint64_t offset = r->first;
     for (uint64_t i = 0; i < r->nruns; i++, dst += r->nbytes) {
         int rc = cm_source_read(&slab->source, offset, dst, r->nbytes, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         next_run(r, index, &offset);
     }
@@ -92,7 +92,7 @@ static int read_windowed(const cm_slab *slab, const runs *r, uint8_t *dst, cm_er
             uint64_t left = r->end - offset;
             size_t n = left < sizeof window ? (size_t)left : sizeof window;
             int rc = cm_source_read(&slab->source, offset, window, n, err);
-            if (rc)
+            if (rc != CM_OK)
                 return rc;
             start = offset;
             end = offset + n;
@@ -114,7 +114,7 @@ int cm_slab_read(const cm_slab *slab, const uint64_t *shape, const cm_box *box, 
     bool near =
         r.rank > 0 && r.nbytes <= NEAR_NBYTES && r.stride[r.rank - 1] - r.nbytes <= NEAR_NBYTES;
     int rc = near ? read_windowed(slab, &r, dst, err) : read_each(slab, &r, dst, err);
-    if (!rc && slab->swap > 1)
+    if (rc == CM_OK && slab->swap > 1)
         cm_swap_bytes(dst, dst, nelem * (slab->itemsize / slab->swap), slab->swap);
     return rc;
 }

@@ -65,7 +65,7 @@ int cm_nc_type_inquire(int ncid, nc_type type, cm_nc_type *out, cm_error *err)
     nc_type base = NC_NAT;
     int class = 0;
     int rc = nc_inq_user_type(ncid, type, name, &nbytes, &base, &nfields, &class);
-    if (rc)
+    if (rc != CM_OK)
         return cm_fail(err, CM_EFORMAT, "type %d cannot be read: %s", type, nc_strerror(rc));
     if (class == NC_ENUM && base != NC_STRING && atomic(base, &out->dtype)) {
         out->is_enum = true;

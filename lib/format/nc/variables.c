@@ -26,7 +26,7 @@ static int set_unsupported(cm_nc_node *node, const char *text, cm_error *err)
 {
     free(node->var.unsupported);
     node->var.unsupported = cm_strdup(text, err);
-    return node->var.unsupported ? CM_OK : CM_ENOMEM;
+    return node->var.unsupported != NULL ? CM_OK : CM_ENOMEM;
 }
 
 /*
@@ -42,18 +42,18 @@ static int set_names(cm_nc_node *node, const char *group, const char *name, cm_e
     const char *slash = *group ? "/" : "";
     node->var.array.name = cm_asprintf(err, "%s%s%s", group, slash, bare);
     node->var.array.place = node->file->path;
-    if (!node->var.array.name)
+    if (node->var.array.name == NULL)
         return CM_ENOMEM;
     if (file->h5 < 0)
         return CM_OK;
     node->h5_path = cm_asprintf(err, "/%s%s%s%s", group, slash, non_coordinate, bare);
-    if (!node->h5_path)
+    if (node->h5_path == NULL)
         return CM_ENOMEM;
     if (H5Lexists(file->h5, node->h5_path, H5P_DEFAULT) > 0)
         return CM_OK;
     free(node->h5_path);
     node->h5_path = cm_asprintf(err, "/%s%s%s", group, slash, bare);
-    return node->h5_path ? CM_OK : CM_ENOMEM;
+    return node->h5_path != NULL ? CM_OK : CM_ENOMEM;
 }
 
 static int set_shape(cm_nc_node *node, cm_error *err)
@@ -61,15 +61,15 @@ static int set_shape(cm_nc_node *node, cm_error *err)
     int ndims = 0;
     int id[NC_MAX_VAR_DIMS];
     int rc = nc_inq_varndims(node->ncid, node->varid, &ndims);
-    if (!rc && ndims > CM_MAX_RANK) {
+    if (rc == CM_OK && ndims > CM_MAX_RANK) {
         char text[64];
         snprintf(text, sizeof text, "%d dimensions, more than %d", ndims, CM_MAX_RANK);
         return set_unsupported(node, text, err);
     }
-    if (!rc)
+    if (rc == CM_OK)
         rc = nc_inq_vardimid(node->ncid, node->varid, id);
-    return rc ? failed(node->file, node->var.array.name, "its shape", rc, err)
-              : cm_nc_node_shape(node, id, ndims, err);
+    return rc != CM_OK ? failed(node->file, node->var.array.name, "its shape", rc, err)
+                       : cm_nc_node_shape(node, id, ndims, err);
 }
 
 /*
@@ -107,16 +107,16 @@ static int add_flags(cm_nc_node *node, nc_type type, const cm_nc_type *t, cm_err
     if (cm_json_has(attrs, "flag_values") || cm_json_has(attrs, "flag_meanings"))
         return CM_OK;
     cm_json *values = cm_json_array();
-    if (!values)
+    if (values == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for flag_values");
     cm_buf meanings;
     cm_buf_init(&meanings, 0);
     int rc = CM_OK;
-    for (size_t i = 0; i < t->nmembers && !rc; i++) {
+    for (size_t i = 0; i < t->nmembers && rc == CM_OK; i++) {
         char name[NC_MAX_NAME + 1] = "";
         uint64_t bits = 0;
         rc = nc_inq_enum_member(node->ncid, type, (int)i, name, &bits);
-        if (rc) {
+        if (rc != CM_OK) {
             rc = failed(node->file, node->var.array.name, "its enumeration", rc, err);
             break;
         }
@@ -128,14 +128,14 @@ static int add_flags(cm_nc_node *node, nc_type type, const cm_nc_type *t, cm_err
                              ? cm_json_i64((int64_t)(bits << unused) >> unused)
                              : cm_json_u64(bits);
         rc = cm_json_append(values, value, err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = cm_buf_printf(&meanings, err, "%s%s", i ? " " : "", name);
     }
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(values);
     } else {
         rc = cm_json_set(attrs, "flag_values", values, err);
-        if (!rc)
+        if (rc == CM_OK)
             rc = cm_json_set(attrs, "flag_meanings",
                              cm_json_string_n((const char *)meanings.data, meanings.nbytes), err);
     }
@@ -147,12 +147,12 @@ static int add_flags(cm_nc_node *node, nc_type type, const cm_nc_type *t, cm_err
 static int describe_dataset(cm_nc_node *node, nc_type *base, cm_error *err)
 {
     cm_nc_var *v = &node->var;
-    if (node->file->h5 < 0 || v->unsupported)
+    if (node->file->h5 < 0 || v->unsupported != NULL)
         return CM_OK;
     int rc =
         cm_h5_dataset_describe(node->file->h5, node->h5_path, &v->array.dtype, &node->dataset, err);
     cm_h5_dataset *d = &node->dataset;
-    if (!rc && d->no_elements)
+    if (rc == CM_OK && d->no_elements)
         return set_unsupported(node, "a dataspace without elements", err);
     if (d->known && d->small_float) {
         v->array.dtype = cm_dtype_make(CM_KIND_FLOAT, 4);
@@ -168,9 +168,9 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
     char name[NC_MAX_NAME + 1] = "";
     nc_type type = NC_NAT;
     int rc = nc_inq_varname(node->ncid, node->varid, name);
-    if (!rc)
+    if (rc == CM_OK)
         rc = nc_inq_vartype(node->ncid, node->varid, &type);
-    if (rc)
+    if (rc != CM_OK)
         return cm_fail(err, CM_EFORMAT, "%s: group /%s: variable %d cannot be read: %s", file->path,
                        group, node->varid, nc_strerror(rc));
     cm_nc_type t;
@@ -186,13 +186,13 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
         return rc;
     v->is_coordinate = cm_nc_node_is_coordinate(node);
     char *where = cm_asprintf(err, "variable %s", v->array.name);
-    rc = where ? cm_nc_attributes_read(file, node->ncid, node->varid, node, where, node->h5_path,
-                                       &v->array.attrs, err)
-               : CM_ENOMEM;
+    rc = where != NULL ? cm_nc_attributes_read(file, node->ncid, node->varid, node, where,
+                                               node->h5_path, &v->array.attrs, err)
+                       : CM_ENOMEM;
     free(where);
-    if (!rc && t.is_enum)
+    if (rc == CM_OK && t.is_enum)
         rc = add_flags(node, type, &t, err);
-    if (rc || v->unsupported)
+    if (rc != CM_OK || v->unsupported != NULL)
         return rc;
     if (!cm_dtype_is_vlen(&v->array.dtype))
         set_nc_fill(node, t.base);
@@ -204,11 +204,11 @@ static int read_hazard(cm_nc_node *node, const char *group, const cm_nc_hazard *
                        cm_error *err)
 {
     int rc = set_names(node, group, hazard->name, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     node->var.array.dtype = cm_dtype_make(CM_KIND_STRING, 0);
     node->var.array.attrs = cm_json_object();
-    if (!node->var.array.attrs)
+    if (node->var.array.attrs == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     return set_unsupported(node, hazard->reason, err);
 }
@@ -218,20 +218,20 @@ static int read_group_variables(cm_nc_file *file, size_t group, size_t most, cm_
     const char *path = file->group[group].path;
     int nvars = 0;
     int rc = nc_inq_nvars(file->group_ncid[group], &nvars);
-    if (rc)
+    if (rc != CM_OK)
         return variables_failed(file, group, rc, err);
     cm_nc_hazard *hazard = cm_calloc((size_t)nvars + 1, sizeof *hazard, err);
-    if (!hazard)
+    if (hazard == NULL)
         return CM_ENOMEM;
     rc = cm_h5_find_hazards(file, group, nvars, hazard, err);
-    for (int varid = 0; varid < nvars && file->nnodes < most && !rc; varid++) {
+    for (int varid = 0; varid < nvars && file->nnodes < most && rc == CM_OK; varid++) {
         cm_nc_node *node = &file->node[file->nnodes++];
         node->file = file;
         node->ncid = file->group_ncid[group];
         node->varid = varid;
         node->locked_dataset = -1;
-        rc = hazard[varid].reason ? read_hazard(node, path, &hazard[varid], err)
-                                  : read_variable(node, path, err);
+        rc = hazard[varid].reason != NULL ? read_hazard(node, path, &hazard[varid], err)
+                                          : read_variable(node, path, err);
     }
     for (int varid = 0; varid < nvars; varid++)
         free(hazard[varid].name);
@@ -245,7 +245,7 @@ static int count_variables(const cm_nc_file *file, size_t *out, cm_error *err)
     for (size_t i = 0; i < file->ngroups; i++) {
         int n = 0;
         int rc = nc_inq_nvars(file->group_ncid[i], &n);
-        if (rc)
+        if (rc != CM_OK)
             return variables_failed(file, i, rc, err);
         *out += (size_t)n;
     }
@@ -256,12 +256,12 @@ int cm_nc_variables_read(cm_nc_file *file, cm_error *err)
 {
     size_t n = 0;
     int rc = count_variables(file, &n, err);
-    if (rc || n == 0)
+    if (rc != CM_OK || n == 0)
         return rc;
     file->node = cm_calloc(n, sizeof *file->node, err);
-    if (!file->node)
+    if (file->node == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < file->ngroups && !rc; i++)
+    for (size_t i = 0; i < file->ngroups && rc == CM_OK; i++)
         rc = read_group_variables(file, i, n, err);
     return rc;
 }

@@ -29,7 +29,7 @@ static int copy_object(const carry *c, const char *from_key, const char *to_key,
     cm_object_reader *in;
     cm_object_writer *out;
     int rc = cm_object_open(c->from, from_key, &in, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     uint64_t total = cm_object_nbytes(in);
     const cm_object_form form = {.most_nbytes = total, .in_order = true};
@@ -41,7 +41,7 @@ static int copy_object(const carry *c, const char *from_key, const char *to_key,
             rc = cm_object_write(out, at, c->piece, nbytes, err);
     }
     cm_object_close(in);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_object_abort(out);
         return rc;
     }
@@ -63,7 +63,7 @@ static int visit(void *context, const char *name, bool is_prefix, cm_error *err)
                        MAX_DEPTH);
     char *from = cm_asprintf(err, "%s%s%s", c->from_path, c->from_path[0] ? "/" : "", name);
     char *to = cm_asprintf(err, "%s%s%s", c->to_path, c->to_path[0] ? "/" : "", name);
-    int rc = from && to ? CM_OK : CM_ENOMEM;
+    int rc = from != NULL && to != NULL ? CM_OK : CM_ENOMEM;
     if (rc == CM_OK && is_prefix) {
         carry below = *c;
         below.from_path = from;
@@ -88,10 +88,10 @@ int cm_zarr_objects_copy(cm_store *from, const char *from_path, cm_store *to, co
         .from_path = from_path,
         .to_path = to_path,
         .piece = cm_calloc(PIECE_NBYTES, 1, err),
-        .nobjects = nobjects ? nobjects : &ignored,
-        .nbytes = nbytes ? nbytes : &ignored,
+        .nobjects = nobjects != NULL ? nobjects : &ignored,
+        .nbytes = nbytes != NULL ? nbytes : &ignored,
     };
-    if (!c.piece)
+    if (c.piece == NULL)
         return CM_ENOMEM;
     int rc = cm_store_list(from, from_path, visit, &c, err);
     free(c.piece);

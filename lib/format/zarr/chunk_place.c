@@ -8,7 +8,7 @@
 
 int cm_zarr_prefix_chunk(cm_error *err, const cm_zarr_array *z, uint64_t number, int rc)
 {
-    if (rc == CM_OK || !err)
+    if (rc == CM_OK || err == NULL)
         return rc;
     cm_grid_explain(&z->base.grid, number, "array", z->base.name, err);
     cm_error_place(err, z->base.place);
@@ -46,7 +46,7 @@ int cm_zarr_find_inner(const cm_zarr_array *z, const cm_shard *shard, uint64_t l
                        cm_shard_entry *out, cm_error *err)
 {
     *present = false;
-    if (!shard->entry)
+    if (shard->entry == NULL)
         return CM_OK;
     *out = shard->entry[local];
     if (out->offset == CM_SHARD_MISSING && out->nbytes == CM_SHARD_MISSING)

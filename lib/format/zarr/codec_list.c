@@ -7,7 +7,7 @@
 int cm_spec_list_add(cm_spec_list *list, const cm_codec_spec *spec, cm_error *err)
 {
     cm_codec_spec *grown = realloc(list->spec, (list->n + 1) * sizeof *grown);
-    if (!grown)
+    if (grown == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu codecs", list->n + 1);
     list->spec = grown;
     list->spec[list->n++] = *spec;

@@ -24,7 +24,7 @@ static int read_int(const cm_json *config, const char *key, int64_t lowest, int6
 {
     const cm_json *j = cm_json_member(config, key);
     *out = absent;
-    if (j && (!cm_json_get_i64(j, out) || *out < lowest || *out > highest))
+    if (j != NULL && (!cm_json_get_i64(j, out) || *out < lowest || *out > highest))
         return wrong(key, err);
     return CM_OK;
 }
@@ -59,7 +59,7 @@ static int parse_zstd(const cm_json *config, const cm_codec_scene *scene, cm_cod
 {
     (void)scene;
     const cm_json *checksum = cm_json_member(config, "checksum");
-    if (checksum && !cm_json_get_bool(checksum, &out->checksum))
+    if (checksum != NULL && !cm_json_get_bool(checksum, &out->checksum))
         return wrong("checksum", err);
     return parse_level(config, -131072, 22, 0, out, err);
 }
@@ -96,15 +96,15 @@ static int parse_blosc(const cm_json *config, const cm_codec_scene *scene, cm_co
                        cm_error *err)
 {
     const cm_json *j = cm_json_member(config, "cname");
-    const char *cname = j ? cm_json_text(j, NULL) : "lz4";
-    if (!cname || strlen(cname) >= sizeof out->blosc.cname)
+    const char *cname = j != NULL ? cm_json_text(j, NULL) : "lz4";
+    if (cname == NULL || strlen(cname) >= sizeof out->blosc.cname)
         return wrong("cname", err);
     strcpy(out->blosc.cname, cname);
     int64_t level, shuffle, blocksize;
     int rc = read_int(config, "clevel", 0, 9, 5, &level, err);
-    rc = rc ? rc : read_int(config, "shuffle", -1, 2, 1, &shuffle, err);
-    rc = rc ? rc : read_int(config, "blocksize", 0, INT32_MAX, 0, &blocksize, err);
-    if (rc)
+    rc = rc != CM_OK ? rc : read_int(config, "shuffle", -1, 2, 1, &shuffle, err);
+    rc = rc != CM_OK ? rc : read_int(config, "blocksize", 0, INT32_MAX, 0, &blocksize, err);
+    if (rc != CM_OK)
         return rc;
     /* c-blosc shuffles by the item size of its input buffer. */
     out->elementsize = scene->is_bytes ? 1 : scene->type.nbytes;
@@ -154,10 +154,10 @@ static int parse_location(const cm_json *config, const cm_codec_scene *scene, cm
     (void)scene;
     out->at_start = out->id != CM_CODEC_CRC32C;
     const cm_json *j = cm_json_member(config, "location");
-    if (!j)
+    if (j == NULL)
         return CM_OK;
     const char *text = cm_json_text(j, NULL);
-    if (!text || (strcmp(text, "start") != 0 && strcmp(text, "end") != 0))
+    if (text == NULL || (strcmp(text, "start") != 0 && strcmp(text, "end") != 0))
         return wrong("location", err);
     out->at_start = strcmp(text, "start") == 0;
     return CM_OK;
@@ -191,10 +191,10 @@ static int read_type(const cm_json *config, const char *key, const cm_dtype *abs
     const cm_json *j = cm_json_member(config, key);
     *out = *absent;
     *big_endian = absent_big_endian;
-    if (!j)
+    if (j == NULL)
         return CM_OK;
     const char *text = cm_json_text(j, NULL);
-    return text ? cm_zarr_dtype_from_v2(text, out, big_endian, err) : wrong(key, err);
+    return text != NULL ? cm_zarr_dtype_from_v2(text, out, big_endian, err) : wrong(key, err);
 }
 
 static int read_types(const cm_json *config, const cm_codec_scene *scene, const char *dtype,
@@ -202,9 +202,9 @@ static int read_types(const cm_json *config, const cm_codec_scene *scene, const 
 {
     int rc =
         read_type(config, dtype, &scene->type, false, &out->dtype, &out->dtype_big_endian, err);
-    return rc ? rc
-              : read_type(config, astype, &out->dtype, out->dtype_big_endian, &out->astype,
-                          &out->astype_big_endian, err);
+    return rc != CM_OK ? rc
+                       : read_type(config, astype, &out->dtype, out->dtype_big_endian, &out->astype,
+                                   &out->astype_big_endian, err);
 }
 
 static int format_types(const cm_codec_spec *spec, const char *dtype, const char *astype,
@@ -216,7 +216,7 @@ static int format_types(const cm_codec_spec *spec, const char *dtype, const char
         rc = cm_json_set(object, dtype, cm_json_string(text), err);
     if (rc == CM_OK)
         rc = cm_zarr_dtype_to_v2(&spec->astype, spec->astype_big_endian, text, sizeof text, err);
-    return rc ? rc : cm_json_set(object, astype, cm_json_string(text), err);
+    return rc != CM_OK ? rc : cm_json_set(object, astype, cm_json_string(text), err);
 }
 
 static int parse_delta(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
@@ -245,7 +245,7 @@ static int format_fixedscaleoffset(const cm_codec_spec *spec, cm_json *object, c
     int rc = CM_OK;
     cm_zarr_set(&rc, object, "scale", cm_json_double(spec->scale), err);
     cm_zarr_set(&rc, object, "offset", cm_json_double(spec->offset), err);
-    return rc ? rc : format_types(spec, "dtype", "astype", object, err);
+    return rc != CM_OK ? rc : format_types(spec, "dtype", "astype", object, err);
 }
 
 static int parse_quantize(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
@@ -256,13 +256,13 @@ static int parse_quantize(const cm_json *config, const cm_codec_scene *scene, cm
         return wrong("digits", err);
     int rc = read_int(config, "digits", 0, 300, 0, &digits, err);
     out->keepbits = (uint32_t)digits;
-    return rc ? rc : read_types(config, scene, "dtype", "astype", out, err);
+    return rc != CM_OK ? rc : read_types(config, scene, "dtype", "astype", out, err);
 }
 
 static int format_quantize(const cm_codec_spec *spec, cm_json *object, cm_error *err)
 {
     int rc = cm_json_set(object, "digits", cm_json_u64(spec->keepbits), err);
-    return rc ? rc : format_types(spec, "dtype", "astype", object, err);
+    return rc != CM_OK ? rc : format_types(spec, "dtype", "astype", object, err);
 }
 
 static int parse_bitround(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
@@ -334,7 +334,7 @@ int cm_numcodec_parse(const char *id, const cm_json *config, const cm_codec_scen
         memset(out, 0, sizeof *out);
         out->id = CODEC[i].id;
         int rc = CODEC[i].parse(config, scene, out, err);
-        if (rc)
+        if (rc != CM_OK)
             cm_error_prefix(err, "codec %s", id);
         return rc;
     }

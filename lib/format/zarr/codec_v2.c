@@ -35,7 +35,7 @@ static int add(reading *r, const cm_codec_spec *spec, cm_error *err)
             .big_endian = r->big_endian && cm_dtype_swap_nbytes(&r->scene.type) > 1,
         };
         int rc = cm_spec_list_add(&r->list, &bytes, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         cm_codec_scene_pass(&r->scene, &bytes);
     }
@@ -57,18 +57,18 @@ static int add(reading *r, const cm_codec_spec *spec, cm_error *err)
 static int add_numcodec(reading *r, const cm_json *j, cm_error *err)
 {
     const char *id = cm_json_text(cm_json_member(j, "id"), NULL);
-    if (!id)
+    if (id == NULL)
         return cm_fail(err, CM_EFORMAT, "a filter or compressor has no id");
     cm_codec_spec spec;
     cm_codec_scene scene = r->scene;
     int rc = cm_numcodec_parse(id, j, &scene, &spec, err);
-    return rc ? rc : add(r, &spec, err);
+    return rc != CM_OK ? rc : add(r, &spec, err);
 }
 
 static int read_all(reading *r, const cm_json *zarray, unsigned rank, cm_error *err)
 {
     const char *order = cm_json_text(cm_json_member(zarray, "order"), NULL);
-    if (!order || (strcmp(order, "C") != 0 && strcmp(order, "F") != 0))
+    if (order == NULL || (strcmp(order, "C") != 0 && strcmp(order, "F") != 0))
         return cm_fail(err, CM_EFORMAT, "order is neither C nor F");
     cm_codec_spec spec;
     int rc = CM_OK;
@@ -78,12 +78,12 @@ static int read_all(reading *r, const cm_json *zarray, unsigned rank, cm_error *
     }
     const cm_json *filters = cm_json_member(zarray, "filters");
     size_t n = cm_json_length(filters);
-    if (filters && (!cm_json_is(filters, CM_JSON_ARRAY) || n > MAX_CODECS))
+    if (filters != NULL && (!cm_json_is(filters, CM_JSON_ARRAY) || n > MAX_CODECS))
         return cm_fail(err, CM_EFORMAT, "filters is not a list of at most %d", MAX_CODECS);
     for (size_t i = 0; i < n && rc == CM_OK; i++)
         rc = add_numcodec(r, cm_json_at(filters, i), err);
     const cm_json *compressor = cm_json_member(zarray, "compressor");
-    if (rc == CM_OK && compressor)
+    if (rc == CM_OK && compressor != NULL)
         rc = add_numcodec(r, compressor, err);
     if (rc == CM_OK && !r->scene.is_bytes && !cm_dtype_is_vlen(&r->scene.type)) {
         spec = (cm_codec_spec){
@@ -100,7 +100,7 @@ int cm_zarr_codecs_from_v2(const cm_json *zarray, const cm_dtype *type, bool big
 {
     reading r = {.scene = {.type = *type, .rank = rank}, .big_endian = big_endian};
     int rc = read_all(&r, zarray, rank, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_codec_specs_free(r.list.spec, r.list.n);
         return rc;
     }
@@ -134,13 +134,13 @@ static int transpose_to_v2(const cm_codec_spec *spec, unsigned rank, bool *order
 static int numcodec_json(const cm_codec_spec *spec, cm_json **out, cm_error *err)
 {
     const char *id = cm_numcodec_id(spec->id);
-    if (!id)
+    if (id == NULL)
         return cm_fail(err, CM_EUNSUPPORTED, "Zarr v2 has no codec %s", cm_codec_name(spec->id));
     cm_json *j = cm_json_object();
     int rc = cm_json_set(j, "id", cm_json_string(id), err);
     if (rc == CM_OK)
         rc = cm_numcodec_format(spec, j, &id, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(j);
         return rc;
     }
@@ -175,7 +175,7 @@ int cm_zarr_codecs_to_v2(const cm_codec_spec *specs, size_t n, const cm_dtype *t
     byte_orders(specs, n, &stored, &out->big_endian, &last_typed);
     out->big_endian = out->big_endian && cm_dtype_swap_nbytes(type) > 1;
     cm_json *filters = cm_json_array();
-    int rc = filters ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for filters");
+    int rc = filters != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for filters");
     for (size_t i = 0; i < n && rc == CM_OK; i++) {
         cm_json *j = NULL;
         cm_codec_spec spec = specs[i];
@@ -193,7 +193,7 @@ int cm_zarr_codecs_to_v2(const cm_codec_spec *specs, size_t n, const cm_dtype *t
         else if (rc == CM_OK)
             rc = cm_json_append(filters, j, err);
     }
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(filters);
         cm_json_free(out->compressor);
         *out = (cm_v2_codecs){0};

@@ -36,8 +36,8 @@ typedef struct reading {
 static int parse_bytes(const reading *r)
 {
     const cm_json *j = cm_json_member(r->config, "endian");
-    const char *endian = j ? cm_json_text(j, NULL) : "little";
-    if (!endian || (strcmp(endian, "little") != 0 && strcmp(endian, "big") != 0))
+    const char *endian = j != NULL ? cm_json_text(j, NULL) : "little";
+    if (endian == NULL || (strcmp(endian, "little") != 0 && strcmp(endian, "big") != 0))
         return wrong("endian", r->err);
     r->out->big_endian = strcmp(endian, "big") == 0 && cm_dtype_swap_nbytes(&r->scene->type) > 1;
     return CM_OK;
@@ -48,7 +48,7 @@ static int parse_transpose(const reading *r)
     const cm_json *order = cm_json_member(r->config, "order");
     unsigned rank = r->scene->rank;
     const char *text = cm_json_text(order, NULL); /* "C" and "F" appear in drafts of the core */
-    if (text && (strcmp(text, "C") == 0 || strcmp(text, "F") == 0)) {
+    if (text != NULL && (strcmp(text, "C") == 0 || strcmp(text, "F") == 0)) {
         for (unsigned i = 0; i < rank; i++)
             r->out->order[i] = text[0] == 'C' ? i : rank - 1 - i;
         return CM_OK;
@@ -83,24 +83,25 @@ static int parse_blosc(const reading *r)
 {
     static const char *const names[] = {"noshuffle", "shuffle", "bitshuffle"};
     const char *cname = cm_json_text(cm_json_member(r->config, "cname"), NULL);
-    if (!cname || strlen(cname) >= sizeof r->out->blosc.cname)
+    if (cname == NULL || strlen(cname) >= sizeof r->out->blosc.cname)
         return wrong("cname", r->err);
     strcpy(r->out->blosc.cname, cname);
     const char *shuffle = cm_json_text(cm_json_member(r->config, "shuffle"), NULL);
     size_t i = 0;
-    while (shuffle && i < COUNT(names) && strcmp(shuffle, names[i]) != 0)
+    while (shuffle != NULL && i < COUNT(names) && strcmp(shuffle, names[i]) != 0)
         i++;
-    if (!shuffle || i == COUNT(names))
+    if (shuffle == NULL || i == COUNT(names))
         return wrong("shuffle", r->err);
     r->out->blosc.shuffle = (cm_blosc_shuffle)i;
     uint64_t level, typesize = 1, blocksize = 0;
     if (!cm_json_get_u64(cm_json_member(r->config, "clevel"), &level) || level > 9)
         return wrong("clevel", r->err);
     const cm_json *j = cm_json_member(r->config, "typesize");
-    if (j ? !cm_json_get_u64(j, &typesize) || typesize == 0 || typesize > INT32_MAX : i != 0)
+    if (j != NULL ? !cm_json_get_u64(j, &typesize) || typesize == 0 || typesize > INT32_MAX
+                  : i != 0)
         return wrong("typesize", r->err);
     j = cm_json_member(r->config, "blocksize");
-    if (j && (!cm_json_get_u64(j, &blocksize) || blocksize > INT32_MAX))
+    if (j != NULL && (!cm_json_get_u64(j, &blocksize) || blocksize > INT32_MAX))
         return wrong("blocksize", r->err);
     r->out->level = (int)level;
     r->out->elementsize = (uint32_t)typesize;
@@ -129,7 +130,7 @@ static int parse_sharding(const reading *r)
     if (r->depth >= MAX_NESTING)
         return cm_fail(r->err, CM_EFORMAT, "shards are nested deeper than %d", MAX_NESTING);
     cm_shard_spec *shard = cm_calloc(1, sizeof *shard, r->err);
-    if (!shard)
+    if (shard == NULL)
         return CM_ENOMEM;
     r->out->shard = shard;
     int rc = cm_zarr_read_lengths(cm_json_member(r->config, "chunk_shape"), "chunk_shape", 1,
@@ -137,21 +138,21 @@ static int parse_sharding(const reading *r)
     if (rc == CM_OK && shard->rank != r->scene->rank)
         rc = wrong("chunk_shape", r->err);
     const cm_json *j = cm_json_member(r->config, "index_location");
-    const char *location = j ? cm_json_text(j, NULL) : "end";
+    const char *location = j != NULL ? cm_json_text(j, NULL) : "end";
     if (rc == CM_OK &&
-        (!location || (strcmp(location, "end") != 0 && strcmp(location, "start") != 0)))
+        (location == NULL || (strcmp(location, "end") != 0 && strcmp(location, "start") != 0)))
         rc = wrong("index_location", r->err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     shard->index_at_start = strcmp(location, "start") == 0;
     cm_dtype u64 = cm_dtype_make(CM_KIND_UINT, 8);
     rc = list_from_v3(cm_json_member(r->config, "codecs"), &r->scene->type, shard->rank,
                       r->depth + 1, &shard->codecs, &shard->ncodecs, r->err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = list_from_v3(cm_json_member(r->config, "index_codecs"), &u64, shard->rank + 1, MAX_NESTING,
                       &shard->index_codecs, &shard->nindex_codecs, r->err);
-    if (rc)
+    if (rc != CM_OK)
         cm_error_prefix(r->err, "index_codecs");
     return rc;
 }
@@ -187,7 +188,7 @@ static int codec_from_v3(const cm_json *j, const cm_codec_scene *scene, unsigned
     const char *name;
     const cm_json *config;
     int rc = cm_zarr_named(j, "a codec", &name, &config, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_codec_spec spec = {0};
     size_t i = 0;
@@ -196,7 +197,7 @@ static int codec_from_v3(const cm_json *j, const cm_codec_scene *scene, unsigned
     if (i < COUNT(CODEC)) {
         spec.id = CODEC[i].id;
         rc = CODEC[i].parse(&(reading){config, scene, depth, &spec, err});
-        if (rc)
+        if (rc != CM_OK)
             cm_error_prefix(err, "codec %s", name);
     } else if (strncmp(name, "numcodecs.", 10) == 0) {
         rc = cm_numcodec_parse(name + 10, config, scene, &spec, err);
@@ -207,10 +208,10 @@ static int codec_from_v3(const cm_json *j, const cm_codec_scene *scene, unsigned
     }
     if (rc == CM_EUNSUPPORTED && may_be_ignored(j))
         return CM_OK;
-    cm_codec_spec *owned = rc ? NULL : &spec;
-    if (owned)
+    cm_codec_spec *owned = rc != CM_OK ? NULL : &spec;
+    if (owned != NULL)
         rc = cm_spec_list_add(list, owned, err);
-    if (rc) { /* release the half-read spec */
+    if (rc != CM_OK) { /* release the half-read spec */
         cm_spec_list half = {0};
         if (cm_spec_list_add(&half, &spec, NULL) == CM_OK)
             cm_codec_specs_free(half.spec, half.n);
@@ -228,14 +229,14 @@ static int check_byte_orders(const cm_spec_list *list, cm_error *err)
     for (size_t i = 0; i < list->n; i++) {
         const cm_codec_spec *spec = &list->spec[i];
         int rc = CM_OK;
-        if (last && spec->id == CM_CODEC_BYTES && cm_dtype_swap_nbytes(&last->astype) > 1 &&
+        if (last != NULL && spec->id == CM_CODEC_BYTES && cm_dtype_swap_nbytes(&last->astype) > 1 &&
             last->astype_big_endian != spec->big_endian)
             rc = cm_fail(err, CM_EUNSUPPORTED,
                          "codec %s has elements in another byte order than they are stored in",
                          cm_codec_name(last->id));
-        if (last && cm_codec_sets_byte_order(spec->id))
+        if (last != NULL && cm_codec_sets_byte_order(spec->id))
             rc = cm_codec_check_byte_order(spec, last->astype_big_endian, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         if (cm_codec_sets_byte_order(spec->id))
             last = spec;
@@ -260,7 +261,7 @@ static int list_from_v3(const cm_json *j, const cm_dtype *type, unsigned rank, u
     }
     if (rc == CM_OK)
         rc = check_byte_orders(&list, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_codec_specs_free(list.spec, list.n);
         return rc;
     }

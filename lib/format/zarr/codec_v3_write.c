@@ -12,7 +12,7 @@ static cm_json *bytes_json(const cm_codec_spec *spec, const cm_codec_scene *scen
     cm_json *config = cm_json_object();
     int rc = CM_OK;
     cm_zarr_set(&rc, config, "endian", cm_json_string(spec->big_endian ? "big" : "little"), NULL);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(config);
         return NULL;
     }
@@ -59,11 +59,11 @@ static int shard_config(const cm_shard_spec *shard, const cm_codec_scene *scene,
     cm_json *codecs, *index_codecs;
     int rc = cm_zarr_codecs_to_v3(shard->codecs, shard->ncodecs, &scene->type, scene->rank, &codecs,
                                   err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = cm_zarr_codecs_to_v3(shard->index_codecs, shard->nindex_codecs, &u64, scene->rank + 1,
                               &index_codecs, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(codecs);
         return rc;
     }
@@ -102,7 +102,7 @@ static int codec_config(const cm_codec_spec *spec, const cm_codec_scene *scene, 
         break;
     }
     const char *id = cm_numcodec_id(spec->id);
-    if (!id)
+    if (id == NULL)
         return cm_fail(err, CM_EUNSUPPORTED, "Zarr v3 has no codec %s", cm_codec_name(spec->id));
     snprintf(name, size, "numcodecs.%s", id);
     return cm_numcodec_format(spec, config, &id, err);
@@ -119,13 +119,13 @@ static int codec_to_v3(const cm_codec_spec *spec, const cm_codec_scene *scene, c
         char name[64];
         cm_json *config = cm_json_object();
         int rc = codec_config(spec, scene, config, name, sizeof name, err);
-        if (rc) {
+        if (rc != CM_OK) {
             cm_json_free(config);
             return rc;
         }
-        *out = config ? cm_zarr_named_json(name, config) : NULL;
+        *out = config != NULL ? cm_zarr_named_json(name, config) : NULL;
     }
-    return *out ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory to describe a codec");
+    return *out != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory to describe a codec");
 }
 
 int cm_zarr_codecs_to_v3(const cm_codec_spec *specs, size_t n, const cm_dtype *type, unsigned rank,
@@ -142,7 +142,7 @@ int cm_zarr_codecs_to_v3(const cm_codec_spec *specs, size_t n, const cm_dtype *t
         const cm_codec_spec *const todo[] = {unsaid ? &plain : NULL, i < n ? &specs[i] : NULL};
         for (size_t k = 0; k < 2 && rc == CM_OK; k++) {
             cm_json *j;
-            if (!todo[k])
+            if (todo[k] == NULL)
                 continue;
             rc = codec_to_v3(todo[k], &scene, &j, err);
             if (rc == CM_OK)
@@ -150,7 +150,7 @@ int cm_zarr_codecs_to_v3(const cm_codec_spec *specs, size_t n, const cm_dtype *t
             cm_codec_scene_pass(&scene, todo[k]);
         }
     }
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(list);
         return rc;
     }

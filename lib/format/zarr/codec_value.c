@@ -24,28 +24,28 @@ static int read_choice(const cm_json *config, const char *key, const char *const
 {
     *out = 0;
     const cm_json *j = cm_json_member(config, key);
-    if (!j)
+    if (j == NULL)
         return CM_OK;
     const char *text = cm_json_text(j, NULL);
-    for (size_t i = 0; text && i < n; i++) {
+    for (size_t i = 0; text != NULL && i < n; i++) {
         if (strcmp(text, names[i]) == 0) {
             *out = (unsigned)i;
             return CM_OK;
         }
     }
-    return cm_fail(err, CM_EUNSUPPORTED, "%s '%s' is not known", key, text ? text : "");
+    return cm_fail(err, CM_EUNSUPPORTED, "%s '%s' is not known", key, text != NULL ? text : "");
 }
 
 static int read_map(const cm_json *list, const cm_dtype *from, const cm_dtype *to,
                     cm_cast_pair **out, size_t *n, cm_error *err)
 {
-    if (!list)
+    if (list == NULL)
         return CM_OK;
     size_t count = cm_json_length(list);
     if (!cm_json_is(list, CM_JSON_ARRAY) || count > MAX_PAIRS)
         return cm_fail(err, CM_EFORMAT, "its scalar_map is not a list of pairs");
     cm_cast_pair *pair = cm_calloc(count, sizeof *pair, err);
-    if (!pair)
+    if (pair == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;
     for (size_t i = 0; i < count && rc == CM_OK; i++) {
@@ -57,7 +57,7 @@ static int read_map(const cm_json *list, const cm_dtype *from, const cm_dtype *t
         if (rc == CM_OK)
             rc = cm_zarr_element_from_json(cm_json_at(j, 1), to, pair[i].to, err);
     }
-    if (rc) {
+    if (rc != CM_OK) {
         free(pair);
         return rc;
     }
@@ -75,7 +75,7 @@ int cm_cast_value_parse(const cm_json *config, const cm_codec_scene *scene, cm_c
                         cm_error *err)
 {
     cm_cast_spec *cast = cm_calloc(1, sizeof *cast, err);
-    if (!cast)
+    if (cast == NULL)
         return CM_ENOMEM;
     out->cast = cast;
     bool raw_bits;
@@ -111,7 +111,7 @@ static int pair_json(const cm_cast_pair *pair, const cm_dtype *from, const cm_dt
         rc = cm_zarr_element_to_json(to, pair->to, 3, &b, err);
     if (rc == CM_OK)
         rc = cm_json_append(list, b, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(list);
         return rc;
     }
@@ -132,7 +132,7 @@ static int add_map(cm_json *map, const char *name, const cm_cast_pair *pair, siz
         if (rc == CM_OK)
             rc = cm_json_append(list, j, err);
     }
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(list);
         return rc;
     }
@@ -145,20 +145,20 @@ int cm_cast_value_format(const cm_codec_spec *spec, const cm_codec_scene *scene,
     const cm_cast_spec *cast = spec->cast;
     cm_json *type;
     int rc = cm_zarr_dtype_to_v3(&cast->to, false, &type, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_zarr_set(&rc, object, "data_type", type, err);
     cm_zarr_set(&rc, object, "rounding", cm_json_string(ROUNDING[cast->rounding]), err);
     if (cast->out_of_range != CM_RANGE_ERROR)
         cm_zarr_set(&rc, object, "out_of_range", cm_json_string(RANGE[cast->out_of_range]), err);
-    if (rc || (cast->nencode_map == 0 && cast->ndecode_map == 0))
+    if (rc != CM_OK || (cast->nencode_map == 0 && cast->ndecode_map == 0))
         return rc;
     cm_json *map = cm_json_object();
     rc = add_map(map, "encode", cast->encode_map, cast->nencode_map, &scene->type, &cast->to, err);
     if (rc == CM_OK)
         rc = add_map(map, "decode", cast->decode_map, cast->ndecode_map, &cast->to, &scene->type,
                      err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(map);
         return rc;
     }
@@ -173,12 +173,13 @@ int cm_scale_offset_parse(const cm_json *config, const cm_codec_scene *scene, cm
     cm_json *one = cm_json_u64(1), *zero = cm_json_u64(0);
     const cm_json *scale = cm_json_member(config, "scale");
     const cm_json *offset = cm_json_member(config, "offset");
-    int rc = one && zero ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a codec");
+    int rc = one != NULL && zero != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a codec");
     if (rc == CM_OK)
-        rc = cm_zarr_element_from_json(scale ? scale : one, &scene->type, out->exact_scale, err);
+        rc = cm_zarr_element_from_json(scale != NULL ? scale : one, &scene->type, out->exact_scale,
+                                       err);
     if (rc == CM_OK)
-        rc =
-            cm_zarr_element_from_json(offset ? offset : zero, &scene->type, out->exact_offset, err);
+        rc = cm_zarr_element_from_json(offset != NULL ? offset : zero, &scene->type,
+                                       out->exact_offset, err);
     cm_json_free(one);
     cm_json_free(zero);
     return rc;
@@ -189,10 +190,10 @@ int cm_scale_offset_format(const cm_codec_spec *spec, const cm_codec_scene *scen
 {
     cm_json *offset, *scale;
     int rc = cm_zarr_element_to_json(&scene->type, spec->exact_offset, 3, &offset, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = cm_json_set(object, "offset", offset, err);
     if (rc == CM_OK)
         rc = cm_zarr_element_to_json(&scene->type, spec->exact_scale, 3, &scale, err);
-    return rc ? rc : cm_json_set(object, "scale", scale, err);
+    return rc != CM_OK ? rc : cm_json_set(object, "scale", scale, err);
 }

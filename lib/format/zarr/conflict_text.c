@@ -4,7 +4,7 @@
 
 char *cm_conflict_text(const cm_zarr_conflict *c, int zarr_format, cm_error *err)
 {
-    const char *name = c->path[0] ? c->path : "/", *what = c->what ? c->what : "";
+    const char *name = c->path[0] ? c->path : "/", *what = c->what != NULL ? c->what : "";
     const char *document = zarr_format == 3 ? "zarr.json" : "metadata document";
     const char *of = c->group[0] ? " of group " : "", *group = c->group;
     switch (c->kind) {

@@ -23,15 +23,17 @@ static int add(cm_zarr_conflicts *c, cm_zarr_conflict_kind kind, const char *gro
                const char *path, const char *what, cm_error *err)
 {
     cm_zarr_conflict *grown = realloc(c->item, (c->n + 1) * sizeof *grown);
-    if (!grown)
+    if (grown == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for %zu sentences", c->n + 1);
     c->item = grown;
     cm_zarr_conflict *item = &grown[c->n++];
     *item = (cm_zarr_conflict){.kind = kind};
     item->path = cm_strdup(path, err);
-    item->group = item->path ? cm_strdup(group, err) : NULL;
-    item->what = item->group && what ? cm_strdup(what, err) : NULL;
-    return item->path && item->group && (item->what || !what) ? CM_OK : CM_ENOMEM;
+    item->group = item->path != NULL ? cm_strdup(group, err) : NULL;
+    item->what = item->group != NULL && what != NULL ? cm_strdup(what, err) : NULL;
+    return item->path != NULL && item->group != NULL && (item->what != NULL || what == NULL)
+               ? CM_OK
+               : CM_ENOMEM;
 }
 
 /* ---- two documents of one node ---- */
@@ -48,11 +50,11 @@ static int describe(const cm_zarr_meta *meta, bool verbatim, cm_json **out, cm_e
         return cm_zarr_meta_to_v3(meta, out, err);
     } else {
         rc = cm_zarr_meta_to_v2(meta, out, &attrs, err);
-        attrs = attrs ? attrs : rc ? NULL : cm_json_object();
+        attrs = attrs != NULL ? attrs : rc != CM_OK ? NULL : cm_json_object();
     }
     if (rc == CM_OK)
         rc = cm_json_set(*out, "attributes", attrs, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(*out);
         *out = NULL;
     }
@@ -102,13 +104,13 @@ static int compare(const char *group, const cm_zarr_node *listed, const cm_zarr_
     const cm_zarr_meta *x = &listed->meta, *y = &own->meta;
     cm_json *a = NULL, *b = NULL;
     cm_buf list = {0};
-    bool verbatim = x->verbatim || y->verbatim || !x->raw || !y->raw;
+    bool verbatim = x->verbatim || y->verbatim || x->raw == NULL || y->raw == NULL;
     if (x->is_group != y->is_group)
         return add(c, CM_ZARR_DIFFERENT, group, own->path, "node_type", err);
-    int rc = describe(x, verbatim && x->raw && y->raw, &a, err);
-    if (rc)
+    int rc = describe(x, verbatim && x->raw != NULL && y->raw != NULL, &a, err);
+    if (rc != CM_OK)
         return rc;
-    rc = describe(y, verbatim && x->raw && y->raw, &b, err);
+    rc = describe(y, verbatim && x->raw != NULL && y->raw != NULL, &b, err);
     if (rc == CM_OK)
         rc = list_members(a, b, &list, err);
     if (rc == CM_OK && list.nbytes > 1)
@@ -133,7 +135,7 @@ static int broken(void *context, const char *path, const char *why, bool *is_gro
 {
     comparison *c = context;
     const cm_zarr_node *listed = cm_zarr_find(c->listed, path);
-    *is_group = listed && listed->meta.is_group;
+    *is_group = listed != NULL && listed->meta.is_group;
     return add(c->out, CM_ZARR_BROKEN, "", path, why, err);
 }
 
@@ -165,10 +167,10 @@ static int compare_own(const char *group, const cm_zarr_tree *listed, const cm_z
     for (size_t i = 0; rc == CM_OK && i < own->nnodes; i++) {
         const cm_zarr_node *node = &own->node[i];
         const char *path = below(node->path, group);
-        if (!path || node->implied)
+        if (path == NULL || node->implied)
             continue;
         const cm_zarr_node *other = cm_zarr_find(listed, path);
-        if (other && !other->implied)
+        if (other != NULL && !other->implied)
             rc = compare(group, other, node, out, err);
         else
             rc = add(out, CM_ZARR_UNLISTED, group, node->path, NULL, err);
@@ -184,10 +186,10 @@ static int compare_listed(const char *group, const cm_zarr_tree *listed, const c
         const cm_zarr_node *node = &listed->node[i];
         char *path =
             cm_asprintf(err, "%s%s%s", group, *group && *node->path ? "/" : "", node->path);
-        const cm_zarr_node *other = path ? cm_zarr_find(own, path) : NULL;
-        if (!path)
+        const cm_zarr_node *other = path != NULL ? cm_zarr_find(own, path) : NULL;
+        if (path == NULL)
             rc = CM_ENOMEM;
-        else if (!node->implied && (!other || other->implied) && !is_broken(out, path))
+        else if (!node->implied && (other == NULL || other->implied) && !is_broken(out, path))
             rc = add(out, CM_ZARR_LOST, group, path, NULL, err);
         free(path);
     }
@@ -202,15 +204,15 @@ static int compare_nested(cm_store *store, const char *path, const cm_zarr_tree 
     cm_error why = {0};
     cm_json *root;
     int rc = cm_zarr_get_json(store, path, "zarr.json", &root, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     const cm_json *nodes = cm_zarr_consolidated_v3(root);
-    rc = nodes ? cm_zarr_tree_load_v3(&listed, root, nodes, &why) : CM_OK;
-    if (rc && rc != CM_ENOMEM) {
+    rc = nodes != NULL ? cm_zarr_tree_load_v3(&listed, root, nodes, &why) : CM_OK;
+    if (rc != CM_OK && rc != CM_ENOMEM) {
         rc = add(out, CM_ZARR_IGNORED, path, path, why.text, err);
-    } else if (rc) {
+    } else if (rc != CM_OK) {
         cm_fail(err, CM_ENOMEM, "%s", why.text);
-    } else if (nodes) {
+    } else if (nodes != NULL) {
         rc = compare_own(path, &listed, own, out, err);
         if (rc == CM_OK)
             rc = compare_listed(path, &listed, own, out, err);
@@ -240,9 +242,9 @@ static int adopt(comparison *c, cm_error *err)
         cm_zarr_node *node = &c->own.node[i];
         cm_zarr_tree sorted = {.node = c->listed->node, .nnodes = n};
         const cm_zarr_node *listed = cm_zarr_find(&sorted, node->path);
-        if (node->implied || (listed && !listed->implied))
+        if (node->implied || (listed != NULL && !listed->implied))
             continue;
-        if (!listed) {
+        if (listed == NULL) {
             rc = cm_zarr_tree_take(c->listed, node, err);
             continue;
         }
@@ -250,7 +252,7 @@ static int adopt(comparison *c, cm_error *err)
         *to = *node;
         *node = was;
     }
-    return rc ? rc : cm_zarr_tree_complete(c->listed, err);
+    return rc != CM_OK ? rc : cm_zarr_tree_complete(c->listed, err);
 }
 
 static int compare_trees(cm_zarr_tree *tree, cm_zarr_conflicts *out, cm_error *err)
@@ -278,7 +280,7 @@ int cm_zarr_open_whole(cm_store *store, cm_zarr_tree *out, cm_zarr_conflicts *co
 {
     *conflicts = (cm_zarr_conflicts){0};
     int rc = cm_zarr_open(store, out, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     /* Walking a bucket takes a request for each node, and a web server cannot be walked. */
     if (cm_store_is_remote(store) && out->consolidated)
@@ -287,9 +289,9 @@ int cm_zarr_open_whole(cm_store *store, cm_zarr_tree *out, cm_zarr_conflicts *co
         rc = compare_trees(out, conflicts, err);
     else
         rc = compare_all_nested(out, conflicts, err);
-    if (rc == CM_OK && out->ignored)
+    if (rc == CM_OK && out->ignored != NULL)
         rc = add(conflicts, CM_ZARR_IGNORED, "", "", out->ignored, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_zarr_tree_release(out);
         cm_zarr_conflicts_release(conflicts);
     }

@@ -77,7 +77,7 @@ static int parse_counted(const char *text, size_t row, const char *digits, cm_dt
     if (*end || count > CM_ZARR_MAX_ITEM_NBYTES / CODE[row].unit)
         return unknown(text, err);
     const char *sizes = CODE[row].sizes;
-    if (*sizes && (count > 9 || !strchr(sizes, '0' + (int)count)))
+    if (*sizes && (count > 9 || strchr(sizes, '0' + (int)count) == NULL))
         return unknown(text, err);
     *out = cm_dtype_make(CODE[row].kind, (uint32_t)count * CODE[row].unit);
     return CM_OK;
@@ -87,7 +87,7 @@ int cm_zarr_dtype_from_v2(const char *text, cm_dtype *out, bool *big_endian, cm_
 {
     const char *p = text;
     bool big = *p == '>';
-    if (*p && strchr("<>|=", *p))
+    if (*p && strchr("<>|=", *p) != NULL)
         p++;
     int rc = CM_EUNSUPPORTED;
     if (*p == 'M' || *p == 'm') {

@@ -63,12 +63,12 @@ static int parse_time(const char *name, cm_kind kind, const cm_json *config, cm_
                       cm_error *err)
 {
     const char *unit = cm_json_text(cm_json_member(config, "unit"), NULL);
-    if (!unit || !is_time_unit(unit))
+    if (unit == NULL || !is_time_unit(unit))
         return cm_fail(err, CM_EFORMAT, "data type %s: unit '%s' is not a unit of time", name,
-                       unit ? unit : "");
+                       unit != NULL ? unit : "");
     uint64_t scale = 1;
     const cm_json *factor = cm_json_member(config, "scale_factor");
-    if (factor && (!cm_json_get_u64(factor, &scale) || scale == 0 || scale > INT32_MAX))
+    if (factor != NULL && (!cm_json_get_u64(factor, &scale) || scale == 0 || scale > INT32_MAX))
         return cm_fail(err, CM_EFORMAT, "data type %s: scale_factor is not in 1 .. 2147483647",
                        name);
     *out = cm_dtype_make(kind, 8);
@@ -108,7 +108,7 @@ int cm_zarr_dtype_from_v3(const cm_json *j, cm_dtype *out, bool *raw_bits, cm_er
     const char *name;
     const cm_json *config;
     int rc = cm_zarr_named(j, "data_type", &name, &config, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     *raw_bits = false;
     for (size_t i = 0; i < COUNT(PLAIN); i++) {
@@ -138,7 +138,7 @@ static cm_json *time_json(const cm_dtype *t)
     cm_zarr_set(&rc, config, "unit", cm_json_string(t->unit[0] ? t->unit : "generic"), NULL);
     cm_zarr_set(&rc, config, "scale_factor", cm_json_u64(t->scale_factor ? t->scale_factor : 1),
                 NULL);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(config);
         return NULL;
     }
@@ -180,7 +180,7 @@ int cm_zarr_dtype_to_v3(const cm_dtype *t, bool raw_bits, cm_json **out, cm_erro
 {
     bool known;
     *out = dtype_json(t, raw_bits, &known);
-    if (*out)
+    if (*out != NULL)
         return CM_OK;
     char name[32];
     cm_dtype_name(t, name, sizeof name);

@@ -78,7 +78,7 @@ static int read_meta(cm_store *store, const char *path, const char *name, int fo
     cm_json *j = NULL;
     bool there;
     char *key = join(path, name, err);
-    int rc = key ? read_document(store, key, &there, &j, err) : CM_ENOMEM;
+    int rc = key != NULL ? read_document(store, key, &there, &j, err) : CM_ENOMEM;
     free(key);
     if (rc != CM_OK || !there)
         return rc;
@@ -131,7 +131,7 @@ static int mark_node(cm_store *store, const char *path, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < COUNT(SIGN); i++) {
         char *key = join(path, SIGN[i].name, err);
-        rc = key ? mark_document(store, key, err) : CM_ENOMEM;
+        rc = key != NULL ? mark_document(store, key, err) : CM_ENOMEM;
         free(key);
     }
     return rc;
@@ -312,7 +312,7 @@ static int walk_children(const node_walk *w, const char *path, unsigned depth, c
     for (size_t at = 0; rc == CM_OK && at < c.names.nbytes;) {
         const char *name = (const char *)c.names.data + at;
         char *below = join(path, name, err);
-        rc = below ? walk_node(w, below, depth + 1, err) : CM_ENOMEM;
+        rc = below != NULL ? walk_node(w, below, depth + 1, err) : CM_ENOMEM;
         free(below);
         at += strlen(name) + 1;
     }
@@ -348,7 +348,7 @@ static int erase_node(void *context, cm_store *store, const char *path, folder_k
         rc = cm_zarr_erase_chunks(store, path, meta, err);
     if (rc == CM_OK)
         rc = cm_store_sweep(store, path, judge_beside_sign, NULL, err);
-    return rc ? rc : cm_zarr_erase_metadata(store, path, err);
+    return rc != CM_OK ? rc : cm_zarr_erase_metadata(store, path, err);
 }
 
 typedef struct array_walk {
@@ -396,14 +396,14 @@ static int hide_nodes(cm_store *store, cm_error *err)
     if (rc == CM_OK)
         rc = mark_node(store, "", err);
     /* Some readers read nothing else. */
-    return rc ? rc : cm_store_sweep(store, "", judge_consolidated, NULL, err);
+    return rc != CM_OK ? rc : cm_store_sweep(store, "", judge_consolidated, NULL, err);
 }
 
 int cm_zarr_erase(cm_store *store, cm_error *err)
 {
     node_walk w = {store, true, erase_node, NULL};
     int rc = hide_nodes(store, err);
-    return rc ? rc : walk_node(&w, "", 0, err);
+    return rc != CM_OK ? rc : walk_node(&w, "", 0, err);
 }
 
 /* ---- counting the rest ---- */
@@ -460,7 +460,7 @@ static int in_the_way(cm_error *err, const char *key)
 static int check_folders(cm_store *store, const char *path, cm_error *err)
 {
     char *above = cm_strdup(path, err);
-    int rc = above ? CM_OK : CM_ENOMEM;
+    int rc = above != NULL ? CM_OK : CM_ENOMEM;
     bool there = true;
     for (char *p = above; rc == CM_OK && there && *p;) {
         cm_entry_kind kind;
@@ -484,7 +484,7 @@ static int check_documents(cm_store *store, const char *path, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < COUNT(METADATA); i++) {
         cm_entry_kind kind;
         char *key = join(path, METADATA[i], err);
-        rc = key ? cm_store_kind(store, key, &kind, err) : CM_ENOMEM;
+        rc = key != NULL ? cm_store_kind(store, key, &kind, err) : CM_ENOMEM;
         if (rc == CM_OK && kind == CM_ENTRY_OTHER)
             rc = in_the_way(err, key);
         free(key);
@@ -504,7 +504,7 @@ int cm_zarr_check_free(cm_store *store, const char *path, const cm_zarr_meta *me
     rc = cm_store_sweep(store, path, find_obstacle, &o, err);
     if (rc == CM_OK && o.found) {
         char *key = join(path, o.name, err);
-        rc = key ? in_the_way(err, key) : CM_ENOMEM;
+        rc = key != NULL ? in_the_way(err, key) : CM_ENOMEM;
         free(key);
     }
     return rc;

@@ -40,7 +40,7 @@ static many_state *state_of(cm_fetch_many *many, cm_error *err)
     if (many->release_state != release_state) {
         cm_fetch_many_drop_state(many);
         many->state = cm_calloc(1, sizeof(many_state), err);
-        if (!many->state)
+        if (many->state == NULL)
             return NULL;
         many->release_state = release_state;
     }
@@ -50,8 +50,8 @@ static many_state *state_of(cm_fetch_many *many, cm_error *err)
         free(s->read);
         s->capacity = 0;
         s->piece = cm_calloc(many->n, sizeof *s->piece, err);
-        s->read = s->piece ? cm_calloc(many->n, sizeof *s->read, err) : NULL;
-        if (!s->read)
+        s->read = s->piece != NULL ? cm_calloc(many->n, sizeof *s->read, err) : NULL;
+        if (s->read == NULL)
             return NULL;
         s->capacity = many->n;
     }
@@ -78,7 +78,7 @@ static int name_objects(const cm_zarr_array *z, cm_fetch_many *many, many_state 
         s->piece[i].at = s->keys.nbytes;
         if (rc == CM_OK)
             rc = cm_buf_append(&s->keys, key, strlen(key) + 1, err);
-        if (rc)
+        if (rc != CM_OK)
             return cm_zarr_prefix_chunk(err, z, many->item[i].number, rc);
     }
     for (size_t i = 0; i < many->n; i++)
@@ -105,8 +105,8 @@ int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
 {
     cm_zarr_array *z = (cm_zarr_array *)a;
     many_state *s = state_of(many, err);
-    int rc = s ? name_objects(z, many, s, err) : CM_ENOMEM;
-    if (rc)
+    int rc = s != NULL ? name_objects(z, many, s, err) : CM_ENOMEM;
+    if (rc != CM_OK)
         return rc;
     if (many->count_only) {
         many->nrequests = many->n;
@@ -115,7 +115,7 @@ int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
     uint64_t start = cm_now_ns();
     rc = cm_store_read_many(z->store, s->read, many->n, &many->buf, &many->nrequests, err);
     many->io_ns = cm_now_ns() - start;
-    if (rc)
+    if (rc != CM_OK)
         return cm_fetch_blame(a, many, rc, err);
     point_objects(s, many);
     return CM_OK;
@@ -125,7 +125,7 @@ bool cm_zarr_begin_objects(cm_array *a, cm_fetch_many *many)
 {
     cm_zarr_array *z = (cm_zarr_array *)a;
     many_state *s = state_of(many, NULL);
-    if (!s || name_objects(z, many, s, NULL))
+    if (s == NULL || name_objects(z, many, s, NULL))
         return false;
     many->nrequests = many->n;
     return cm_store_read_begin(z->store, s->read, many->n, &many->buf, &s->reading, NULL) == CM_OK;
@@ -138,7 +138,7 @@ int cm_zarr_end_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
     int rc = cm_store_read_end(s->reading, err);
     many->io_ns = cm_now_ns() - start;
     s->reading = NULL;
-    if (rc)
+    if (rc != CM_OK)
         return rc == CM_ECANCELED ? rc : cm_fetch_blame(a, many, rc, err);
     point_objects(s, many);
     return CM_OK;
@@ -148,7 +148,7 @@ void cm_zarr_unwant(cm_array *a, cm_fetch_many *many)
 {
     const many_state *s = many->state;
     (void)a;
-    if (s->reading)
+    if (s->reading != NULL)
         cm_store_read_cancel(s->reading);
 }
 
@@ -192,7 +192,7 @@ static int find_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
         }
         if (rc == CM_OK)
             rc = cm_zarr_find_inner(z, s->shard[s->nshards - 1], p.local, &present, &entry, err);
-        if (rc)
+        if (rc != CM_OK)
             return cm_zarr_prefix_chunk(err, z, number, rc);
         *taken = i + 1;
         if (!present)
@@ -268,7 +268,7 @@ static int fetch_groups(cm_zarr_array *z, many_state *s, cm_fetch_many *many, bo
         if (rc == CM_OK)
             rc = read_pieces(z, s, many, piece + i, found, err);
         let_go(z, s, rc, changed);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         memmove(piece + kept, piece + i, found * sizeof *piece);
         kept += found;
@@ -293,7 +293,7 @@ int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
 {
     cm_zarr_array *z = (cm_zarr_array *)a;
     many_state *s = state_of(many, err);
-    if (!s)
+    if (s == NULL)
         return CM_ENOMEM;
     uint64_t start = cm_now_ns();
     const size_t before = many->buf.nbytes;
@@ -305,7 +305,7 @@ int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
         rc = fetch_groups(z, s, many, &changed, err);
     }
     many->io_ns = cm_now_ns() - start;
-    return rc ? cm_fetch_blame(a, many, rc, err) : CM_OK;
+    return rc != CM_OK ? cm_fetch_blame(a, many, rc, err) : CM_OK;
 }
 
 /* ---- chunks in shards, in two steps ---- */
@@ -329,7 +329,7 @@ bool cm_zarr_begin_inner(cm_array *a, cm_fetch_many *many)
     many_state *s = state_of(many, NULL);
     size_t taken;
     bool changed;
-    if (!s)
+    if (s == NULL)
         return false;
     name_pieces(z, s, many);
     if (!are_at_hand(z, s, many->n))
@@ -353,13 +353,13 @@ int cm_zarr_end_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
     many_state *s = many->state;
     const uint64_t start = cm_now_ns();
     bool changed = false;
-    int rc = s->reading ? cm_store_read_end(s->reading, err) : CM_OK;
+    int rc = s->reading != NULL ? cm_store_read_end(s->reading, err) : CM_OK;
     s->reading = NULL;
     let_go(z, s, rc, &changed);
     many->io_ns = cm_now_ns() - start;
     if (rc == CM_ECANCELED)
         return rc;
-    if (rc) { /* replaced or unreadable: fetching it again finds out */
+    if (rc != CM_OK) { /* replaced or unreadable: fetching it again finds out */
         many->buf.nbytes = 0;
         many->nrequests = many->nbytes = 0;
         return cm_zarr_fetch_inner(a, many, err);

@@ -89,7 +89,7 @@ static int float_from_json(const cm_json *j, const cm_dtype *t, uint32_t nbytes,
     };
     unsigned column = nbytes == 2 ? 0 : nbytes == 4 ? 1 : 2;
     const char *text = cm_json_text(j, NULL);
-    if (text) {
+    if (text != NULL) {
         for (size_t i = 0; i < COUNT(special); i++) {
             if (strcmp(text, special[i].text) == 0) {
                 store_bits(special[i].bits[column], nbytes, dst);
@@ -101,8 +101,8 @@ static int float_from_json(const cm_json *j, const cm_dtype *t, uint32_t nbytes,
     }
     double value;
     bool truth;
-    if (text ? !number_from_text(text, &value) : !cm_json_get_double(j, &value)) {
-        if (text)
+    if (text != NULL ? !number_from_text(text, &value) : !cm_json_get_double(j, &value)) {
+        if (text != NULL)
             return bad("is text that is not a valid", t, err);
         if (!cm_json_get_bool(j, &truth))
             return bad("is not a valid", t, err);
@@ -135,7 +135,7 @@ static int int_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_e
     double d;
     bool truth;
     const char *text = cm_json_text(j, NULL);
-    if (text && cm_parse_i64(text, &i, NULL) == CM_OK) {
+    if (text != NULL && cm_parse_i64(text, &i, NULL) == CM_OK) {
         u = (uint64_t)i; /* a quoted number, which zarr-python accepts too */
     } else if (cm_json_get_bool(j, &truth)) {
         i = truth;
@@ -184,7 +184,7 @@ static int time_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_
 {
     const char *text = cm_json_text(j, NULL);
     int64_t value = INT64_MIN; /* numpy's NaT */
-    if ((!text || strcmp(text, "NaT") != 0) && !cm_json_get_i64(j, &value))
+    if ((text == NULL || strcmp(text, "NaT") != 0) && !cm_json_get_i64(j, &value))
         return bad("is not a valid", t, err);
     store_bits((uint64_t)value, 8, dst);
     return CM_OK;
@@ -204,14 +204,14 @@ static int bytes_from_json(const cm_json *j, const cm_dtype *t, uint8_t **data, 
 {
     size_t length;
     const char *text = cm_json_text(j, &length);
-    if (text)
+    if (text != NULL)
         return cm_base64_decode(text, length, data, nbytes) ? CM_OK
                                                             : bad("is not base64 of", t, err);
     if (!cm_json_is(j, CM_JSON_ARRAY))
         return bad("is not a valid", t, err);
     length = cm_json_length(j);
     uint8_t *list = cm_calloc(length, 1, err);
-    if (!list)
+    if (list == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < length; i++) {
         uint64_t byte;
@@ -235,11 +235,11 @@ static int fixed_bytes_from_json(const cm_json *j, const cm_dtype *t, uint8_t *d
     size_t nbytes;
     int rc = bytes_from_json(j, t, &data, &nbytes, err);
     const char *text = cm_json_text(j, NULL);
-    if (rc == CM_EFORMAT && text && t->kind == CM_KIND_BYTES && strlen(text) <= t->nbytes) {
+    if (rc == CM_EFORMAT && text != NULL && t->kind == CM_KIND_BYTES && strlen(text) <= t->nbytes) {
         memcpy(dst, text, strlen(text)); /* NCZarr: the characters themselves */
         return CM_OK;
     }
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (nbytes > t->nbytes)
         rc = bad("is longer than", t, err);
@@ -268,7 +268,7 @@ static int utf32_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm
         return CM_OK;
     size_t left;
     const char *text = cm_json_text(j, &left);
-    if (!text)
+    if (text == NULL)
         return bad("is not a valid", t, err);
     for (uint32_t at = 0; left > 0; at += 4) {
         uint32_t code;
@@ -303,7 +303,7 @@ int cm_zarr_element_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst,
         if (cm_json_length(j) != 2)
             return bad("is not a valid", t, err);
         int rc = float_from_json(cm_json_at(j, 0), t, half, dst, err);
-        return rc ? rc : float_from_json(cm_json_at(j, 1), t, half, dst + half, err);
+        return rc != CM_OK ? rc : float_from_json(cm_json_at(j, 1), t, half, dst + half, err);
     }
     case CM_KIND_BYTES:
     case CM_KIND_RAW:
@@ -335,32 +335,32 @@ static int text_from_number(const cm_json *j, const cm_dtype *t, char **out, cm_
         *out = cm_asprintf(err, "%.1f", d);
     else
         return bad("is not a valid", t, err);
-    return *out ? CM_OK : CM_ENOMEM;
+    return *out != NULL ? CM_OK : CM_ENOMEM;
 }
 
 static int text_from_json(const cm_json *j, const cm_dtype *t, char **out, cm_error *err)
 {
-    if (t->kind == CM_KIND_STRING && !cm_json_text(j, NULL))
+    if (t->kind == CM_KIND_STRING && cm_json_text(j, NULL) == NULL)
         return text_from_number(j, t, out, err);
     if (is_zero(j)) { /* zarr-python 2 wrote it for bytes without a fill value */
         *out = cm_strdup("", err);
-        return *out ? CM_OK : CM_ENOMEM;
+        return *out != NULL ? CM_OK : CM_ENOMEM;
     }
     size_t nbytes;
     const char *text = cm_json_text(j, &nbytes);
     uint8_t *data = NULL;
     if (t->kind == CM_KIND_VLEN_BYTES) {
         int rc = bytes_from_json(j, t, &data, &nbytes, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         text = (const char *)data;
     }
-    if (!text)
+    if (text == NULL)
         return bad("is not a valid", t, err);
     int rc = CM_OK;
-    if (memchr(text, '\0', nbytes))
+    if (memchr(text, '\0', nbytes) != NULL)
         rc = cm_fail(err, CM_EUNSUPPORTED, "a fill_value with a NUL in it");
-    else if (!(*out = cm_calloc(nbytes + 1, 1, err)))
+    else if ((*out = cm_calloc(nbytes + 1, 1, err)) == NULL)
         rc = CM_ENOMEM;
     else
         memcpy(*out, text, nbytes);
@@ -378,12 +378,13 @@ int cm_zarr_fill_from_json(const cm_json *j, const cm_dtype *t, uint8_t **fill, 
         rc = text_from_json(j, t, text, err);
     } else {
         *fill = cm_calloc(t->nbytes, 1, err);
-        rc = *fill ? cm_zarr_element_from_json(j, t, *fill, err) : CM_ENOMEM;
+        rc = *fill != NULL ? cm_zarr_element_from_json(j, t, *fill, err) : CM_ENOMEM;
     }
-    if (rc) {
+    if (rc != CM_OK) {
         free(*fill);
         *fill = NULL;
     }
     /* An unknown fill value makes only this array unsupported, not its store unreadable. */
-    return rc == CM_EFORMAT ? cm_fail(err, CM_EUNSUPPORTED, "%s", err ? err->text : "") : rc;
+    return rc == CM_EFORMAT ? cm_fail(err, CM_EUNSUPPORTED, "%s", err != NULL ? err->text : "")
+                            : rc;
 }

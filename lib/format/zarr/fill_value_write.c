@@ -59,7 +59,7 @@ static cm_json *complex_json(const uint8_t *element, uint32_t nbytes, int zarr_f
     int rc = cm_json_append(pair, float_json(element, nbytes / 2, zarr_format), NULL);
     if (rc == CM_OK)
         rc = cm_json_append(pair, float_json(element + nbytes / 2, nbytes / 2, zarr_format), NULL);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(pair);
         return NULL;
     }
@@ -78,7 +78,7 @@ static cm_json *int_json(const cm_dtype *t, const uint8_t *element)
 static cm_json *base64_json(const uint8_t *data, size_t nbytes)
 {
     char *text = cm_base64_encode(data, nbytes, NULL);
-    cm_json *j = text ? cm_json_string(text) : NULL;
+    cm_json *j = text != NULL ? cm_json_string(text) : NULL;
     free(text);
     return j;
 }
@@ -103,7 +103,7 @@ static cm_json *utf32_json(const uint8_t *element, uint32_t nbytes)
     while (nbytes >= 4 && cm_load_le32(element + nbytes - 4) == 0)
         nbytes -= 4;
     char *text = malloc(nbytes + 1);
-    if (!text)
+    if (text == NULL)
         return NULL;
     size_t n = 0;
     for (uint32_t at = 0; at < nbytes; at += 4)
@@ -147,7 +147,7 @@ int cm_zarr_element_to_json(const cm_dtype *t, const uint8_t *element, int zarr_
                             cm_json **out, cm_error *err)
 {
     *out = element_json(t, element, zarr_format);
-    return *out ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a fill_value");
+    return *out != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a fill_value");
 }
 
 int cm_zarr_fill_to_json(const cm_dtype *t, const uint8_t *fill, const char *text, int zarr_format,
@@ -155,14 +155,14 @@ int cm_zarr_fill_to_json(const cm_dtype *t, const uint8_t *fill, const char *tex
 {
     *out = NULL;
     if (!cm_dtype_is_vlen(t)) {
-        if (!fill)
+        if (fill == NULL)
             return cm_fail(err, CM_EINTERNAL, "an array has no fill value");
         return cm_zarr_element_to_json(t, fill, zarr_format, out, err);
     }
-    text = text ? text : "";
+    text = text != NULL ? text : "";
     *out = t->kind == CM_KIND_STRING ? cm_json_string(text)
                                      : base64_json((const uint8_t *)text, strlen(text));
-    return *out ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a fill_value");
+    return *out != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a fill_value");
 }
 
 /*
@@ -192,7 +192,7 @@ int cm_zarr_fill_survives(const cm_zarr_meta *meta, bool *out, cm_error *err)
     uint8_t *fill = NULL;
     char *fill_text = NULL;
     *out = meta->fill == NULL; /* text is valid UTF-8 without NULs */
-    if (!meta->fill)
+    if (meta->fill == NULL)
         return CM_OK;
     if (t->kind == CM_KIND_FLOAT && has_special_nan(meta->fill, t->nbytes, t->nbytes))
         return CM_OK;

@@ -7,14 +7,14 @@
 
 static int copy_text(char **text, cm_error *err)
 {
-    if (*text && !(*text = cm_strdup(*text, err)))
+    if (*text != NULL && (*text = cm_strdup(*text, err)) == NULL)
         return CM_ENOMEM;
     return CM_OK;
 }
 
 static int copy_json(cm_json **j, cm_error *err)
 {
-    if (*j && !(*j = cm_json_copy(*j)))
+    if (*j != NULL && (*j = cm_json_copy(*j)) == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for a copy of metadata");
     return CM_OK;
 }
@@ -32,30 +32,30 @@ int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err
     copy.ncodecs = 0;
     cm_json *attrs = meta->attrs, *raw = meta->raw;
     int rc = copy_json(&attrs, err);
-    copy.attrs = rc ? NULL : attrs;
+    copy.attrs = rc != CM_OK ? NULL : attrs;
     if (rc == CM_OK && (rc = copy_json(&raw, err)) == CM_OK)
         copy.raw = raw;
     for (unsigned i = 0; i < CM_MAX_RANK && rc == CM_OK; i++) {
         char *name = meta->dim_name[i];
         rc = copy_text(&name, err);
-        copy.dim_name[i] = rc ? NULL : name;
+        copy.dim_name[i] = rc != CM_OK ? NULL : name;
     }
-    if (rc == CM_OK && meta->fill) {
+    if (rc == CM_OK && meta->fill != NULL) {
         copy.fill = cm_calloc(meta->dtype.nbytes, 1, err);
-        rc = copy.fill ? CM_OK : CM_ENOMEM;
+        rc = copy.fill != NULL ? CM_OK : CM_ENOMEM;
         if (rc == CM_OK)
             memcpy(copy.fill, meta->fill, meta->dtype.nbytes);
     }
     if (rc == CM_OK) {
         char *text = meta->fill_text;
         rc = copy_text(&text, err);
-        copy.fill_text = rc ? NULL : text;
+        copy.fill_text = rc != CM_OK ? NULL : text;
     }
     if (rc == CM_OK && meta->ncodecs) {
         rc = cm_codec_specs_copy(meta->codecs, meta->ncodecs, &copy.codecs, err);
-        copy.ncodecs = rc ? 0 : meta->ncodecs;
+        copy.ncodecs = rc != CM_OK ? 0 : meta->ncodecs;
     }
-    if (rc) {
+    if (rc != CM_OK) {
         cm_zarr_meta_release(&copy);
         return rc;
     }
@@ -81,7 +81,7 @@ int cm_zarr_meta_set_format(cm_zarr_meta *meta, int zarr_format, cm_error *err)
     cm_json *j = NULL, *attrs = NULL;
     int rc = zarr_format == 3 ? cm_zarr_meta_to_v3(meta, &j, err)
                               : cm_zarr_meta_to_v2(meta, &j, &attrs, err);
-    if (rc) {
+    if (rc != CM_OK) {
         *meta = old;
         return rc;
     }
@@ -129,14 +129,14 @@ char *cm_zarr_chunk_key(const cm_zarr_meta *meta, const uint64_t *coord, char *b
 
 int cm_zarr_name_check(const char *name, bool *warn, cm_error *err)
 {
-    if (warn)
+    if (warn != NULL)
         *warn = false;
     if (name[0] == '\0')
         return cm_fail(err, CM_EINVAL, "an empty name cannot be written to Zarr");
-    if (strchr(name, '/'))
+    if (strchr(name, '/') != NULL)
         return cm_fail(err, CM_EINVAL, "name '%s' holds a '/'", name);
     /* zarr-python treats it as a '/'. */
-    if (strchr(name, '\\'))
+    if (strchr(name, '\\') != NULL)
         return cm_fail(err, CM_EINVAL, "name '%s' holds a path separator, '\\'", name);
     if (strspn(name, ".") == strlen(name))
         return cm_fail(err, CM_EINVAL, "name '%s' is only dots", name);
@@ -146,7 +146,7 @@ int cm_zarr_name_check(const char *name, bool *warn, cm_error *err)
         return cm_fail(err, CM_EINVAL, "name '%.40s...' is longer than 255 bytes", name);
     if (!cm_utf8_is_valid(name, strlen(name)))
         return cm_fail(err, CM_EINVAL, "name '%s' is not UTF-8", name);
-    if (warn)
+    if (warn != NULL)
         *warn = strncmp(name, "__", 2) == 0;
     return CM_OK;
 }

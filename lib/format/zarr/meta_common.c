@@ -26,9 +26,9 @@ int cm_zarr_read_dim_names(const cm_json *names, cm_zarr_meta *out, cm_error *er
     for (unsigned i = 0; i < out->rank; i++) {
         const cm_json *j = cm_json_at(names, i);
         const char *name = cm_json_text(j, NULL);
-        if (j && !name)
+        if (j != NULL && name == NULL)
             return cm_fail(err, CM_EFORMAT, "the name of dimension %u is not text", i);
-        if (name && !(out->dim_name[i] = cm_strdup(name, err)))
+        if (name != NULL && (out->dim_name[i] = cm_strdup(name, err)) == NULL)
             return CM_ENOMEM;
     }
     return CM_OK;
@@ -39,11 +39,12 @@ int cm_zarr_dim_names(const cm_zarr_meta *meta, cm_json **out, cm_error *err)
     cm_json *names = cm_json_array();
     int rc = CM_OK;
     for (unsigned i = 0; i < meta->rank && rc == CM_OK; i++)
-        rc = meta->dim_name[i] ? cm_json_append(names, cm_json_string(meta->dim_name[i]), err)
-                               : cm_json_append_null(names, err);
-    if (rc == CM_OK && !names)
+        rc = meta->dim_name[i] != NULL
+                 ? cm_json_append(names, cm_json_string(meta->dim_name[i]), err)
+                 : cm_json_append_null(names, err);
+    if (rc == CM_OK && names == NULL)
         rc = cm_fail(err, CM_ENOMEM, "no memory for the names of dimensions");
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(names);
         return rc;
     }
@@ -65,10 +66,10 @@ static cm_json *copy_raw(const cm_json *j)
     for (cm_json_iter it = cm_json_begin(j); rc == CM_OK && cm_json_next(&it);) {
         if (strcmp(it.name, "consolidated_metadata") == 0)
             continue;
-        rc = it.value ? cm_json_set(copy, it.name, cm_json_copy(it.value), NULL)
-                      : cm_json_set_null(copy, it.name, NULL);
+        rc = it.value != NULL ? cm_json_set(copy, it.name, cm_json_copy(it.value), NULL)
+                              : cm_json_set_null(copy, it.name, NULL);
     }
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(copy);
         return NULL;
     }
@@ -80,7 +81,7 @@ int cm_zarr_keep_raw(int rc, const cm_json *j, cm_zarr_meta *out, cm_error *err)
     if (rc == CM_OK || rc == CM_EUNSUPPORTED) {
         out->verbatim = rc == CM_EUNSUPPORTED;
         out->raw = copy_raw(j);
-        if (!out->raw)
+        if (out->raw == NULL)
             rc = cm_fail(err, CM_ENOMEM, "no memory for metadata");
     }
     if (rc != CM_OK && rc != CM_EUNSUPPORTED)

@@ -20,7 +20,7 @@ static bool are_dim_names(const cm_json *names, unsigned rank)
         return false;
     for (unsigned i = 0; i < rank; i++) {
         const cm_json *name = cm_json_at(names, i);
-        if (name && !cm_json_text(name, NULL))
+        if (name != NULL && cm_json_text(name, NULL) == NULL)
             return false;
     }
     return true;
@@ -28,10 +28,10 @@ static bool are_dim_names(const cm_json *names, unsigned rank)
 
 static int read_attrs(const cm_json *attrs, cm_zarr_meta *out, cm_error *err)
 {
-    if (attrs && !cm_json_is(attrs, CM_JSON_OBJECT))
+    if (attrs != NULL && !cm_json_is(attrs, CM_JSON_OBJECT))
         return cm_fail(err, CM_EFORMAT, "the attributes are not a JSON object");
-    out->attrs = attrs ? cm_json_copy(attrs) : cm_json_object();
-    if (!out->attrs)
+    out->attrs = attrs != NULL ? cm_json_copy(attrs) : cm_json_object();
+    if (out->attrs == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     if (out->is_group || !cm_json_has(attrs, DIMENSIONS))
         return CM_OK;
@@ -51,17 +51,17 @@ static int object_type(const cm_json *zarray, cm_dtype *out, cm_error *err)
     for (size_t i = 0; i <= n; i++) {
         const cm_json *j = i < n ? cm_json_at(filters, i) : cm_json_member(zarray, "compressor");
         const char *id = cm_json_text(cm_json_member(j, "id"), NULL);
-        first = first ? first : id;
-        if (id && strcmp(id, "vlen-utf8") == 0)
+        first = first != NULL ? first : id;
+        if (id != NULL && strcmp(id, "vlen-utf8") == 0)
             *out = cm_dtype_make(CM_KIND_STRING, 0);
-        else if (id && strcmp(id, "vlen-bytes") == 0)
+        else if (id != NULL && strcmp(id, "vlen-bytes") == 0)
             *out = cm_dtype_make(CM_KIND_VLEN_BYTES, 0);
         else
             continue;
         return CM_OK;
     }
     return cm_fail(err, CM_EUNSUPPORTED, "dtype '|O' with codec '%s' is not supported",
-                   first ? first : "none");
+                   first != NULL ? first : "none");
 }
 
 static int read_type(const cm_json *j, cm_dtype *out, bool *big_endian, cm_error *err)
@@ -71,7 +71,7 @@ static int read_type(const cm_json *j, cm_dtype *out, bool *big_endian, cm_error
     if (cm_json_is(dtype, CM_JSON_ARRAY))
         return cm_fail(err, CM_EUNSUPPORTED, "a structured dtype is not supported");
     const char *text = cm_json_text(dtype, NULL);
-    if (!text)
+    if (text == NULL)
         return cm_fail(err, CM_EFORMAT, "dtype is missing or no text");
     if (strcmp(text, "|O") == 0 || strcmp(text, "O") == 0)
         return object_type(j, out, err);
@@ -82,15 +82,15 @@ static int read_type_and_codecs(const cm_json *j, cm_zarr_meta *out, cm_error *e
 {
     bool big_endian;
     int rc = read_type(j, &out->dtype, &big_endian, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     const cm_json *fill = cm_json_member(j, "fill_value");
     out->has_fill = fill != NULL;
-    if (fill)
+    if (fill != NULL)
         rc = cm_zarr_fill_from_json(fill, &out->dtype, &out->fill, &out->fill_text, err);
     else if (!cm_dtype_is_vlen(&out->dtype))
-        rc = (out->fill = cm_calloc(out->dtype.nbytes, 1, err)) ? CM_OK : CM_ENOMEM;
-    if (rc)
+        rc = (out->fill = cm_calloc(out->dtype.nbytes, 1, err)) != NULL ? CM_OK : CM_ENOMEM;
+    if (rc != CM_OK)
         return rc;
     return cm_zarr_codecs_from_v2(j, &out->dtype, big_endian, out->rank, &out->codecs,
                                   &out->ncodecs, err);
@@ -100,15 +100,15 @@ static int read_grid(const cm_json *j, cm_zarr_meta *out, cm_error *err)
 {
     int rc =
         cm_zarr_read_lengths(cm_json_member(j, "shape"), "shape", 0, &out->rank, out->shape, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     unsigned rank;
     rc = cm_zarr_read_lengths(cm_json_member(j, "chunks"), "chunks", 0, &rank, out->chunk, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     const cm_json *member = cm_json_member(j, "dimension_separator");
-    const char *separator = member ? cm_json_text(member, NULL) : ".";
-    if (!separator || (strcmp(separator, "/") != 0 && strcmp(separator, ".") != 0))
+    const char *separator = member != NULL ? cm_json_text(member, NULL) : ".";
+    if (separator == NULL || (strcmp(separator, "/") != 0 && strcmp(separator, ".") != 0))
         return cm_fail(err, CM_EFORMAT, "dimension_separator is neither / nor .");
     out->separator = separator[0];
     return cm_zarr_check_grid(out, rank, "chunks", err);
@@ -127,7 +127,7 @@ static int read_node(const cm_json *j, const cm_json *attrs, cm_zarr_meta *out, 
     int rc = out->is_group ? CM_OK : read_grid(j, out, err);
     if (rc == CM_OK)
         rc = read_attrs(attrs, out, err);
-    if (rc || out->is_group)
+    if (rc != CM_OK || out->is_group)
         return rc;
     return read_type_and_codecs(j, out, err);
 }
@@ -158,10 +158,10 @@ static int attrs_to_json(const cm_zarr_meta *meta, cm_json **out, cm_error *err)
     for (cm_json_iter it = cm_json_begin(meta->attrs); rc == CM_OK && cm_json_next(&it);) {
         if (has_names && strcmp(it.name, DIMENSIONS) == 0)
             continue;
-        rc = it.value ? cm_json_set(j, it.name, cm_json_copy(it.value), err)
-                      : cm_json_set_null(j, it.name, err);
+        rc = it.value != NULL ? cm_json_set(j, it.name, cm_json_copy(it.value), err)
+                              : cm_json_set_null(j, it.name, err);
     }
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(j);
         return rc;
     }
@@ -171,7 +171,7 @@ static int attrs_to_json(const cm_zarr_meta *meta, cm_json **out, cm_error *err)
 
 static int set_or_null(cm_json *j, const char *name, cm_json *value, cm_error *err)
 {
-    return value ? cm_json_set(j, name, value, err) : cm_json_set_null(j, name, err);
+    return value != NULL ? cm_json_set(j, name, value, err) : cm_json_set_null(j, name, err);
 }
 
 static int array_to_json(const cm_zarr_meta *meta, cm_json *j, cm_error *err)
@@ -181,12 +181,12 @@ static int array_to_json(const cm_zarr_meta *meta, cm_json *j, cm_error *err)
     cm_json *fill = NULL;
     int rc =
         cm_zarr_codecs_to_v2(meta->codecs, meta->ncodecs, &meta->dtype, meta->rank, &codecs, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = cm_zarr_dtype_to_v2(&meta->dtype, codecs.big_endian, dtype, sizeof dtype, err);
     if (rc == CM_OK && meta->has_fill)
         rc = cm_zarr_fill_to_json(&meta->dtype, meta->fill, meta->fill_text, 2, &fill, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(codecs.filters);
         cm_json_free(codecs.compressor);
         return rc;
@@ -200,7 +200,7 @@ static int array_to_json(const cm_zarr_meta *meta, cm_json *j, cm_error *err)
     int rc1 = set_or_null(j, "fill_value", fill, err);
     int rc2 = set_or_null(j, "filters", codecs.filters, err);
     int rc3 = set_or_null(j, "compressor", codecs.compressor, err);
-    return rc ? rc : rc1 ? rc1 : rc2 ? rc2 : rc3;
+    return rc != CM_OK ? rc : rc1 ? rc1 : rc2 ? rc2 : rc3;
 }
 
 int cm_zarr_meta_to_v2(const cm_zarr_meta *meta, cm_json **out, cm_json **attrs, cm_error *err)
@@ -212,7 +212,7 @@ int cm_zarr_meta_to_v2(const cm_zarr_meta *meta, cm_json **out, cm_json **attrs,
     int rc = CM_OK;
     if (meta->verbatim) {
         j = cm_json_copy(meta->raw);
-        rc = j ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for metadata");
+        rc = j != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for metadata");
     } else {
         j = cm_json_object();
         rc = cm_json_set(j, "zarr_format", cm_json_u64(2), err);
@@ -221,7 +221,7 @@ int cm_zarr_meta_to_v2(const cm_zarr_meta *meta, cm_json **out, cm_json **attrs,
     }
     if (rc == CM_OK)
         rc = attrs_to_json(meta, attrs, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(j);
         return rc;
     }

@@ -13,10 +13,10 @@
 static int read_attributes(const cm_json *j, cm_json **out, cm_error *err)
 {
     const cm_json *attrs = cm_json_member(j, "attributes");
-    if (attrs && !cm_json_is(attrs, CM_JSON_OBJECT))
+    if (attrs != NULL && !cm_json_is(attrs, CM_JSON_OBJECT))
         return cm_fail(err, CM_EFORMAT, "attributes is not an object");
-    *out = attrs ? cm_json_copy(attrs) : cm_json_object();
-    return *out ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    *out = attrs != NULL ? cm_json_copy(attrs) : cm_json_object();
+    return *out != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for attributes");
 }
 
 static int read_chunk_grid(const cm_json *j, cm_zarr_meta *out, cm_error *err)
@@ -24,14 +24,14 @@ static int read_chunk_grid(const cm_json *j, cm_zarr_meta *out, cm_error *err)
     const char *name;
     const cm_json *config;
     int rc = cm_zarr_named(cm_json_member(j, "chunk_grid"), "chunk_grid", &name, &config, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (strcmp(name, "regular") != 0)
         return cm_fail(err, CM_EUNSUPPORTED, "chunk grid '%s' is not supported", name);
     unsigned rank;
     rc = cm_zarr_read_lengths(cm_json_member(config, "chunk_shape"), "chunk_shape", 0, &rank,
                               out->chunk, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     return cm_zarr_check_grid(out, rank, "chunk_shape", err);
 }
@@ -42,14 +42,14 @@ static int read_key_encoding(const cm_json *j, cm_zarr_meta *out, cm_error *err)
     const cm_json *config;
     int rc = cm_zarr_named(cm_json_member(j, "chunk_key_encoding"), "chunk_key_encoding", &name,
                            &config, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     bool is_v2 = strcmp(name, "v2") == 0;
     if (!is_v2 && strcmp(name, "default") != 0)
         return cm_fail(err, CM_EUNSUPPORTED, "chunk key encoding '%s' is not supported", name);
     const cm_json *member = cm_json_member(config, "separator");
-    const char *separator = member ? cm_json_text(member, NULL) : is_v2 ? "." : "/";
-    if (!separator || (strcmp(separator, "/") != 0 && strcmp(separator, ".") != 0))
+    const char *separator = member != NULL ? cm_json_text(member, NULL) : is_v2 ? "." : "/";
+    if (separator == NULL || (strcmp(separator, "/") != 0 && strcmp(separator, ".") != 0))
         return cm_fail(err, CM_EFORMAT, "the separator of chunk_key_encoding is neither / nor .");
     out->separator = separator[0];
     out->key_v2 = is_v2;
@@ -59,7 +59,7 @@ static int read_key_encoding(const cm_json *j, cm_zarr_meta *out, cm_error *err)
 static int read_dimension_names(const cm_json *j, cm_zarr_meta *out, cm_error *err)
 {
     const cm_json *names = cm_json_member(j, "dimension_names");
-    if (!names)
+    if (names == NULL)
         return CM_OK;
     if (!cm_json_is(names, CM_JSON_ARRAY) || cm_json_length(names) != out->rank)
         return cm_fail(err, CM_EFORMAT, "dimension_names is not a list of %u names", out->rank);
@@ -70,23 +70,23 @@ static int read_type_and_codecs(const cm_json *j, cm_zarr_meta *out, cm_error *e
 {
     int rc =
         cm_zarr_dtype_from_v3(cm_json_member(j, "data_type"), &out->dtype, &out->raw_bits, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     const cm_json *fill = cm_json_member(j, "fill_value");
-    if (!fill)
+    if (fill == NULL)
         return cm_fail(err, CM_EFORMAT, "fill_value is missing or null");
     out->has_fill = true;
     rc = cm_zarr_fill_from_json(fill, &out->dtype, &out->fill, &out->fill_text, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = cm_zarr_codecs_from_v3(cm_json_member(j, "codecs"), &out->dtype, out->rank, &out->codecs,
                                 &out->ncodecs, err);
     for (size_t i = 0; i < out->ncodecs && rc == CM_OK; i++) {
         cm_shard_spec *shard = out->codecs[i].shard;
-        if (!shard || !out->fill)
+        if (shard == NULL || out->fill == NULL)
             continue;
         shard->fill = cm_calloc(out->dtype.nbytes, 1, err);
-        if (!shard->fill)
+        if (shard->fill == NULL)
             return CM_ENOMEM;
         memcpy(shard->fill, out->fill, out->dtype.nbytes);
         shard->fill_nbytes = out->dtype.nbytes;
@@ -104,10 +104,10 @@ static int check_members(const cm_json *j, bool is_group, cm_error *err)
                                         "consolidated_metadata", NULL};
     for (cm_json_iter it = cm_json_begin(j); cm_json_next(&it);) {
         const char *const *known = is_group ? group : array;
-        while (*known && strcmp(*known, it.name) != 0)
+        while (*known != NULL && strcmp(*known, it.name) != 0)
             known++;
         bool must = true;
-        if (*known ||
+        if (*known != NULL ||
             (cm_json_get_bool(cm_json_member(it.value, "must_understand"), &must) && !must))
             continue;
         return cm_fail(err, CM_EUNSUPPORTED, "extension '%s' is not supported", it.name);
@@ -143,13 +143,13 @@ static int read_array(const cm_json *j, cm_zarr_meta *out, cm_error *err)
         rc = keep_going(check_members(j, false, &now), &unsupported, &first, &now);
     for (size_t i = 0; i < sizeof step / sizeof *step && rc == CM_OK; i++) {
         rc = step[i](j, out, &now);
-        if (rc && rc != CM_EUNSUPPORTED && err)
+        if (rc != CM_OK && rc != CM_EUNSUPPORTED && err != NULL)
             *err = now;
         rc = keep_going(rc, &unsupported, &first, &now);
     }
-    if (rc == CM_OK && unsupported && err)
+    if (rc == CM_OK && unsupported && err != NULL)
         *err = first;
-    return rc ? rc : unsupported;
+    return rc != CM_OK ? rc : unsupported;
 }
 
 static int read_node(const cm_json *j, cm_zarr_meta *out, cm_error *err)
@@ -160,13 +160,13 @@ static int read_node(const cm_json *j, cm_zarr_meta *out, cm_error *err)
     if (!cm_json_get_u64(cm_json_member(j, "zarr_format"), &format) || format != 3)
         return cm_fail(err, CM_EFORMAT, "zarr_format is not 3");
     const char *type = cm_json_text(cm_json_member(j, "node_type"), NULL);
-    if (!type || (strcmp(type, "array") != 0 && strcmp(type, "group") != 0))
+    if (type == NULL || (strcmp(type, "array") != 0 && strcmp(type, "group") != 0))
         return cm_fail(err, CM_EFORMAT, "node_type is neither array nor group");
     out->zarr_format = 3;
     out->separator = '/';
     out->is_group = strcmp(type, "group") == 0;
     int rc = read_attributes(j, &out->attrs, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     return out->is_group ? check_members(j, true, err) : read_array(j, out, err);
 }
@@ -196,12 +196,12 @@ static int fill_to_json(const cm_zarr_meta *meta, cm_json **out, cm_error *err)
 {
     uint8_t *zero = NULL;
     const uint8_t *fill = meta->fill;
-    if (!fill && !(fill = zero = cm_calloc(meta->dtype.nbytes, 1, err)))
+    if (fill == NULL && (fill = zero = cm_calloc(meta->dtype.nbytes, 1, err)) == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;
     if (meta->dtype.kind == CM_KIND_RAW && meta->raw_bits) {
         *out = byte_list(fill, meta->dtype.nbytes);
-        rc = *out ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a fill_value");
+        rc = *out != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a fill_value");
     } else {
         rc = cm_zarr_fill_to_json(&meta->dtype, fill, meta->fill_text, 3, out, err);
     }
@@ -214,7 +214,7 @@ static cm_json *grid_json(const cm_zarr_meta *meta)
     cm_json *config = cm_json_object();
     int rc = CM_OK;
     cm_zarr_set(&rc, config, "chunk_shape", cm_zarr_lengths(meta->rank, meta->chunk), NULL);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(config);
         return NULL;
     }
@@ -226,7 +226,7 @@ static cm_json *key_encoding_json(const cm_zarr_meta *meta)
     cm_json *config = cm_json_object();
     int rc = CM_OK;
     cm_zarr_set(&rc, config, "separator", cm_json_string_n(&meta->separator, 1), NULL);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(config);
         return NULL;
     }
@@ -244,7 +244,7 @@ static int array_to_json(const cm_zarr_meta *meta, cm_json *j, cm_error *err)
                                   err);
     if (rc == CM_OK && meta->has_dim_names)
         rc = cm_zarr_dim_names(meta, &names, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(type);
         cm_json_free(fill);
         cm_json_free(codecs);
@@ -270,7 +270,7 @@ int cm_zarr_meta_to_v3(const cm_zarr_meta *meta, cm_json **out, cm_error *err)
         return cm_fail(err, CM_EINTERNAL, "metadata of Zarr v%d written as v3", meta->zarr_format);
     if (meta->verbatim) {
         *out = cm_json_copy(meta->raw);
-        return *out ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for metadata");
+        return *out != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for metadata");
     }
     cm_json *j = cm_json_object();
     int rc = CM_OK;
@@ -280,7 +280,7 @@ int cm_zarr_meta_to_v3(const cm_zarr_meta *meta, cm_json **out, cm_error *err)
         cm_zarr_set(&rc, j, "attributes", cm_json_copy(meta->attrs), err);
     else if (rc == CM_OK)
         rc = array_to_json(meta, j, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(j);
         return rc;
     }

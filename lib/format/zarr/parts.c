@@ -38,7 +38,7 @@ cm_json *cm_zarr_lengths(unsigned rank, const uint64_t *length)
 
 void cm_zarr_set(int *rc, cm_json *object, const char *name, cm_json *value, cm_error *err)
 {
-    int failed = cm_json_set(object, name, value, *rc ? NULL : err);
+    int failed = cm_json_set(object, name, value, *rc != CM_OK ? NULL : err);
     if (*rc == CM_OK)
         *rc = failed;
 }
@@ -48,9 +48,9 @@ cm_json *cm_zarr_named_json(const char *name, cm_json *config)
     int rc = CM_OK;
     cm_json *j = cm_json_object();
     cm_zarr_set(&rc, j, "name", cm_json_string(name), NULL);
-    if (config)
+    if (config != NULL)
         cm_zarr_set(&rc, j, "configuration", config, NULL);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(j);
         return NULL;
     }
@@ -62,13 +62,13 @@ int cm_zarr_named(const cm_json *j, const char *what, const char **name, const c
 {
     *config = NULL;
     *name = cm_json_text(j, NULL);
-    if (*name)
+    if (*name != NULL)
         return CM_OK;
     *name = cm_json_text(cm_json_member(j, "name"), NULL);
-    if (!*name)
+    if (*name == NULL)
         return cm_fail(err, CM_EFORMAT, "%s is missing or has no name", what);
     *config = cm_json_member(j, "configuration");
-    if (*config && !cm_json_is(*config, CM_JSON_OBJECT))
+    if (*config != NULL && !cm_json_is(*config, CM_JSON_OBJECT))
         return cm_fail(err, CM_EFORMAT, "%s '%s': its configuration is not an object", what, *name);
     return CM_OK;
 }

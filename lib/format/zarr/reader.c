@@ -36,7 +36,7 @@ static int fetch_object(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out
     if (rc == CM_ENOTFOUND)
         return CM_OK;
     out->present = rc == CM_OK;
-    out->nbytes = rc ? 0 : buf->nbytes;
+    out->nbytes = rc != CM_OK ? 0 : buf->nbytes;
     return cm_zarr_prefix_chunk(err, z, number, rc);
 }
 
@@ -48,7 +48,7 @@ static int read_inner(cm_zarr_array *z, const cm_shard *shard, uint64_t local, c
     bool present;
     cm_shard_entry e;
     int rc = cm_zarr_find_inner(z, shard, local, &present, &e, err);
-    if (rc || !present)
+    if (rc != CM_OK || !present)
         return rc;
     buf->nbytes = 0;
     rc = cm_buf_resize(buf, (size_t)e.nbytes, err);
@@ -56,7 +56,7 @@ static int read_inner(cm_zarr_array *z, const cm_shard *shard, uint64_t local, c
         rc = cm_object_read(shard->object, e.offset, buf->data, (size_t)e.nbytes, err);
     out->present = rc == CM_OK;
     out->nrequests++;
-    out->nbytes += rc ? 0 : e.nbytes;
+    out->nbytes += rc != CM_OK ? 0 : e.nbytes;
     return rc;
 }
 
@@ -102,7 +102,7 @@ static int fetch_inner(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out,
 static bool is_absent(cm_array *a, uint64_t number)
 {
     cm_zarr_array *z = (cm_zarr_array *)a;
-    if (!z->cache)
+    if (z->cache == NULL)
         return false; /* only the store knows */
     uint64_t coord[CM_MAX_RANK], local;
     cm_zarr_locate(z, number, coord, &local);
@@ -117,14 +117,14 @@ static cm_codec_ctx *take_ctx(cm_zarr_array *z, cm_error *err)
     cm_codec_ctx *ctx = z->idle;
     z->idle = NULL;
     pthread_mutex_unlock(&z->lock);
-    return ctx ? ctx : cm_codec_ctx_create(err);
+    return ctx != NULL ? ctx : cm_codec_ctx_create(err);
 }
 
 static void give_ctx(cm_zarr_array *z, cm_codec_ctx *ctx)
 {
     pthread_mutex_lock(&z->lock);
-    cm_codec_ctx *extra = z->idle ? ctx : NULL;
-    if (!extra)
+    cm_codec_ctx *extra = z->idle != NULL ? ctx : NULL;
+    if (extra == NULL)
         z->idle = ctx;
     pthread_mutex_unlock(&z->lock);
     cm_codec_ctx_free(extra);
@@ -148,7 +148,7 @@ static int scatter_strings(string_read *r, const uint64_t *coord, const cm_strin
     cm_grid_box(&a->grid, coord, &covered);
     if (!cm_box_intersect(&covered, r->box, &part))
         return CM_OK;
-    const char *fill = a->fill_text ? a->fill_text : "";
+    const char *fill = a->fill_text != NULL ? a->fill_text : "";
     uint64_t n = cm_box_nelem(&part), at[CM_MAX_RANK] = {0};
     for (uint64_t k = 0; k < n; k++) {
         uint64_t from = 0, to = 0;
@@ -158,9 +158,9 @@ static int scatter_strings(string_read *r, const uint64_t *coord, const cm_strin
             to = to * r->box->shape[i] + (index - r->box->start[i]);
         }
         size_t nbytes = strlen(fill);
-        const char *text = chunk ? cm_strings_get(chunk, from, &nbytes) : fill;
+        const char *text = chunk != NULL ? cm_strings_get(chunk, from, &nbytes) : fill;
         int rc = cm_strings_set(r->out, to, text, nbytes, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         for (unsigned i = a->rank; i-- > 0 && ++at[i] == part.shape[i];)
             at[i] = 0;
@@ -187,7 +187,7 @@ static int read_string_chunk(string_read *r, const uint64_t *coord, cm_error *er
     bool whole = is_box(r, coord); /* then decode in place: texts are long */
     cm_strings *chunk = whole ? r->out : &r->chunk;
     int rc = a->ops->fetch(a, number, &r->stored, &fetch, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     if (!fetch.present)
         return scatter_strings(r, coord, NULL, err);
@@ -204,11 +204,11 @@ static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_erro
 {
     uint64_t nelem = cm_box_nelem(box);
     int rc = cm_strings_reset(out, nelem, err);
-    if (rc || nelem == 0)
+    if (rc != CM_OK || nelem == 0)
         return rc;
     cm_zarr_array *z = (cm_zarr_array *)a;
     string_read r = {.z = z, .box = box, .out = out, .ctx = take_ctx(z, err)};
-    if (!r.ctx)
+    if (r.ctx == NULL)
         return CM_ENOMEM;
     /* The caller's limit for the box applies to each chunk of it, stored and decoded. */
     size_t most = out->arena.max_nbytes;
@@ -274,7 +274,7 @@ static int copy_description(cm_zarr_array *z, const cm_zarr_node *node, cm_error
     cm_array *a = &z->base;
     cm_zarr_meta copy;
     int rc = cm_zarr_meta_copy(m, &copy, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     a->dtype = m->dtype;
     a->rank = m->rank;
@@ -294,7 +294,7 @@ static int copy_description(cm_zarr_array *z, const cm_zarr_node *node, cm_error
     z->keys.rank = m->rank;
     a->name = cm_strdup(node->path, err);
     z->prefix = cm_asprintf(err, "%s%s", node->path, node->path[0] ? "/" : "");
-    return a->name && z->prefix ? CM_OK : CM_ENOMEM;
+    return a->name != NULL && z->prefix != NULL ? CM_OK : CM_ENOMEM;
 }
 
 static int prepare(cm_zarr_array *z, const cm_zarr_meta *m, size_t index_cache_nbytes,
@@ -303,20 +303,21 @@ static int prepare(cm_zarr_array *z, const cm_zarr_meta *m, size_t index_cache_n
     cm_array *a = &z->base;
     bool is_vlen = cm_dtype_is_vlen(&m->dtype);
     const cm_shard_spec *shard = cm_zarr_sharding(m);
-    a->ops = shard ? &shard_ops : &object_ops;
+    a->ops = shard != NULL ? &shard_ops : &object_ops;
     int rc = cm_grid_init(&z->outer, m->rank, m->shape, m->chunk, err);
-    if (rc == CM_OK && shard) {
+    if (rc == CM_OK && shard != NULL) {
         rc = cm_shard_layout_create(shard, m->rank, m->chunk, &z->layout, err);
         if (rc == CM_OK)
             rc = cm_shard_cache_create(z->store, z->layout, index_cache_nbytes, &z->cache, err);
     }
-    const uint64_t *chunk = shard ? shard->chunk : m->chunk;
+    const uint64_t *chunk = shard != NULL ? shard->chunk : m->chunk;
     if (rc == CM_OK)
         rc = cm_grid_init(&a->grid, m->rank, m->shape, chunk, err);
     if (rc == CM_OK)
-        rc = cm_chain_create(shard ? shard->codecs : m->codecs, shard ? shard->ncodecs : m->ncodecs,
-                             &m->dtype, m->rank, chunk, &a->chain, err);
-    if (rc)
+        rc = cm_chain_create(shard != NULL ? shard->codecs : m->codecs,
+                             shard != NULL ? shard->ncodecs : m->ncodecs, &m->dtype, m->rank, chunk,
+                             &a->chain, err);
+    if (rc != CM_OK)
         return rc;
     a->chunked = true;
     size_t bound = cm_chain_encoded_bound(a->chain);
@@ -333,11 +334,12 @@ int cm_zarr_array_open(const cm_zarr_tree *tree, const cm_zarr_node *node,
     const char *name = node->path[0] ? node->path : "/";
     if (node->meta.is_group)
         return cm_fail(err, CM_EINVAL, "%s is a group, not an array", name);
-    if (node->unsupported || node->meta.verbatim)
+    if (node->unsupported != NULL || node->meta.verbatim)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: %s", name,
-                       node->unsupported ? node->unsupported : "its metadata is not understood");
+                       node->unsupported != NULL ? node->unsupported
+                                                 : "its metadata is not understood");
     cm_zarr_array *z = cm_calloc(1, sizeof *z, err);
-    if (!z)
+    if (z == NULL)
         return CM_ENOMEM;
     z->base.ops = &object_ops;
     z->store = tree->store;
@@ -346,7 +348,7 @@ int cm_zarr_array_open(const cm_zarr_tree *tree, const cm_zarr_node *node,
     int rc = copy_description(z, node, err);
     if (rc == CM_OK)
         rc = prepare(z, &node->meta, index_cache_nbytes, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_error_prefix(err, "array %s", name);
         free_array(&z->base);
         return rc;

@@ -48,7 +48,7 @@ int cm_shard_cache_create(cm_store *store, const cm_shard_layout *layout, size_t
                           cm_shard_cache **out, cm_error *err)
 {
     cm_shard_cache *cache = cm_calloc(1, sizeof *cache, err);
-    if (!cache)
+    if (cache == NULL)
         return CM_ENOMEM;
     cache->store = store;
     cache->layout = layout;
@@ -63,7 +63,8 @@ int cm_shard_cache_create(cm_store *store, const cm_shard_layout *layout, size_t
 
 static size_t slot_nbytes(const cm_shard_cache *cache, const slot *s)
 {
-    return sizeof *s + (s->entry ? (size_t)cm_shard_nchunks(cache->layout) * sizeof *s->entry : 0);
+    return sizeof *s +
+           (s->entry != NULL ? (size_t)cm_shard_nchunks(cache->layout) * sizeof *s->entry : 0);
 }
 
 static void slot_free(slot *s);
@@ -84,9 +85,9 @@ static void slot_free(slot *s)
 
 void cm_shard_cache_free(cm_shard_cache *cache)
 {
-    if (!cache)
+    if (cache == NULL)
         return;
-    for (slot *s = TAILQ_FIRST(&cache->recent), *next; s; s = next) {
+    for (slot *s = TAILQ_FIRST(&cache->recent), *next; s != NULL; s = next) {
         next = TAILQ_NEXT(s, recent);
         slot_free(s);
     }
@@ -98,7 +99,7 @@ void cm_shard_cache_free(cm_shard_cache *cache)
 static slot **place_of(cm_shard_cache *cache, uint64_t number)
 {
     slot **p = &cache->bucket[number * 0x9e3779b97f4a7c15u >> 54];
-    while (*p && (*p)->number != number)
+    while (*p != NULL && (*p)->number != number)
         p = &(*p)->next;
     return p;
 }
@@ -114,7 +115,7 @@ static void close_object(cm_shard_cache *cache, slot *s)
 /* Removes S from the table and the lists; its object stays open. */
 static void take_out(cm_shard_cache *cache, slot *s)
 {
-    if (s->shard.object) {
+    if (s->shard.object != NULL) {
         TAILQ_REMOVE(&cache->opened, s, opened);
         cache->nopen--;
     }
@@ -139,13 +140,14 @@ static void evict(cm_shard_cache *cache)
     slot *before;
     /* Behind a network an open object is only its size. */
     const unsigned most = cm_store_is_remote(cache->store) ? UINT_MAX : MAX_OPEN;
-    for (slot *s = TAILQ_LAST(&cache->opened, slot_list); s && cache->nopen > most; s = before) {
+    for (slot *s = TAILQ_LAST(&cache->opened, slot_list); s != NULL && cache->nopen > most;
+         s = before) {
         before = TAILQ_PREV(s, slot_list, opened);
         if (s->users == 0)
             close_object(cache, s);
     }
-    for (slot *s = TAILQ_LAST(&cache->recent, slot_list); s && cache->nbytes > cache->max_nbytes;
-         s = before) {
+    for (slot *s = TAILQ_LAST(&cache->recent, slot_list);
+         s != NULL && cache->nbytes > cache->max_nbytes; s = before) {
         before = TAILQ_PREV(s, slot_list, recent);
         if (s->users == 0 && s != TAILQ_FIRST(&cache->recent)) {
             forget(cache, s);
@@ -174,10 +176,11 @@ static int decode_index(const cm_shard_cache *cache, const cm_buf *encoded, uint
                        (unsigned long long)total, nbytes);
     /* The object has at least the index's size, so this allocation is bounded by it. */
     cm_shard_entry *entry = cm_calloc(cm_shard_nchunks(cache->layout), sizeof *entry, err);
-    int rc = entry ? cm_shard_index_decode(cache->layout, encoded->data, nbytes, total, entry, err)
-                   : CM_ENOMEM;
-    if (rc) {
-        if (entry)
+    int rc = entry != NULL
+                 ? cm_shard_index_decode(cache->layout, encoded->data, nbytes, total, entry, err)
+                 : CM_ENOMEM;
+    if (rc != CM_OK) {
+        if (entry != NULL)
             cm_error_prefix(err, "%s", key);
         free(entry);
         return rc;
@@ -191,16 +194,16 @@ static int load(const cm_shard_cache *cache, const char *key, cm_object_reader *
                 cm_shard_entry **entry, cm_shard_cost *cost, cm_error *err)
 {
     cm_buf encoded = {0};
-    int rc = *entry ? cm_object_open(cache->store, key, object, err)
-                    : open_with_index(cache, key, object, &encoded, err);
-    if (!*entry) /* opening alone is part of the following read */
+    int rc = *entry != NULL ? cm_object_open(cache->store, key, object, err)
+                            : open_with_index(cache, key, object, &encoded, err);
+    if (*entry == NULL) /* opening alone is part of the following read */
         cost->nrequests = 1;
-    if (rc == CM_ENOTFOUND && !*entry)
+    if (rc == CM_ENOTFOUND && *entry == NULL)
         rc = CM_OK;
-    else if (rc == CM_OK && !*entry) {
+    else if (rc == CM_OK && *entry == NULL) {
         rc = decode_index(cache, &encoded, cm_object_nbytes(*object), key, entry, err);
-        cost->nbytes = rc ? 0 : cm_shard_index_nbytes(cache->layout);
-        if (rc) {
+        cost->nbytes = rc != CM_OK ? 0 : cm_shard_index_nbytes(cache->layout);
+        if (rc != CM_OK) {
             cm_object_close(*object);
             *object = NULL;
         }
@@ -214,7 +217,7 @@ static int load(const cm_shard_cache *cache, const char *key, cm_object_reader *
 static slot *new_slot(cm_shard_cache *cache, uint64_t number, cm_error *err)
 {
     slot *s = cm_calloc(1, sizeof *s, err);
-    if (!s)
+    if (s == NULL)
         return NULL;
     s->number = number;
     s->state = SLOT_LOADING;
@@ -228,7 +231,7 @@ static void touch(cm_shard_cache *cache, slot *s)
 {
     TAILQ_REMOVE(&cache->recent, s, recent);
     TAILQ_INSERT_HEAD(&cache->recent, s, recent);
-    if (s->shard.object) {
+    if (s->shard.object != NULL) {
         TAILQ_REMOVE(&cache->opened, s, opened);
         TAILQ_INSERT_HEAD(&cache->opened, s, opened);
     }
@@ -244,7 +247,7 @@ static void load_slot(cm_shard_cache *cache, slot *s, const char *key, cm_shard_
     pthread_mutex_unlock(&cache->lock);
     int rc = load(cache, key, &object, &entry, cost, &error);
     pthread_mutex_lock(&cache->lock);
-    if (rc) {
+    if (rc != CM_OK) {
         forget(cache, s);
         s->state = SLOT_FAILED;
         s->error = error;
@@ -252,9 +255,9 @@ static void load_slot(cm_shard_cache *cache, slot *s, const char *key, cm_shard_
         s->state = SLOT_READY;
         s->entry = entry;
         s->shard.entry = entry;
-        if (!had_entry && entry)
+        if (!had_entry && entry != NULL)
             cache->nbytes += (size_t)cm_shard_nchunks(cache->layout) * sizeof *entry;
-        if (object) {
+        if (object != NULL) {
             s->shard.object = object;
             TAILQ_INSERT_HEAD(&cache->opened, s, opened);
             cache->nopen++;
@@ -270,13 +273,14 @@ int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *k
     *cost = (cm_shard_cost){0};
     pthread_mutex_lock(&cache->lock);
     slot *s = *place_of(cache, number);
-    if (s) {
+    if (s != NULL) {
         s->users++;
         while (s->state == SLOT_LOADING)
             pthread_cond_wait(&cache->loaded, &cache->lock);
         if (s->state == SLOT_READY && !s->gone) {
             touch(cache, s);
-            if (s->entry && !s->shard.object) { /* the object was closed to make room */
+            if (s->entry != NULL &&
+                s->shard.object == NULL) { /* the object was closed to make room */
                 s->state = SLOT_LOADING;
                 load_slot(cache, s, key, cost);
             }
@@ -285,12 +289,12 @@ int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *k
         s->users++;
         load_slot(cache, s, key, cost);
     }
-    int rc = s ? CM_OK : CM_ENOMEM;
-    if (s && s->state == SLOT_FAILED) {
+    int rc = s != NULL ? CM_OK : CM_ENOMEM;
+    if (s != NULL && s->state == SLOT_FAILED) {
         rc = cm_fail(err, s->error.status, "%s", s->error.text);
         if (--s->users == 0)
             slot_free(s);
-    } else if (s) {
+    } else if (s != NULL) {
         *out = &s->shard;
     }
     pthread_mutex_unlock(&cache->lock);
@@ -301,7 +305,8 @@ bool cm_shard_cache_is_at_hand(cm_shard_cache *cache, uint64_t number)
 {
     pthread_mutex_lock(&cache->lock);
     const slot *s = *place_of(cache, number);
-    bool at_hand = s && s->state == SLOT_READY && (!s->entry || s->shard.object) &&
+    bool at_hand = s != NULL && s->state == SLOT_READY &&
+                   (s->entry == NULL || s->shard.object != NULL) &&
                    cache->nbytes <= cache->max_nbytes;
     pthread_mutex_unlock(&cache->lock);
     return at_hand;
@@ -320,7 +325,7 @@ bool cm_shard_cache_renew(cm_shard_cache *cache, const cm_shard *shard)
 {
     slot *s = (slot *)(uintptr_t)shard;
     pthread_mutex_lock(&cache->lock);
-    bool changed = s->shard.object && cm_object_changed(s->shard.object);
+    bool changed = s->shard.object != NULL && cm_object_changed(s->shard.object);
     if (changed && !s->gone) {
         take_out(cache, s);
         s->gone = true;
@@ -334,9 +339,9 @@ bool cm_shard_cache_knows_missing(cm_shard_cache *cache, uint64_t number, uint64
 {
     pthread_mutex_lock(&cache->lock);
     const slot *s = *place_of(cache, number);
-    bool missing = s && s->state == SLOT_READY &&
-                   (!s->entry || (s->entry[local].offset == CM_SHARD_MISSING &&
-                                  s->entry[local].nbytes == CM_SHARD_MISSING));
+    bool missing = s != NULL && s->state == SLOT_READY &&
+                   (s->entry == NULL || (s->entry[local].offset == CM_SHARD_MISSING &&
+                                         s->entry[local].nbytes == CM_SHARD_MISSING));
     pthread_mutex_unlock(&cache->lock);
     return missing;
 }

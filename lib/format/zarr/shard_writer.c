@@ -41,7 +41,7 @@ int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta 
 {
     *out = NULL;
     cm_shard_set *set = cm_calloc(1, sizeof *set, err);
-    if (!set)
+    if (set == NULL)
         return CM_ENOMEM;
     set->store = store;
     set->prefix = prefix;
@@ -56,9 +56,9 @@ int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta 
     if (rc == CM_OK)
         rc = cm_early_create(&set->own, err);
     set->early = set->own;
-    if (rc == CM_OK && !(set->slot = cm_calloc(outer->nchunks, sizeof *set->slot, err)))
+    if (rc == CM_OK && (set->slot = cm_calloc(outer->nchunks, sizeof *set->slot, err)) == NULL)
         rc = CM_ENOMEM;
-    if (rc) {
+    if (rc != CM_OK) {
         cm_shard_set_free(set);
         return rc;
     }
@@ -68,7 +68,7 @@ int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta 
 
 static void shard_free(shard *s)
 {
-    if (!s)
+    if (s == NULL)
         return;
     cm_object_abort(s->object);
     cm_shard_order_free(s->order);
@@ -79,9 +79,9 @@ static void shard_free(shard *s)
 
 void cm_shard_set_free(cm_shard_set *set)
 {
-    if (!set)
+    if (set == NULL)
         return;
-    for (uint64_t i = 0; set->slot && i < set->outer->nchunks; i++)
+    for (uint64_t i = 0; set->slot != NULL && i < set->outer->nchunks; i++)
         shard_free(atomic_load(&set->slot[i]));
     for (int i = 0; i < NLOCKS; i++)
         pthread_mutex_destroy(&set->lock[i]);
@@ -160,18 +160,18 @@ static int get_shard(cm_shard_set *set, uint64_t number, const uint64_t *coord, 
                      cm_error *err)
 {
     shard *s = atomic_load(&set->slot[number]);
-    if (s) {
+    if (s != NULL) {
         *out = s;
         return CM_OK;
     }
     pthread_mutex_t *lock = &set->lock[number % NLOCKS];
     pthread_mutex_lock(lock);
     s = atomic_load(&set->slot[number]);
-    if (!s && (s = make_shard(set, coord, err)) != NULL)
+    if (s == NULL && (s = make_shard(set, coord, err)) != NULL)
         atomic_store(&set->slot[number], s);
     pthread_mutex_unlock(lock);
     *out = s;
-    return s ? CM_OK : CM_ENOMEM;
+    return s != NULL ? CM_OK : CM_ENOMEM;
 }
 
 static char *shard_key(const cm_shard_set *set, const uint64_t *coord, cm_error *err)
@@ -201,9 +201,9 @@ static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, 
 {
     int rc = CM_OK;
     pthread_mutex_lock(&s->lock);
-    if (!s->object) {
+    if (s->object == NULL) {
         char *key = shard_key(set, coord, err);
-        rc = key ? open_object(set, s, key, err) : CM_ENOMEM;
+        rc = key != NULL ? open_object(set, s, key, err) : CM_ENOMEM;
         free(key);
         if (rc == CM_OK)
             cm_shard_order_begin(s->order, s->object, s->old);
@@ -216,7 +216,7 @@ static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, 
 static int remove_shard(const cm_shard_set *set, const uint64_t *coord, cm_error *err)
 {
     char *key = shard_key(set, coord, err);
-    int rc = key ? cm_store_delete(set->store, key, err) : CM_ENOMEM;
+    int rc = key != NULL ? cm_store_delete(set->store, key, err) : CM_ENOMEM;
     free(key);
     return rc;
 }
@@ -225,18 +225,18 @@ static int remove_shard(const cm_shard_set *set, const uint64_t *coord, cm_error
 static int finish_shard(const cm_shard_set *set, shard *s, const uint64_t *coord,
                         cm_shard_done *done, cm_error *err)
 {
-    if (!s->object)
+    if (s->object == NULL)
         return remove_shard(set, coord, err);
     size_t nbytes = cm_shard_index_nbytes(set->layout);
     uint8_t *index = cm_calloc(nbytes, 1, err);
-    int rc = index
+    int rc = index != NULL
                  ? cm_shard_index_encode(set->layout, cm_shard_order_entries(s->order), index, err)
                  : CM_ENOMEM;
     uint64_t offset = cm_shard_index_at_start(set->layout) ? 0 : cm_shard_order_end(s->order);
     if (rc == CM_OK)
         rc = cm_object_write(s->object, offset, index, nbytes, err);
     free(index);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     cm_object_writer *object = s->object;
     s->object = NULL; /* commit always frees it */
@@ -324,7 +324,7 @@ int cm_shard_set_deliver(cm_shard_set *set, const cm_put *put, size_t n, size_t 
     if (rc == CM_OK)
         rc = cm_shard_order_put(s->order, chunk, *taken, &ndone, err);
     /* Failed chunks are never counted down, so the shard is never finished. */
-    if (rc || ndone == 0 || atomic_fetch_sub(&s->left, ndone) != ndone)
+    if (rc != CM_OK || ndone == 0 || atomic_fetch_sub(&s->left, ndone) != ndone)
         return rc;
     atomic_store(&set->slot[first.shard], NULL);
     rc = finish_shard(set, s, first.coord, done, err);

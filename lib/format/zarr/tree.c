@@ -39,12 +39,12 @@ int cm_zarr_tree_take(cm_zarr_tree *tree, cm_zarr_node *from, cm_error *err)
         rc = cm_fail(err, CM_EFORMAT, "more than %d nodes, or links that form a loop", MAX_NODES);
     if (rc == CM_OK && (n & (n - 1)) == 0) { /* full at every power of two */
         cm_zarr_node *grown = realloc(tree->node, (n ? 2 * n : 1) * sizeof *grown);
-        if (!grown)
+        if (grown == NULL)
             rc = cm_fail(err, CM_ENOMEM, "no memory for %zu nodes", n);
         else
             tree->node = grown;
     }
-    if (rc) {
+    if (rc != CM_OK) {
         node_release(&node);
         return rc;
     }
@@ -59,11 +59,12 @@ static int add_node(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm
     cm_zarr_node node = {.meta = *meta, .implied = implied};
     memset(meta, 0, sizeof *meta);
     int rc = CM_OK;
-    if (!(node.path = cm_asprintf(err, "%.*s", (int)path_nbytes, path)))
+    if ((node.path = cm_asprintf(err, "%.*s", (int)path_nbytes, path)) == NULL)
         rc = CM_ENOMEM;
-    if (rc == CM_OK && unsupported && !(node.unsupported = cm_strdup(unsupported, err)))
+    if (rc == CM_OK && unsupported != NULL &&
+        (node.unsupported = cm_strdup(unsupported, err)) == NULL)
         rc = CM_ENOMEM;
-    if (rc) {
+    if (rc != CM_OK) {
         node_release(&node);
         return rc;
     }
@@ -78,11 +79,11 @@ static int add_parsed(cm_zarr_tree *tree, const char *path, size_t path_nbytes, 
     cm_error why = {0};
     int rc = tree->zarr_format == 3 ? cm_zarr_meta_from_v3(j, &meta, &why)
                                     : cm_zarr_meta_from_v2(j, attrs, &meta, &why);
-    if (rc && rc != CM_EUNSUPPORTED)
+    if (rc != CM_OK && rc != CM_EUNSUPPORTED)
         return cm_fail(err, (cm_status)rc, "%s", why.text);
-    if (is_group)
+    if (is_group != NULL)
         *is_group = meta.is_group;
-    return add_node(tree, path, path_nbytes, &meta, rc ? why.text : NULL, false, err);
+    return add_node(tree, path, path_nbytes, &meta, rc != CM_OK ? why.text : NULL, false, err);
 }
 
 /* Adds an implied group. */
@@ -90,7 +91,7 @@ static int add_group(cm_zarr_tree *tree, const char *path, size_t path_nbytes, c
 {
     cm_zarr_meta meta = {
         .zarr_format = tree->zarr_format, .is_group = true, .attrs = cm_json_object()};
-    if (!meta.attrs)
+    if (meta.attrs == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     return add_node(tree, path, path_nbytes, &meta, NULL, true, err);
 }
@@ -127,7 +128,7 @@ int cm_zarr_tree_complete(cm_zarr_tree *tree, cm_error *err)
 {
     sort_nodes(tree);
     size_t n = tree->nnodes;
-    int rc = find(tree->node, n, "") ? CM_OK : add_group(tree, "", 0, err);
+    int rc = find(tree->node, n, "") != NULL ? CM_OK : add_group(tree, "", 0, err);
     const char *before = "";
     for (size_t i = 0; i < n && rc == CM_OK; i++) {
         const char *path = tree->node[i].path;
@@ -139,9 +140,9 @@ int cm_zarr_tree_complete(cm_zarr_tree *tree, cm_error *err)
             if (strncmp(before, path, nbytes + 1) == 0)
                 continue;
             char *parent = cm_asprintf(err, "%.*s", (int)nbytes, path);
-            if (!parent)
+            if (parent == NULL)
                 return CM_ENOMEM;
-            if (!find(tree->node, n, parent))
+            if (find(tree->node, n, parent) == NULL)
                 rc = add_group(tree, parent, nbytes, err);
             free(parent);
         }
@@ -158,13 +159,13 @@ int cm_zarr_get_json(cm_store *store, const char *path, const char *name, cm_jso
 {
     *out = NULL;
     char *key = cm_asprintf(err, "%s%s%s", path, path[0] ? "/" : "", name);
-    if (!key)
+    if (key == NULL)
         return CM_ENOMEM;
     cm_buf buf = {0};
     int rc = cm_store_get(store, key, CM_ZARR_MAX_META_NBYTES, &buf, err);
     if (rc == CM_OK) {
         rc = cm_json_parse(buf.data, buf.nbytes, out, err);
-        if (rc)
+        if (rc != CM_OK)
             cm_error_prefix(err, "%s", key);
     }
     cm_buf_release(&buf);
@@ -186,7 +187,7 @@ static int walk_below(const walk *w, cm_error *err);
 
 static int prefix_key(cm_error *err, int rc, const char *path, const char *name)
 {
-    if (rc)
+    if (rc != CM_OK)
         cm_error_prefix(err, "%s%s%s", path, path[0] ? "/" : "", name);
     return rc;
 }
@@ -197,7 +198,7 @@ static int read_node(cm_zarr_tree *tree, const char *path, bool *is_group, cm_er
     cm_json *j, *attrs = NULL;
     if (tree->zarr_format == 3) {
         int rc = cm_zarr_get_json(tree->store, path, "zarr.json", &j, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         rc = prefix_key(err, add_parsed(tree, path, strlen(path), j, NULL, is_group, err), path,
                         "zarr.json");
@@ -210,7 +211,7 @@ static int read_node(cm_zarr_tree *tree, const char *path, bool *is_group, cm_er
         name = ".zgroup";
         rc = cm_zarr_get_json(tree->store, path, name, &j, err);
     }
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = cm_zarr_get_json(tree->store, path, ".zattrs", &attrs, err);
     if (rc == CM_OK || rc == CM_ENOTFOUND)
@@ -245,8 +246,8 @@ static int walk_node(const walk *w, cm_error *err)
     bool is_group = false, is_link = false;
     int rc = read_node(w->tree, w->path, &is_group, err);
     /* A storage error says nothing about the document. */
-    if (rc == CM_EFORMAT && w->broken)
-        rc = w->broken(w->context, w->path, err ? err->text : "", &is_group, err);
+    if (rc == CM_EFORMAT && w->broken != NULL)
+        rc = w->broken(w->context, w->path, err != NULL ? err->text : "", &is_group, err);
     if (rc == CM_OK)
         return is_group ? walk_below(w, err) : CM_OK;
     if (rc != CM_ENOTFOUND || w->path[0] == '\0')
@@ -256,7 +257,7 @@ static int walk_node(const walk *w, cm_error *err)
     if (rc == CM_OK && !is_link)
         return walk_below(w, err);
     char *path = rc == CM_OK ? cm_strdup(w->path, err) : NULL;
-    return path ? add_foreign(w->tree, path) : rc == CM_OK ? CM_ENOMEM : rc;
+    return path != NULL ? add_foreign(w->tree, path) : rc == CM_OK ? CM_ENOMEM : rc;
 }
 
 static int visit_child(void *context, const char *name, bool is_prefix, cm_error *err)
@@ -265,7 +266,7 @@ static int visit_child(void *context, const char *name, bool is_prefix, cm_error
     if (!is_prefix && is_metadata(w->tree, name))
         return CM_OK;
     char *path = cm_asprintf(err, "%s%s%s", w->path, w->path[0] ? "/" : "", name);
-    if (!path)
+    if (path == NULL)
         return CM_ENOMEM;
     if (!is_prefix)
         return add_foreign(w->tree, path);
@@ -289,9 +290,9 @@ int cm_zarr_tree_walk(cm_zarr_tree *tree, cm_zarr_broken *broken, void *context,
 {
     walk w = {.tree = tree, .path = "", .broken = broken, .context = context};
     int rc = walk_node(&w, err);
-    if (rc == CM_ENOTFOUND && broken) /* consolidated metadata may describe the root */
+    if (rc == CM_ENOTFOUND && broken != NULL) /* consolidated metadata may describe the root */
         rc = walk_below(&w, err);
-    return rc ? rc : cm_zarr_tree_complete(tree, err);
+    return rc != CM_OK ? rc : cm_zarr_tree_complete(tree, err);
 }
 
 /* ---- consolidated ---- */
@@ -301,7 +302,7 @@ const cm_json *cm_zarr_consolidated_v3(const cm_json *root)
     const cm_json *c = cm_json_member(root, "consolidated_metadata");
     const char *kind = cm_json_text(cm_json_member(c, "kind"), NULL);
     const cm_json *nodes = cm_json_member(c, "metadata");
-    return kind && strcmp(kind, "inline") == 0 && cm_json_length(nodes) ? nodes : NULL;
+    return kind != NULL && strcmp(kind, "inline") == 0 && cm_json_length(nodes) ? nodes : NULL;
 }
 
 int cm_zarr_tree_load_v3(cm_zarr_tree *tree, const cm_json *root, const cm_json *nodes,
@@ -313,7 +314,7 @@ int cm_zarr_tree_load_v3(cm_zarr_tree *tree, const cm_json *root, const cm_json 
         if (rc == CM_OK)
             rc = add_parsed(tree, it.name, strlen(it.name), it.value, NULL, NULL, err);
     }
-    return rc ? rc : cm_zarr_tree_complete(tree, err);
+    return rc != CM_OK ? rc : cm_zarr_tree_complete(tree, err);
 }
 
 /* One object of a .zmetadata: "a/b/.zarray". */
@@ -341,10 +342,10 @@ static int read_documents(const cm_json *nodes, document *out, size_t *n, cm_err
     *n = 0;
     for (cm_json_iter it = cm_json_begin(nodes); cm_json_next(&it);) {
         int rc = cm_key_check(it.name, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         const char *slash = strrchr(it.name, '/');
-        out[(*n)++] = (document){it.name, slash ? (size_t)(slash - it.name) : 0, it.value};
+        out[(*n)++] = (document){it.name, slash != NULL ? (size_t)(slash - it.name) : 0, it.value};
     }
     qsort(out, *n, sizeof *out, compare_documents);
     return CM_OK;
@@ -363,10 +364,10 @@ static int add_documents(cm_zarr_tree *tree, const document *first, size_t n, cm
         else if (strcmp(name, ".zattrs") == 0)
             zattrs = first[i].j;
     }
-    if (!zarray && !zgroup)
+    if (zarray == NULL && zgroup == NULL)
         return CM_OK;
-    return add_parsed(tree, first->key, first->path_nbytes, zarray ? zarray : zgroup, zattrs, NULL,
-                      err);
+    return add_parsed(tree, first->key, first->path_nbytes, zarray != NULL ? zarray : zgroup,
+                      zattrs, NULL, err);
 }
 
 static int load_v2(cm_zarr_tree *tree, const cm_json *zmetadata, cm_error *err)
@@ -377,7 +378,7 @@ static int load_v2(cm_zarr_tree *tree, const cm_json *zmetadata, cm_error *err)
         format != 1 || cm_json_length(nodes) == 0)
         return cm_fail(err, CM_EFORMAT, ".zmetadata is not consolidated metadata");
     document *doc = cm_calloc(cm_json_length(nodes), sizeof *doc, err);
-    if (!doc)
+    if (doc == NULL)
         return CM_ENOMEM;
     size_t n;
     int rc = read_documents(nodes, doc, &n, err);
@@ -387,7 +388,7 @@ static int load_v2(cm_zarr_tree *tree, const cm_json *zmetadata, cm_error *err)
         rc = add_documents(tree, doc + i, end - i, err);
     }
     free(doc);
-    return rc ? rc : cm_zarr_tree_complete(tree, err);
+    return rc != CM_OK ? rc : cm_zarr_tree_complete(tree, err);
 }
 
 /* ---- opening ---- */
@@ -410,7 +411,7 @@ static int keep_or_walk(cm_zarr_tree *tree, int zarr_format, int rc, const cm_er
     if (rc == CM_ENOMEM)
         return cm_fail(err, CM_ENOMEM, "%s", why->text);
     empty(tree, zarr_format);
-    if (rc != CM_ENOTFOUND && !(tree->ignored = cm_strdup(why->text, err)))
+    if (rc != CM_ENOTFOUND && (tree->ignored = cm_strdup(why->text, err)) == NULL)
         return CM_ENOMEM;
     int walked = cm_zarr_tree_walk(tree, NULL, NULL, err);
     /* A web server cannot be listed: report why its consolidated metadata could not be used. */
@@ -424,7 +425,7 @@ static int open_v3(cm_zarr_tree *tree, const cm_json *root, cm_error *err)
     cm_error why = {0};
     empty(tree, 3);
     const cm_json *nodes = cm_zarr_consolidated_v3(root);
-    int rc = nodes ? cm_zarr_tree_load_v3(tree, root, nodes, &why) : CM_ENOTFOUND;
+    int rc = nodes != NULL ? cm_zarr_tree_load_v3(tree, root, nodes, &why) : CM_ENOTFOUND;
     return keep_or_walk(tree, 3, rc, &why, err);
 }
 
@@ -454,7 +455,7 @@ static int open_implied(cm_zarr_tree *tree, cm_error *err)
         empty(tree, format);
         walk w = {.tree = tree, .path = ""};
         int rc = walk_below(&w, err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         if (tree->nnodes)
             return cm_zarr_tree_complete(tree, err);
@@ -476,7 +477,7 @@ int cm_zarr_open(cm_store *store, cm_zarr_tree *out, cm_error *err)
         if (rc == CM_ENOTFOUND)
             rc = open_implied(out, err);
     }
-    if (rc)
+    if (rc != CM_OK)
         cm_zarr_tree_release(out);
     return rc;
 }

@@ -39,18 +39,18 @@ static int add_node(hierarchy *h, const char *path, size_t path_nbytes, const cm
                     cm_error *err)
 {
     node *grown = cm_make_room(h->node, h->n, &h->capacity, sizeof *grown, 16);
-    if (!grown)
+    if (grown == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for %zu nodes", h->n + 1);
     h->node = grown;
     node *added = &h->node[h->n];
     *added = (node){.is_group = meta->is_group};
     added->path = cm_asprintf(err, "%.*s", (int)path_nbytes, path);
-    if (!added->path)
+    if (added->path == NULL)
         return CM_ENOMEM;
     h->n++;
     int rc = h->format == 3 ? cm_zarr_meta_to_v3(meta, &added->doc, err)
                             : cm_zarr_meta_to_v2(meta, &added->doc, &added->attrs, err);
-    if (rc)
+    if (rc != CM_OK)
         cm_error_prefix(err, "%s %s", meta->is_group ? "group" : "array",
                         added->path[0] ? added->path : "/");
     return rc;
@@ -78,9 +78,9 @@ static int check_path(const char *path, cm_error *err)
     for (const char *p = path; *p;) {
         size_t nbytes = strcspn(p, "/");
         char *name = cm_asprintf(err, "%.*s", (int)nbytes, p);
-        int rc = name ? cm_zarr_name_check(name, NULL, err) : CM_ENOMEM;
+        int rc = name != NULL ? cm_zarr_name_check(name, NULL, err) : CM_ENOMEM;
         free(name);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         if (p[nbytes] == '/' && p[nbytes + 1] == '\0')
             return cm_fail(err, CM_EINVAL, "path '%s' ends with '/'", path);
@@ -94,7 +94,7 @@ static int require_group(hierarchy *h, size_t nsorted, const char *parent, const
                          const cm_zarr_meta *group, cm_error *err)
 {
     const node *found = find(h->node, nsorted, parent);
-    if (!found)
+    if (found == NULL)
         return add_node(h, parent, strlen(parent), group, err);
     if (found->is_group)
         return CM_OK;
@@ -108,7 +108,7 @@ static int require_group(hierarchy *h, size_t nsorted, const char *parent, const
 static int add_missing_groups(hierarchy *h, cm_error *err)
 {
     cm_zarr_meta group = {.zarr_format = h->format, .is_group = true, .attrs = cm_json_object()};
-    if (!group.attrs)
+    if (group.attrs == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     size_t n = h->n;
     int rc = CM_OK;
@@ -124,7 +124,7 @@ static int add_missing_groups(hierarchy *h, cm_error *err)
             if (strncmp(before, path, nbytes + 1) == 0)
                 continue;
             char *parent = cm_asprintf(err, "%.*s", (int)nbytes, path);
-            rc = parent ? require_group(h, n, parent, path, &group, err) : CM_ENOMEM;
+            rc = parent != NULL ? require_group(h, n, parent, path, &group, err) : CM_ENOMEM;
             free(parent);
         }
         before = path;
@@ -159,7 +159,7 @@ int cm_zarr_compare_entries(const char *a, const char *b)
     const char *end_a = strrchr(a, '/'), *end_b = strrchr(b, '/');
     if (da != db)
         return da < db ? -1 : 1;
-    if (end_a && end_b) {
+    if (end_a != NULL && end_b != NULL) {
         int order = compare_text(a, (size_t)(end_a - a), b, (size_t)(end_b - b));
         if (order)
             return order;
@@ -180,7 +180,7 @@ cm_json *cm_zarr_inline_metadata(cm_json *nodes)
     cm_zarr_set(&rc, j, "kind", cm_json_string("inline"), NULL);
     cm_zarr_set(&rc, j, "must_understand", cm_json_bool(false), NULL);
     cm_zarr_set(&rc, j, "metadata", nodes, NULL);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(j);
         return NULL;
     }
@@ -192,7 +192,7 @@ static int nodes_below(const hierarchy *h, const node *group, cm_json **out, cm_
 {
     size_t skip = strlen(group->path) + (group->path[0] != '\0');
     const node **below = cm_calloc(h->n, sizeof *below, err);
-    if (!below)
+    if (below == NULL)
         return CM_ENOMEM;
     size_t n = 0;
     for (size_t i = 0; i < h->n; i++) {
@@ -214,7 +214,7 @@ static int nodes_below(const hierarchy *h, const node *group, cm_json **out, cm_
         cm_zarr_set(&rc, nodes, below[i]->path + skip, doc, err);
     }
     free(below);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(nodes);
         return rc;
     }
@@ -226,7 +226,7 @@ static int nodes_below(const hierarchy *h, const node *group, cm_json **out, cm_
 static int consolidate_v3(hierarchy *h, cm_error *err)
 {
     cm_json **all = cm_calloc(h->n, sizeof *all, err);
-    if (!all)
+    if (all == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;
     /*
@@ -237,7 +237,7 @@ static int consolidate_v3(hierarchy *h, cm_error *err)
         if (h->node[i].is_group)
             rc = nodes_below(h, &h->node[i], &all[i], err);
     for (size_t i = 0; i < h->n; i++) {
-        bool wanted = all[i] && (cm_json_length(all[i]) > 0 || h->node[i].path[0] == '\0');
+        bool wanted = all[i] != NULL && (cm_json_length(all[i]) > 0 || h->node[i].path[0] == '\0');
         if (wanted)
             cm_zarr_set(&rc, h->node[i].doc, "consolidated_metadata",
                         cm_zarr_inline_metadata(all[i]), err);
@@ -257,8 +257,8 @@ static int consolidate_v2(const hierarchy *h, cm_json **out, cm_error *err)
         const char *slash = x->path[0] ? "/" : "";
         char *doc = cm_asprintf(err, "%s%s%s", x->path, slash, x->is_group ? ".zgroup" : ".zarray");
         char *attrs = cm_asprintf(err, "%s%s.zattrs", x->path, slash);
-        rc = doc && attrs ? CM_OK : CM_ENOMEM;
-        if (rc == CM_OK && x->attrs)
+        rc = doc != NULL && attrs != NULL ? CM_OK : CM_ENOMEM;
+        if (rc == CM_OK && x->attrs != NULL)
             rc = cm_json_set(nodes, attrs, cm_json_copy(x->attrs), err);
         if (rc == CM_OK)
             rc = cm_json_set(nodes, doc, cm_json_copy(x->doc), err);
@@ -268,7 +268,7 @@ static int consolidate_v2(const hierarchy *h, cm_json **out, cm_error *err)
     cm_json *j = cm_json_object();
     cm_zarr_set(&rc, j, "metadata", nodes, err);
     cm_zarr_set(&rc, j, "zarr_consolidated_format", cm_json_u64(1), err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_json_free(j);
         return rc;
     }
@@ -283,7 +283,7 @@ static int put_json(cm_store *store, const char *path, const char *name, const c
 {
     cm_buf text = {0};
     char *key = cm_asprintf(err, "%s%s%s", path, path[0] ? "/" : "", name);
-    int rc = key ? cm_json_write(j, true, &text, err) : CM_ENOMEM;
+    int rc = key != NULL ? cm_json_write(j, true, &text, err) : CM_ENOMEM;
     if (rc == CM_OK)
         rc = cm_store_put(store, key, text.data, text.nbytes, err);
     cm_buf_release(&text);
@@ -296,10 +296,12 @@ static int write_node(const hierarchy *h, const node *x, const cm_json *zmetadat
     if (h->format == 3)
         return put_json(h->store, x->path, "zarr.json", x->doc, err);
     /* The document that makes it a node comes last. */
-    int rc = x->attrs ? put_json(h->store, x->path, ".zattrs", x->attrs, err) : CM_OK;
-    if (rc == CM_OK && x->path[0] == '\0' && zmetadata)
+    int rc = x->attrs != NULL ? put_json(h->store, x->path, ".zattrs", x->attrs, err) : CM_OK;
+    if (rc == CM_OK && x->path[0] == '\0' && zmetadata != NULL)
         rc = put_json(h->store, x->path, ".zmetadata", zmetadata, err);
-    return rc ? rc : put_json(h->store, x->path, x->is_group ? ".zgroup" : ".zarray", x->doc, err);
+    return rc != CM_OK
+               ? rc
+               : put_json(h->store, x->path, x->is_group ? ".zgroup" : ".zarray", x->doc, err);
 }
 
 static int compare_writing(const void *a, const void *b)
@@ -313,7 +315,7 @@ static int compare_writing(const void *a, const void *b)
 static int write_all(const hierarchy *h, const cm_json *zmetadata, cm_error *err)
 {
     const node **order = cm_calloc(h->n, sizeof *order, err);
-    if (!order)
+    if (order == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < h->n; i++)
         order[i] = &h->node[i];

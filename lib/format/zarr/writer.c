@@ -32,7 +32,7 @@ static const char *display_name(const cm_zarr_writer *w)
 
 static int prefix_chunk(cm_error *err, const cm_zarr_writer *w, uint64_t number, int rc)
 {
-    if (rc == CM_OK || !err)
+    if (rc == CM_OK || err == NULL)
         return rc;
     uint64_t coord[CM_MAX_RANK];
     char text[CM_MAX_RANK * 21];
@@ -47,34 +47,35 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
 {
     const cm_zarr_meta *m = w->meta;
     const cm_shard_spec *shard = cm_zarr_sharding(m);
-    const uint64_t *chunk = shard ? shard->chunk : m->chunk;
+    const uint64_t *chunk = shard != NULL ? shard->chunk : m->chunk;
     w->path = cm_strdup(path, err);
     w->prefix = cm_asprintf(err, "%s%s", path, path[0] ? "/" : "");
-    if (!w->path || !w->prefix)
+    if (w->path == NULL || w->prefix == NULL)
         return CM_ENOMEM;
     if (m->is_group || m->verbatim)
         return cm_fail(err, CM_EINVAL, "there is nothing to write chunks by");
     int rc = path[0] ? cm_key_check(path, err) : CM_OK;
     if (rc == CM_OK)
         rc = cm_grid_init(&w->base.outer, m->rank, m->shape, m->chunk, err);
-    if (rc == CM_OK && shard && shard->rank != m->rank)
+    if (rc == CM_OK && shard != NULL && shard->rank != m->rank)
         rc = cm_fail(err, CM_EINVAL, "inner chunks of %u dimensions in an array of %u", shard->rank,
                      m->rank);
     if (rc == CM_OK)
         rc = cm_grid_init(&w->base.grid, m->rank, m->shape, chunk, err);
     if (rc == CM_OK)
-        rc = cm_chain_create(shard ? shard->codecs : m->codecs, shard ? shard->ncodecs : m->ncodecs,
-                             &m->dtype, m->rank, chunk, &w->base.chain, err);
-    if (rc == CM_OK && shard)
+        rc = cm_chain_create(shard != NULL ? shard->codecs : m->codecs,
+                             shard != NULL ? shard->ncodecs : m->ncodecs, &m->dtype, m->rank, chunk,
+                             &w->base.chain, err);
+    if (rc == CM_OK && shard != NULL)
         rc = cm_shard_set_create(w->store, w->prefix, m, shard, &w->base.grid, &w->base.outer,
                                  w->origin, cm_chain_encoded_bound(w->base.chain), &w->shards, err);
     if (rc == CM_OK) {
-        w->base.sends = !shard && cm_store_writes_async(w->store);
+        w->base.sends = shard == NULL && cm_store_writes_async(w->store);
         w->end = w->base.outer.nchunks;
         w->nours = w->base.grid.nchunks;
         cm_zarr_writer_measure(w);
         w->delivered = cm_calloc(w->base.grid.nchunks / 64 + 1, sizeof *w->delivered, err);
-        rc = w->delivered ? CM_OK : CM_ENOMEM;
+        rc = w->delivered != NULL ? CM_OK : CM_ENOMEM;
     }
     return rc;
 }
@@ -101,7 +102,7 @@ static int outer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_err
         coord[i] += w->origin[i];
     cm_zarr_chunk_key(w->meta, coord, name, sizeof name);
     *out = cm_asprintf(err, "%s%s", w->prefix, name);
-    return *out ? CM_OK : CM_ENOMEM;
+    return *out != NULL ? CM_OK : CM_ENOMEM;
 }
 
 /* ---- operations of a target ---- */
@@ -125,10 +126,10 @@ static int begin_object(cm_zarr_writer *w, const cm_put *put, cm_store_change **
 {
     char *key;
     int rc = outer_key(w, put->number, &key, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
-    rc = put->data ? cm_store_put_begin(w->store, key, put->data, put->nbytes, out, err)
-                   : cm_store_delete_begin(w->store, key, out, err);
+    rc = put->data != NULL ? cm_store_put_begin(w->store, key, put->data, put->nbytes, out, err)
+                           : cm_store_delete_begin(w->store, key, out, err);
     free(key);
     return rc;
 }
@@ -179,13 +180,13 @@ int cm_zarr_writer_create(cm_store *store, const char *path, const cm_zarr_meta 
 {
     *out = NULL;
     cm_zarr_writer *w = cm_calloc(1, sizeof *w, err);
-    if (!w)
+    if (w == NULL)
         return CM_ENOMEM;
     w->base.ops = &target_ops;
     w->store = store;
     w->meta = meta;
     int rc = prepare(w, path, err);
-    if (rc) {
+    if (rc != CM_OK) {
         cm_error_prefix(err, "array %s", path[0] ? path : "/");
         cm_zarr_writer_free(w);
         return rc;
@@ -196,7 +197,7 @@ int cm_zarr_writer_create(cm_store *store, const char *path, const cm_zarr_meta 
 
 void cm_zarr_writer_free(cm_zarr_writer *w)
 {
-    if (!w)
+    if (w == NULL)
         return;
     cm_shard_set_free(w->shards);
     cm_chain_free(w->base.chain);
@@ -228,8 +229,8 @@ int cm_zarr_writer_restrict(cm_zarr_writer *w, uint64_t first, uint64_t end, cm_
     w->restricted = true;
     w->first = first;
     w->end = end;
-    w->nours = w->shards ? 0 : end - first;
-    for (uint64_t outer = first; w->shards && outer < end; outer++)
+    w->nours = w->shards != NULL ? 0 : end - first;
+    for (uint64_t outer = first; w->shards != NULL && outer < end; outer++)
         w->nours += chunks_of(w, outer, at, count);
     return CM_OK;
 }
@@ -290,7 +291,7 @@ static int put_object(cm_zarr_writer *w, const cm_put *put, cm_error *err)
 {
     char *key;
     int rc = outer_key(w, put->number, &key, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = cm_store_put(w->store, key, put->data, put->nbytes, err);
     free(key);
@@ -304,7 +305,7 @@ static int remove_object(cm_zarr_writer *w, uint64_t outer, cm_error *err)
 {
     char *key;
     int rc = outer_key(w, outer, &key, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = cm_store_delete(w->store, key, err);
     free(key);
@@ -325,8 +326,8 @@ int cm_zarr_writer_remove_all(cm_zarr_writer *w, cm_error *err)
 static int deliver(cm_zarr_writer *w, const cm_put *put, size_t n, size_t *taken, cm_error *err)
 {
     *taken = 1;
-    if (!w->shards)
-        return put->data ? put_object(w, put, err) : remove_object(w, put->number, err);
+    if (w->shards == NULL)
+        return put->data != NULL ? put_object(w, put, err) : remove_object(w, put->number, err);
     cm_shard_done done;
     int rc = cm_shard_set_deliver(w->shards, put, n, taken, &done, err);
     if (rc == CM_OK && done.made) {
@@ -357,7 +358,7 @@ int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_put *put, size_t n, cm_e
 int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
                        cm_error *err)
 {
-    cm_put put = {number, data ? data : "", nbytes};
+    cm_put put = {number, data != NULL ? data : "", nbytes};
     return cm_zarr_writer_put_many(w, &put, 1, err);
 }
 
@@ -366,7 +367,7 @@ int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err)
     cm_put nothing = {.number = number};
     size_t taken;
     int rc = mark(w, number, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = prefix_chunk(err, w, number, deliver(w, &nothing, 1, &taken, err));
     if (rc == CM_OK)
@@ -384,7 +385,7 @@ static int each_chunk(cm_zarr_writer *w, uint64_t outer,
     memcpy(coord, first, sizeof coord);
     for (; left > 0; left--) {
         int rc = visit(w, cm_grid_number(&w->base.grid, coord), err);
-        if (rc)
+        if (rc != CM_OK)
             return rc;
         for (unsigned i = w->base.grid.rank; i-- > 0 && ++coord[i] == first[i] + count[i];)
             coord[i] = first[i];
@@ -408,7 +409,7 @@ int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error 
                        (unsigned long long)outer);
     char *key;
     int rc = outer_key(w, outer, &key, err);
-    if (rc)
+    if (rc != CM_OK)
         return rc;
     rc = cm_store_size(w->store, key, NULL, err);
     free(key);
@@ -461,9 +462,9 @@ int cm_zarr_writer_finish(cm_zarr_writer *w, cm_error *err)
         return CM_OK;
     for (uint64_t outer = w->first; rc == CM_OK && outer < w->end; outer++)
         rc = each_chunk(w, outer, check_delivered, err);
-    return rc ? rc
-              : cm_fail(err, CM_EINTERNAL, "array %s: a chunk could not be written",
-                        display_name(w));
+    return rc != CM_OK ? rc
+                       : cm_fail(err, CM_EINTERNAL, "array %s: a chunk could not be written",
+                                 display_name(w));
 }
 
 cm_zarr_written cm_zarr_writer_counts(const cm_zarr_writer *w)
