@@ -261,11 +261,11 @@ static int load_kernels(cuda_device *c, cm_error *err)
 
 static int prepare(cuda_device *c, unsigned number, const cm_device_hooks *hooks, cm_error *err)
 {
-    int rc = cm_cuda_load(hooks->cuda_driver ? hooks->cuda_driver : "libcuda.so.1", c, err);
+    int rc = cm_cuda_load(hooks->cuda_driver != NULL ? hooks->cuda_driver : "libcuda.so.1", c, err);
     if (rc == CM_OK)
         rc = find_device(c, number, err);
     if (rc == CM_OK)
-        rc = read_info(c, hooks->sysfs ? hooks->sysfs : "/sys", err);
+        rc = read_info(c, hooks->sysfs != NULL ? hooks->sysfs : "/sys", err);
     if (rc == CM_OK)
         rc = check_capability(c, err);
     if (rc != CM_OK)
@@ -300,25 +300,25 @@ static void cuda_close(cm_device *d)
 {
     cuda_device *c = (cuda_device *)d;
     /* Ignore errors: they occurred before, and there is no caller to tell. */
-    if (c->context) {
+    if (c->context != NULL) {
         if (c->is_guest)
             c->before = current_context(c);
         (void)cm_cuda_enter(c, NULL);
         for (size_t i = 0; i < 2; i++)
-            if (c->instants[i].event)
+            if (c->instants[i].event != NULL)
                 (void)c->api.cuEventDestroy(c->instants[i].event);
-        if (c->clock)
+        if (c->clock != NULL)
             (void)c->api.cuStreamDestroy(c->clock);
         cm_device_free_locked(d, c->landed, PAGE);
         if (c->result)
             (void)c->api.cuMemFree(c->result);
-        if (c->module)
+        if (c->module != NULL)
             (void)c->api.cuModuleUnload(c->module);
         if (c->api.cuCtxSetCurrent(c->before) != CUDA_OK)
             (void)c->api.cuCtxSetCurrent(NULL);
         (void)c->api.cuDevicePrimaryCtxRelease(c->id);
     }
-    if (c->library)
+    if (c->library != NULL)
         dlclose(c->library);
     free(c);
 }

@@ -26,9 +26,9 @@ static bool find_function(const resolver *r, const char *name, const char *symbo
 {
     void *found = NULL;
     cuda_result rc = CUDA_NO_DEVICE;
-    if (r->get_v2)
+    if (r->get_v2 != NULL)
         rc = r->get_v2(name, &found, CUDA_NEEDED, CUDA_PROC_ADDRESS_LEGACY_STREAM, NULL);
-    else if (r->get)
+    else if (r->get != NULL)
         rc = r->get(name, &found, CUDA_NEEDED, CUDA_PROC_ADDRESS_LEGACY_STREAM);
     if (rc != CUDA_OK || found == NULL)
         return find_exact(r->library, symbol, function);

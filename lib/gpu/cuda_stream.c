@@ -259,7 +259,7 @@ static cuda_result take_instant(cuda_device *c, cuda_instant *t)
         spare = t->event;
         t->event = found;
     }
-    if (spare)
+    if (spare != NULL)
         (void)c->api.cuEventDestroy(spare);
     return rc;
 }

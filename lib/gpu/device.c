@@ -119,7 +119,7 @@ int cm_device_alloc(cm_device *d, size_t nbytes, cm_device_memory **out, cm_erro
 
 void cm_device_free(cm_device_memory *m)
 {
-    if (m)
+    if (m != NULL)
         m->device->ops->free(m);
 }
 
@@ -156,7 +156,7 @@ int cm_device_sync(cm_device *d, cm_error *err)
 
 void cm_stream_close(cm_stream *s)
 {
-    if (s)
+    if (s != NULL)
         s->device->ops->stream_close(s);
 }
 
@@ -262,7 +262,7 @@ int cm_event_open(cm_device *d, bool timed, cm_event **out, cm_error *err)
 
 void cm_event_close(cm_event *e)
 {
-    if (e)
+    if (e != NULL)
         e->device->ops->event_close(e);
 }
 

@@ -30,7 +30,7 @@ static bool parse_cuda(const char *text, unsigned *number)
 static int set_hooks(cm_device *d, const cm_device_hooks *hooks, cm_error *err)
 {
     d->free_copies = hooks->free_copies;
-    d->sysfs = cm_strdup(hooks->sysfs ? hooks->sysfs : "/sys", err);
+    d->sysfs = cm_strdup(hooks->sysfs != NULL ? hooks->sysfs : "/sys", err);
     if (d->sysfs == NULL)
         return CM_ENOMEM;
     if (hooks->nfaults == 0)

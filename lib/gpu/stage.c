@@ -304,7 +304,7 @@ int cm_stage_release(cm_stage *s, cm_stage_step_times *out, cm_error *err)
 {
     if (!s->waited)
         return cm_fail(err, CM_EINVAL, "no batch was waited for");
-    if (out)
+    if (out != NULL)
         *out = (cm_stage_step_times){0};
     if (s->stepped) {
         if (s->options.step == CM_STEP_DEVICE) {
@@ -315,7 +315,7 @@ int cm_stage_release(cm_stage *s, cm_stage_step_times *out, cm_error *err)
             end_by_time(s);
         s->steps[s->nsteps++ % CM_STAGE_MAX_BUFFERS] = s->step;
         s->report.step_ns += s->step.end_ns - s->step.start_ns;
-        if (out)
+        if (out != NULL)
             *out = s->step;
     }
     s->waited = s->stepped = false;

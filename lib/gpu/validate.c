@@ -49,7 +49,7 @@ static int fail_differ(const cm_stage *s, const cm_mismatch *m, uint64_t nunwrit
             "batch %llu: its checksum on %s is wrong, but its bytes, copied back, are right", tag,
             device);
     char where[320];
-    if (m->name)
+    if (m->name != NULL)
         snprintf(where, sizeof where, "variable %.200s, offset %llu (%llu of the batch)", m->name,
                  (unsigned long long)m->span_offset, (unsigned long long)m->offset);
     else
