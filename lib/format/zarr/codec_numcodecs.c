@@ -7,7 +7,8 @@
 
 #include "format/zarr/internal.h"
 
-#define COUNT(table) (sizeof(table) / sizeof *(table))
+#define COUNT(table)  (sizeof(table) / sizeof *(table))
+#define PLACE(member) offsetof(cm_codec_spec, member)
 
 typedef int parse_fn(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
                      cm_error *err);
@@ -18,41 +19,35 @@ static int wrong(const char *key, cm_error *err)
     return cm_fail(err, CM_EFORMAT, "'%s' is missing or wrong", key);
 }
 
-/* Reads an integer in LOWEST .. HIGHEST; ABSENT if the key is missing. */
-static int read_int(const cm_json *config, const char *key, int64_t lowest, int64_t highest,
-                    int64_t absent, int64_t *out, cm_error *err)
+/* A whole number of a configuration, a member of 32 bits of the specification. */
+typedef struct number {
+    const char *key; /* NULL: there is none */
+    size_t place;
+    int64_t lowest, highest, absent;
+    bool needed;
+    bool zero_is_absent; /* 0 is written as ABSENT */
+} number;
+
+static int read_number(const number *n, const cm_json *config, cm_codec_spec *out, cm_error *err)
 {
-    const cm_json *j = cm_json_member(config, key);
-    *out = absent;
-    if (j != NULL && (!cm_json_get_i64(j, out) || *out < lowest || *out > highest))
-        return wrong(key, err);
+    const cm_json *j = cm_json_member(config, n->key);
+    int64_t value = n->absent;
+    if (j == NULL ? n->needed
+                  : !cm_json_get_i64(j, &value) || value < n->lowest || value > n->highest)
+        return wrong(n->key, err);
+    memcpy((char *)out + n->place, &(int32_t){(int32_t)value}, sizeof(int32_t));
     return CM_OK;
 }
 
+static int write_number(const number *n, const cm_codec_spec *spec, cm_json *object, cm_error *err)
+{
+    int32_t value;
+    memcpy(&value, (const char *)spec + n->place, sizeof value);
+    int64_t written = n->zero_is_absent && value == 0 ? n->absent : value;
+    return cm_json_set(object, n->key, cm_json_i64(written), err);
+}
+
 /* ---- compressors ---- */
-
-static int parse_level(const cm_json *config, int64_t lowest, int64_t highest, int64_t absent,
-                       cm_codec_spec *out, cm_error *err)
-{
-    int64_t level;
-    int rc = read_int(config, "level", lowest, highest, absent, &level, err);
-    out->level = (int)level;
-    return rc;
-}
-
-static int parse_zlib(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
-                      cm_error *err)
-{
-    (void)scene;
-    return parse_level(config, -1, 9, 1, out, err);
-}
-
-static int parse_bz2(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
-                     cm_error *err)
-{
-    (void)scene;
-    return parse_level(config, 1, 9, 1, out, err);
-}
 
 static int parse_zstd(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
                       cm_error *err)
@@ -61,59 +56,36 @@ static int parse_zstd(const cm_json *config, const cm_codec_scene *scene, cm_cod
     const cm_json *checksum = cm_json_member(config, "checksum");
     if (checksum != NULL && !cm_json_get_bool(checksum, &out->checksum))
         return wrong("checksum", err);
-    return parse_level(config, -131072, 22, 0, out, err);
-}
-
-static int format_level(const cm_codec_spec *spec, cm_json *object, cm_error *err)
-{
-    return cm_json_set(object, "level", cm_json_i64(spec->level), err);
+    return CM_OK;
 }
 
 static int format_zstd(const cm_codec_spec *spec, cm_json *object, cm_error *err)
 {
-    int rc = format_level(spec, object, err);
-    if (spec->checksum) /* written only if set: readers of v2 do not know the key */
-        cm_zarr_set(&rc, object, "checksum", cm_json_bool(true), err);
-    return rc;
-}
-
-static int parse_lz4(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
-                     cm_error *err)
-{
-    (void)scene;
-    int64_t acceleration;
-    int rc = read_int(config, "acceleration", INT32_MIN, INT32_MAX, 1, &acceleration, err);
-    out->level = (int)acceleration;
-    return rc;
-}
-
-static int format_lz4(const cm_codec_spec *spec, cm_json *object, cm_error *err)
-{
-    return cm_json_set(object, "acceleration", cm_json_i64(spec->level ? spec->level : 1), err);
+    /* Written only if set: readers of v2 do not know the key. */
+    return spec->checksum ? cm_json_set(object, "checksum", cm_json_bool(true), err) : CM_OK;
 }
 
 static int parse_blosc(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
                        cm_error *err)
 {
+    static const number numbers[] = {
+        {"clevel", PLACE(level), 0, 9, 5, false, false},
+        {"shuffle", PLACE(blosc.shuffle), -1, 2, 1, false, false},
+        {"blocksize", PLACE(blosc.blocksize), 0, INT32_MAX, 0, false, false},
+    };
     const cm_json *j = cm_json_member(config, "cname");
     const char *cname = j != NULL ? cm_json_text(j, NULL) : "lz4";
     if (cname == NULL || strlen(cname) >= sizeof out->blosc.cname)
         return wrong("cname", err);
     strcpy(out->blosc.cname, cname);
-    int64_t level, shuffle, blocksize;
-    int rc = read_int(config, "clevel", 0, 9, 5, &level, err);
-    rc = rc != CM_OK ? rc : read_int(config, "shuffle", -1, 2, 1, &shuffle, err);
-    rc = rc != CM_OK ? rc : read_int(config, "blocksize", 0, INT32_MAX, 0, &blocksize, err);
-    if (rc != CM_OK)
-        return rc;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < COUNT(numbers); i++)
+        rc = read_number(&numbers[i], config, out, err);
     /* c-blosc shuffles by the item size of its input buffer. */
     out->elementsize = scene->is_bytes ? 1 : scene->type.nbytes;
-    if (shuffle < 0)
-        shuffle = out->elementsize == 1 ? CM_BLOSC_BITSHUFFLE : CM_BLOSC_SHUFFLE;
-    out->level = (int)level;
-    out->blosc.shuffle = (cm_blosc_shuffle)shuffle;
-    out->blosc.blocksize = (uint32_t)blocksize;
-    return CM_OK;
+    if (rc == CM_OK && (int)out->blosc.shuffle < 0)
+        out->blosc.shuffle = out->elementsize == 1 ? CM_BLOSC_BITSHUFFLE : CM_BLOSC_SHUFFLE;
+    return rc;
 }
 
 static int format_blosc(const cm_codec_spec *spec, cm_json *object, cm_error *err)
@@ -134,12 +106,13 @@ static int parse_shuffle(const cm_json *config, const cm_codec_scene *scene, cm_
                          cm_error *err)
 {
     /* zarr-python writes null until it knows the type. */
-    int64_t absent =
-        cm_json_has(config, "elementsize") && !scene->is_bytes ? (int64_t)scene->type.nbytes : 4;
-    int64_t elementsize;
-    int rc = read_int(config, "elementsize", 1, INT32_MAX, absent, &elementsize, err);
-    out->elementsize = (uint32_t)elementsize;
-    return rc;
+    bool null = cm_json_has(config, "elementsize") && !scene->is_bytes;
+    const number n = {.key = "elementsize",
+                      .place = PLACE(elementsize),
+                      .lowest = 1,
+                      .highest = INT32_MAX,
+                      .absent = null ? (int64_t)scene->type.nbytes : 4};
+    return read_number(&n, config, out, err);
 }
 
 static int format_shuffle(const cm_codec_spec *spec, cm_json *object, cm_error *err)
@@ -170,19 +143,6 @@ static int format_location(const cm_codec_spec *spec, cm_json *object, cm_error 
     return cm_json_set(object, "location", cm_json_string(spec->at_start ? "start" : "end"), err);
 }
 
-static int parse_nothing(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
-                         cm_error *err)
-{
-    (void)config, (void)scene, (void)out, (void)err;
-    return CM_OK;
-}
-
-static int format_nothing(const cm_codec_spec *spec, cm_json *object, cm_error *err)
-{
-    (void)spec, (void)object, (void)err;
-    return CM_OK;
-}
-
 /* ---- filters that change elements ---- */
 
 static int read_type(const cm_json *config, const char *key, const cm_dtype *absent,
@@ -197,47 +157,23 @@ static int read_type(const cm_json *config, const char *key, const cm_dtype *abs
     return text != NULL ? cm_zarr_dtype_from_v2(text, out, big_endian, err) : wrong(key, err);
 }
 
-static int read_types(const cm_json *config, const cm_codec_scene *scene, const char *dtype,
-                      const char *astype, cm_codec_spec *out, cm_error *err)
-{
-    int rc =
-        read_type(config, dtype, &scene->type, false, &out->dtype, &out->dtype_big_endian, err);
-    return rc != CM_OK ? rc
-                       : read_type(config, astype, &out->dtype, out->dtype_big_endian, &out->astype,
-                                   &out->astype_big_endian, err);
-}
-
-static int format_types(const cm_codec_spec *spec, const char *dtype, const char *astype,
-                        cm_json *object, cm_error *err)
-{
-    char text[48];
-    int rc = cm_zarr_dtype_to_v2(&spec->dtype, spec->dtype_big_endian, text, sizeof text, err);
-    if (rc == CM_OK)
-        rc = cm_json_set(object, dtype, cm_json_string(text), err);
-    if (rc == CM_OK)
-        rc = cm_zarr_dtype_to_v2(&spec->astype, spec->astype_big_endian, text, sizeof text, err);
-    return rc != CM_OK ? rc : cm_json_set(object, astype, cm_json_string(text), err);
-}
-
-static int parse_delta(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
+static int format_type(const cm_dtype *type, bool big_endian, const char *key, cm_json *object,
                        cm_error *err)
 {
-    return read_types(config, scene, "dtype", "astype", out, err);
-}
-
-static int format_delta(const cm_codec_spec *spec, cm_json *object, cm_error *err)
-{
-    return format_types(spec, "dtype", "astype", object, err);
+    char text[48];
+    int rc = cm_zarr_dtype_to_v2(type, big_endian, text, sizeof text, err);
+    return rc == CM_OK ? cm_json_set(object, key, cm_json_string(text), err) : rc;
 }
 
 static int parse_fixedscaleoffset(const cm_json *config, const cm_codec_scene *scene,
                                   cm_codec_spec *out, cm_error *err)
 {
+    (void)scene;
     if (!cm_json_get_double(cm_json_member(config, "scale"), &out->scale))
         return wrong("scale", err);
     if (!cm_json_get_double(cm_json_member(config, "offset"), &out->offset))
         return wrong("offset", err);
-    return read_types(config, scene, "dtype", "astype", out, err);
+    return CM_OK;
 }
 
 static int format_fixedscaleoffset(const cm_codec_spec *spec, cm_json *object, cm_error *err)
@@ -245,85 +181,83 @@ static int format_fixedscaleoffset(const cm_codec_spec *spec, cm_json *object, c
     int rc = CM_OK;
     cm_zarr_set(&rc, object, "scale", cm_json_double(spec->scale), err);
     cm_zarr_set(&rc, object, "offset", cm_json_double(spec->offset), err);
-    return rc != CM_OK ? rc : format_types(spec, "dtype", "astype", object, err);
-}
-
-static int parse_quantize(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
-                          cm_error *err)
-{
-    int64_t digits;
-    if (!cm_json_has(config, "digits"))
-        return wrong("digits", err);
-    int rc = read_int(config, "digits", 0, 300, 0, &digits, err);
-    out->keepbits = (uint32_t)digits;
-    return rc != CM_OK ? rc : read_types(config, scene, "dtype", "astype", out, err);
-}
-
-static int format_quantize(const cm_codec_spec *spec, cm_json *object, cm_error *err)
-{
-    int rc = cm_json_set(object, "digits", cm_json_u64(spec->keepbits), err);
-    return rc != CM_OK ? rc : format_types(spec, "dtype", "astype", object, err);
-}
-
-static int parse_bitround(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
-                          cm_error *err)
-{
-    (void)scene;
-    int64_t keepbits;
-    if (!cm_json_has(config, "keepbits"))
-        return wrong("keepbits", err);
-    int rc = read_int(config, "keepbits", 0, 52, 0, &keepbits, err);
-    out->keepbits = (uint32_t)keepbits;
     return rc;
-}
-
-static int format_bitround(const cm_codec_spec *spec, cm_json *object, cm_error *err)
-{
-    return cm_json_set(object, "keepbits", cm_json_u64(spec->keepbits), err);
 }
 
 static int parse_astype(const cm_json *config, const cm_codec_scene *scene, cm_codec_spec *out,
                         cm_error *err)
 {
-    if (!cm_json_has(config, "encode_dtype"))
-        return wrong("encode_dtype", err);
-    return read_types(config, scene, "decode_dtype", "encode_dtype", out, err);
-}
-
-static int format_astype(const cm_codec_spec *spec, cm_json *object, cm_error *err)
-{
-    return format_types(spec, "decode_dtype", "encode_dtype", object, err);
+    (void)scene, (void)out;
+    return cm_json_has(config, "encode_dtype") ? CM_OK : wrong("encode_dtype", err);
 }
 
 /* ---- the table ---- */
 
-static const struct {
+typedef struct codec {
     const char *name;
     cm_codec_id id;
-    parse_fn *parse;
+    number number;
+    parse_fn *parse; /* of other keys; NULL: there are none */
     format_fn *format;
-} CODEC[] = {
-    {"zlib", CM_CODEC_ZLIB, parse_zlib, format_level},
-    {"gzip", CM_CODEC_GZIP, parse_zlib, format_level},
-    {"bz2", CM_CODEC_BZ2, parse_bz2, format_level},
-    {"zstd", CM_CODEC_ZSTD, parse_zstd, format_zstd},
-    {"lz4", CM_CODEC_LZ4, parse_lz4, format_lz4},
-    {"blosc", CM_CODEC_BLOSC, parse_blosc, format_blosc},
-    {"shuffle", CM_CODEC_SHUFFLE, parse_shuffle, format_shuffle},
-    {"crc32c", CM_CODEC_CRC32C, parse_location, format_location},
-    {"crc32", CM_CODEC_CRC32, parse_location, format_location},
-    {"adler32", CM_CODEC_ADLER32, parse_location, format_location},
-    {"fletcher32", CM_CODEC_FLETCHER32, parse_nothing, format_nothing},
-    {"delta", CM_CODEC_DELTA, parse_delta, format_delta},
-    {"fixedscaleoffset", CM_CODEC_FIXEDSCALEOFFSET, parse_fixedscaleoffset,
-     format_fixedscaleoffset},
-    {"quantize", CM_CODEC_QUANTIZE, parse_quantize, format_quantize},
-    {"bitround", CM_CODEC_BITROUND, parse_bitround, format_bitround},
-    {"astype", CM_CODEC_ASTYPE, parse_astype, format_astype},
-    {"packbits", CM_CODEC_PACKBITS, parse_nothing, format_nothing},
-    {"vlen-utf8", CM_CODEC_VLEN_UTF8, parse_nothing, format_nothing},
-    {"vlen-bytes", CM_CODEC_VLEN_BYTES, parse_nothing, format_nothing},
+    const char *dtype, *astype; /* keys of the types before and after; NULL: there are none */
+} codec;
+
+#define LEVEL(lowest, highest, absent)                                                             \
+    .number = {"level", PLACE(level), lowest, highest, absent, false, false}
+#define BITS(key, most) .number = {key, PLACE(keepbits), 0, most, 0, true, false}
+#define TYPES           .dtype = "dtype", .astype = "astype"
+
+static const codec CODEC[] = {
+    {"zlib", CM_CODEC_ZLIB, LEVEL(-1, 9, 1)},
+    {"gzip", CM_CODEC_GZIP, LEVEL(-1, 9, 1)},
+    {"bz2", CM_CODEC_BZ2, LEVEL(1, 9, 1)},
+    {"zstd", CM_CODEC_ZSTD, LEVEL(-131072, 22, 0), .parse = parse_zstd, .format = format_zstd},
+    {"lz4", CM_CODEC_LZ4,
+     .number = {"acceleration", PLACE(level), INT32_MIN, INT32_MAX, 1, false, true}},
+    {"blosc", CM_CODEC_BLOSC, .parse = parse_blosc, .format = format_blosc},
+    {"shuffle", CM_CODEC_SHUFFLE, .parse = parse_shuffle, .format = format_shuffle},
+    {"crc32c", CM_CODEC_CRC32C, .parse = parse_location, .format = format_location},
+    {"crc32", CM_CODEC_CRC32, .parse = parse_location, .format = format_location},
+    {"adler32", CM_CODEC_ADLER32, .parse = parse_location, .format = format_location},
+    {"fletcher32", CM_CODEC_FLETCHER32, .parse = NULL},
+    {"delta", CM_CODEC_DELTA, TYPES},
+    {"fixedscaleoffset", CM_CODEC_FIXEDSCALEOFFSET, .parse = parse_fixedscaleoffset,
+     .format = format_fixedscaleoffset, TYPES},
+    {"quantize", CM_CODEC_QUANTIZE, BITS("digits", 300), TYPES},
+    {"bitround", CM_CODEC_BITROUND, BITS("keepbits", 52)},
+    {"astype", CM_CODEC_ASTYPE, .parse = parse_astype, .dtype = "decode_dtype",
+     .astype = "encode_dtype"},
+    {"packbits", CM_CODEC_PACKBITS, .parse = NULL},
+    {"vlen-utf8", CM_CODEC_VLEN_UTF8, .parse = NULL},
+    {"vlen-bytes", CM_CODEC_VLEN_BYTES, .parse = NULL},
 };
+
+static int parse(const codec *c, const cm_json *config, const cm_codec_scene *scene,
+                 cm_codec_spec *out, cm_error *err)
+{
+    int rc = c->parse != NULL ? c->parse(config, scene, out, err) : CM_OK;
+    if (rc == CM_OK && c->number.key != NULL)
+        rc = read_number(&c->number, config, out, err);
+    if (rc != CM_OK || c->dtype == NULL)
+        return rc;
+    rc = read_type(config, c->dtype, &scene->type, false, &out->dtype, &out->dtype_big_endian, err);
+    return rc != CM_OK ? rc
+                       : read_type(config, c->astype, &out->dtype, out->dtype_big_endian,
+                                   &out->astype, &out->astype_big_endian, err);
+}
+
+static int format(const codec *c, const cm_codec_spec *spec, cm_json *object, cm_error *err)
+{
+    int rc = c->number.key != NULL ? write_number(&c->number, spec, object, err) : CM_OK;
+    if (rc == CM_OK && c->format != NULL)
+        rc = c->format(spec, object, err);
+    if (rc != CM_OK || c->dtype == NULL)
+        return rc;
+    rc = format_type(&spec->dtype, spec->dtype_big_endian, c->dtype, object, err);
+    return rc != CM_OK
+               ? rc
+               : format_type(&spec->astype, spec->astype_big_endian, c->astype, object, err);
+}
 
 int cm_numcodec_parse(const char *id, const cm_json *config, const cm_codec_scene *scene,
                       cm_codec_spec *out, cm_error *err)
@@ -333,7 +267,7 @@ int cm_numcodec_parse(const char *id, const cm_json *config, const cm_codec_scen
             continue;
         memset(out, 0, sizeof *out);
         out->id = CODEC[i].id;
-        int rc = CODEC[i].parse(config, scene, out, err);
+        int rc = parse(&CODEC[i], config, scene, out, err);
         if (rc != CM_OK)
             cm_error_prefix(err, "codec %s", id);
         return rc;
@@ -354,7 +288,7 @@ int cm_numcodec_format(const cm_codec_spec *spec, cm_json *object, const char **
     for (size_t i = 0; i < COUNT(CODEC); i++) {
         if (CODEC[i].id == spec->id) {
             *id = CODEC[i].name;
-            return CODEC[i].format(spec, object, err);
+            return format(&CODEC[i], spec, object, err);
         }
     }
     return cm_fail(err, CM_EUNSUPPORTED, "Zarr v2 has no codec %s", cm_codec_name(spec->id));
