@@ -1,7 +1,6 @@
 #include "base/pipe.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>

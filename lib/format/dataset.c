@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "format/dataset_impl.h"
-#include "store/open.h"
 
 int cm_dataset_init(cm_dataset *ds, const char *path, size_t nvars, size_t ngroups, cm_error *err)
 {

@@ -1,6 +1,4 @@
 /* Recognises the format of a path: the first format that accepts it. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "format/dataset_impl.h"
 #include "store/open.h"

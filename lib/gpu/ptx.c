@@ -1,4 +1,3 @@
-#include "gpu/cuda_impl.h"
 
 /*
  * The text of kernels.ptx, as it stands, with a zero byte after it.  The path is

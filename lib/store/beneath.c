@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The kernel's interface, which older headers of the C library lack. */

@@ -11,12 +11,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/stop.h"
 #include "store/checksum.h"
 #include "store/copies_folder.h"
 #include "store/io.h"
 #include "store/net/url.h"
-#include "store/open.h"
 
 enum {
     RANGE_NBYTES = 4 << 20,

@@ -384,17 +384,15 @@ int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err)
     return rc != CM_OK ? rc : cm_buf_resize(buf, total, err);
 }
 
-int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
+int cm_object_create(cm_store *store, const char *key, const cm_object_form *form,
+                     cm_object_writer **out, cm_error *err)
 {
-    return cm_object_create_as(store, key, &(cm_object_form){0}, out, err);
-}
-
-int cm_object_create_as(cm_store *store, const char *key, const cm_object_form *form,
-                        cm_object_writer **out, cm_error *err)
-{
+    static const cm_object_form unknown;
     *out = NULL;
     int rc = check_writing(store, key, err);
-    return rc != CM_OK ? rc : store->ops->write->create(store, key, form, out, err);
+    if (rc != CM_OK)
+        return rc;
+    return store->ops->write->create(store, key, form != NULL ? form : &unknown, out, err);
 }
 
 int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,

@@ -129,15 +129,6 @@ int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t 
                    cm_error *err);
 void cm_object_close(cm_object_reader *reader);
 
-/*
- * An object that many threads write piece by piece, at offsets that do not overlap; it takes its
- * name on commit.  Abort, or a crash before commit, leaves no object.
- */
-int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err);
-int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
-                    cm_error *err);
-int cm_object_commit(cm_object_writer *writer, cm_error *err); /* always frees WRITER */
-void cm_object_abort(cm_object_writer *writer);                /* NULL accepted */
 /* How an object will be written; all zero: unknown. */
 typedef struct cm_object_form {
     uint64_t most_nbytes; /* maximum size; 0: unknown */
@@ -149,8 +140,16 @@ typedef struct cm_object_form {
     size_t head_nbytes; /* except for so many at its beginning, which come last */
 } cm_object_form;
 
-int cm_object_create_as(cm_store *store, const char *key, const cm_object_form *form,
-                        cm_object_writer **out, cm_error *err);
+/*
+ * An object that many threads write piece by piece, at offsets that do not overlap; it takes its
+ * name on commit.  Abort, or a crash before commit, leaves no object.  FORM NULL: unknown.
+ */
+int cm_object_create(cm_store *store, const char *key, const cm_object_form *form,
+                     cm_object_writer **out, cm_error *err);
+int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
+                    cm_error *err);
+int cm_object_commit(cm_object_writer *writer, cm_error *err); /* always frees WRITER */
+void cm_object_abort(cm_object_writer *writer);                /* NULL accepted */
 
 /*
  * Memory limits of a store for objects being written in pieces; others keep nothing.  The total

@@ -4,7 +4,6 @@
  */
 #include "store/uring.h"
 
-#include <errno.h>
 #include <liburing.h>
 #include <pthread.h>
 #include <stdlib.h>

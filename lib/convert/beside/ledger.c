@@ -309,8 +309,8 @@ static int begin(const cm_beside *b, const cm_ledger *renewed, cm_ledger_writer 
     *out = (cm_ledger_writer){.path = b->path};
     int rc = put_known(b, renewed, out, err);
     if (rc == CM_OK)
-        rc = cm_object_create_as(b->in, CM_LEDGER_NAME, &(cm_object_form){.in_order = true},
-                                 &out->object, err);
+        rc = cm_object_create(b->in, CM_LEDGER_NAME, &(cm_object_form){.in_order = true},
+                              &out->object, err);
     if (rc != CM_OK) {
         cm_error_place(err, b->path);
         cm_buf_release(&out->lines);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "format/multi/internal.h"
 #include "model/convert.h"
 

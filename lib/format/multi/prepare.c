@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "base/number.h"
 #include "format/multi/grow.h"
 #include "format/multi/internal.h"
 

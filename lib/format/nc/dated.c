@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "format/nc/file.h"
 #include "model/calendar.h"
 
 #define TEXTS      "Times"

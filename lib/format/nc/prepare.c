@@ -1,5 +1,4 @@
 #include <inttypes.h>
-#include <netcdf.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -33,7 +33,7 @@ static int copy_object(const carry *c, const char *from_key, const char *to_key,
         return rc;
     uint64_t total = cm_object_nbytes(in);
     const cm_object_form form = {.most_nbytes = total, .in_order = true};
-    rc = cm_object_create_as(c->to, to_key, &form, &out, err);
+    rc = cm_object_create(c->to, to_key, &form, &out, err);
     for (uint64_t at = 0; rc == CM_OK && at < total; at += PIECE_NBYTES) {
         size_t nbytes = total - at < PIECE_NBYTES ? (size_t)(total - at) : PIECE_NBYTES;
         rc = cm_object_read(in, at, c->piece, nbytes, err);

@@ -1,6 +1,5 @@
 /* Lists of codecs while they are read, and the type and shape that each codec sees. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "format/zarr/internal.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/zarr/internal.h"
 #include "format/zarr/tree.h"
 
 void cm_zarr_conflicts_release(cm_zarr_conflicts *conflicts)

@@ -5,7 +5,6 @@
 
 #include "base/json_place.h"
 #include "base/utf8.h"
-#include "format/zarr/internal.h"
 #include "format/zarr/tree.h"
 #include "format/zarr/writer.h"
 

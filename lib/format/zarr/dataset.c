@@ -1,7 +1,6 @@
 /* A Zarr hierarchy as a dataset. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/path.h"
 #include "codec/shard.h"

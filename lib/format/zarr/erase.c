@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/zarr/internal.h"
-
 enum {
     MAX_DEPTH = 128
 };

@@ -192,7 +192,7 @@ static int open_object(const cm_shard_set *set, shard *s, const char *key, cm_er
         rc = cm_shard_old_open(set->store, key, set->layout, &s->old, err);
     const cm_object_form form = form_of(set);
     if (rc == CM_OK)
-        rc = cm_object_create_as(set->store, key, &form, &s->object, err);
+        rc = cm_object_create(set->store, key, &form, &s->object, err);
     return rc == CM_OK && s->old != NULL ? cm_shard_old_copy(s->old, s->object, err) : rc;
 }
 

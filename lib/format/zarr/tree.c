@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/zarr/internal.h"
 #include "format/zarr/tree.h"
 
 enum {

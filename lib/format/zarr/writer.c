@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/zarr/internal.h"
 #include "format/zarr/shard_writer.h"
 
 struct cm_zarr_writer {

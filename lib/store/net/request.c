@@ -1,10 +1,7 @@
 /* Requests to one server: addresses, signatures, and many at once. */
 #include <stdlib.h>
 
-#include "store/checksum.h"
-#include "store/net/loop.h"
 #include "store/net/remote.h"
-#include "store/net/secret.h"
 
 /* ---- addresses ---- */
 

@@ -1,5 +1,4 @@
 /* Interprets an answer: done, retry, or an error and its message. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

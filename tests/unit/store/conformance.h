@@ -173,7 +173,7 @@ static void test_bad_keys(void **state)
         assert_int_equal(cm_store_size(s, bad[i], NULL, &err), CM_EFORMAT);
         assert_int_equal(cm_store_delete(s, bad[i], &err), CM_EFORMAT);
         assert_int_equal(cm_object_open(s, bad[i], &r, &err), CM_EFORMAT);
-        assert_int_equal(cm_object_create(s, bad[i], &w, &err), CM_EFORMAT);
+        assert_int_equal(cm_object_create(s, bad[i], NULL, &w, &err), CM_EFORMAT);
         assert_int_equal(cm_store_is_link(s, bad[i], &link, &err), CM_EFORMAT);
         assert_true(err.text[0] != '\0');
     }
@@ -217,7 +217,7 @@ static void test_list(void **state)
     put_text(to, "bb/1", "");
     put_text(to, "b-c/1", "");
     cm_object_writer *w;
-    assert_int_equal(cm_object_create(to, "b/unfinished", &w, NULL), CM_OK);
+    assert_int_equal(cm_object_create(to, "b/unfinished", NULL, &w, NULL), CM_OK);
     for (int known = 0; known < 2; known++) {
         if (known)
             assert_int_equal(cm_store_cache_listing(s, NULL), CM_OK);
@@ -284,14 +284,14 @@ static void test_piecewise_write(void **state)
     cm_store *s = store_of(state), *to = writer_of(state);
     cm_object_writer *w;
     cm_error err = {0};
-    assert_int_equal(cm_object_create(to, "new/shard", &w, &err), CM_OK);
+    assert_int_equal(cm_object_create(to, "new/shard", NULL, &w, &err), CM_OK);
     assert_int_equal(cm_object_write(w, 4, "efgh", 4, &err), CM_OK);
     assert_int_equal(cm_store_size(s, "new/shard", NULL, &err), CM_ENOTFOUND);
     assert_int_equal(cm_object_write(w, 0, "abcd", 4, &err), CM_OK);
     assert_int_equal(cm_object_commit(w, &err), CM_OK);
     assert_text(s, "new/shard", "abcdefgh");
 
-    assert_int_equal(cm_object_create(to, "new/shard", &w, &err), CM_OK);
+    assert_int_equal(cm_object_create(to, "new/shard", NULL, &w, &err), CM_OK);
     assert_int_equal(cm_object_write(w, 0, "lost", 4, &err), CM_OK);
     cm_object_abort(w);
     assert_text(s, "new/shard", "abcdefgh");
@@ -339,7 +339,7 @@ static void test_concurrent_writers(void **state)
 {
     cm_store *s = store_of(state), *to = writer_of(state);
     cm_object_writer *shared;
-    assert_int_equal(cm_object_create(to, "shared", &shared, NULL), CM_OK);
+    assert_int_equal(cm_object_create(to, "shared", NULL, &shared, NULL), CM_OK);
     pthread_t thread[NTHREADS];
     worker w[NTHREADS];
     for (int t = 0; t < NTHREADS; t++) {

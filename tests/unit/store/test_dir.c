@@ -175,7 +175,7 @@ static void test_full_disk(void **state)
     cm_error err = {0};
     assert_int_equal(cm_fail_errno(&err, ENOSPC, "%s", "c/0"), CM_ENOSPC);
     cm_object_writer *w;
-    assert_int_equal(cm_object_create(s, "c/0", &w, &err), CM_OK);
+    assert_int_equal(cm_object_create(s, "c/0", NULL, &w, &err), CM_OK);
     /* The writer's descriptor, the newest, is pointed at a device that is always full. */
     int probe = dup(0);
     int full = open("/dev/full", O_WRONLY);
@@ -262,7 +262,7 @@ static void test_nothing_is_written_through_links(void **state)
     for (size_t i = 0; i < sizeof in_place / sizeof *in_place; i++) {
         cm_object_writer *w;
         assert_int_equal(cm_store_put(s, in_place[i], "x", 1, &err), CM_EEXIST);
-        assert_int_equal(cm_object_create(s, in_place[i], &w, &err), CM_OK);
+        assert_int_equal(cm_object_create(s, in_place[i], NULL, &w, &err), CM_OK);
         assert_int_equal(cm_object_write(w, 0, "x", 1, &err), CM_OK);
         assert_int_equal(cm_object_commit(w, &err), CM_EEXIST);
         assert_int_not_equal(cm_store_get(s, in_place[i], 99, &buf, &err), CM_OK);

@@ -162,7 +162,7 @@ static void test_hits(void **state)
     assert_int_equal(cm_store_sync(s, &err), CM_EINVAL);
     assert_int_equal(cm_store_sweep(s, "", NULL, NULL, &err), CM_EINVAL);
     cm_object_writer *w;
-    assert_int_equal(cm_object_create(s, "b", &w, &err), CM_EINVAL);
+    assert_int_equal(cm_object_create(s, "b", NULL, &w, &err), CM_EINVAL);
     assert_int_equal(cm_store_disk_cache_counts(f->slow).hits, 0);
     cm_buf_release(&buf);
     cm_store *memory, *none;
