@@ -96,10 +96,7 @@ int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void
                                   err);
     }
     closedir(dir);
-    if (rc == CM_OK)
-        rc = cm_name_list_visit(&names, visit, context, err);
-    cm_name_list_release(&names);
-    return rc;
+    return cm_name_list_finish(&names, "", rc, visit, context, err);
 }
 
 int cm_dir_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
@@ -230,9 +227,7 @@ static int sweep_folder(sweep *s, DIR *dir, size_t nbelow, unsigned depth, cm_er
     cm_name_list names = {0};
     level here = {s, dirfd(dir), nbelow, depth};
     int rc = read_names(dir, nbelow ? s->below : s->root_name, &names, err);
-    if (rc == CM_OK)
-        rc = cm_name_list_visit(&names, sweep_name, &here, err);
-    cm_name_list_release(&names);
+    rc = cm_name_list_finish(&names, "", rc, sweep_name, &here, err);
     closedir(dir);
     return rc;
 }

@@ -201,8 +201,14 @@ typedef struct cm_name_list {
 
 int cm_name_list_add(cm_name_list *list, const char *name, size_t nbytes, bool is_prefix,
                      cm_error *err);
-/* Sorts, removes duplicates, visits.  Stops at the first non-zero answer and returns it. */
-int cm_name_list_visit(cm_name_list *list, cm_store_visit *visit, void *context, cm_error *err);
-void cm_name_list_release(cm_name_list *list);
+/* Adds the first name of PATH, unless it is that of the folder added last. */
+int cm_name_list_add_path(cm_name_list *list, const char *path, cm_error *err);
+/*
+ * Ends the listing of PREFIX, collected with the result RC, and releases LIST: sorts, removes
+ * duplicates, visits.  Stops at the first non-zero answer and returns it; CM_ENOTFOUND if there is
+ * no name, unless PREFIX is the root ("").
+ */
+int cm_name_list_finish(cm_name_list *list, const char *prefix, int rc, cm_store_visit *visit,
+                        void *context, cm_error *err);
 
 #endif

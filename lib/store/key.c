@@ -68,6 +68,18 @@ int cm_name_list_add(cm_name_list *list, const char *name, size_t nbytes, bool i
     return rc;
 }
 
+int cm_name_list_add_path(cm_name_list *list, const char *path, cm_error *err)
+{
+    size_t nbytes = strcspn(path, "/");
+    bool is_prefix = path[nbytes] == '/';
+    const struct cm_name_item *last = list->n > 0 ? &list->item[list->n - 1] : NULL;
+    const char *name = last != NULL ? (const char *)list->text.data + last->offset : "";
+    if (is_prefix && last != NULL && last->is_prefix && strncmp(name, path, nbytes) == 0 &&
+        name[nbytes] == '\0')
+        return CM_OK;
+    return cm_name_list_add(list, path, nbytes, is_prefix, err);
+}
+
 static int compare_items(const void *a, const void *b, void *text)
 {
     const struct cm_name_item *x = a, *y = b;
@@ -75,7 +87,7 @@ static int compare_items(const void *a, const void *b, void *text)
     return order ? order : (int)y->is_prefix - (int)x->is_prefix;
 }
 
-int cm_name_list_visit(cm_name_list *list, cm_store_visit *visit, void *context, cm_error *err)
+static int visit_names(cm_name_list *list, cm_store_visit *visit, void *context, cm_error *err)
 {
     if (list->n == 0)
         return CM_OK;
@@ -94,9 +106,14 @@ int cm_name_list_visit(cm_name_list *list, cm_store_visit *visit, void *context,
     return CM_OK;
 }
 
-void cm_name_list_release(cm_name_list *list)
+int cm_name_list_finish(cm_name_list *list, const char *prefix, int rc, cm_store_visit *visit,
+                        void *context, cm_error *err)
 {
+    if (rc == CM_OK && list->n == 0 && *prefix != '\0')
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
+    if (rc == CM_OK)
+        rc = visit_names(list, visit, context, err);
     free(list->item);
     cm_buf_release(&list->text);
-    memset(list, 0, sizeof *list);
+    return rc;
 }

@@ -194,18 +194,11 @@ static int memory_list(cm_store *store, const char *prefix, cm_store_visit *visi
         for (const entry *e = m->bucket[i]; e != NULL && rc == CM_OK; e = e->next) {
             if (strncmp(e->key, prefix, skip) != 0 || (skip && e->key[skip] != '/'))
                 continue;
-            const char *name = e->key + skip + (skip != 0);
-            size_t nbytes = strcspn(name, "/");
-            rc = cm_name_list_add(&names, name, nbytes, name[nbytes] == '/', err);
+            rc = cm_name_list_add_path(&names, e->key + skip + (skip != 0), err);
         }
     }
     pthread_rwlock_unlock(&m->lock);
-    if (rc == CM_OK && names.n == 0 && skip)
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
-    if (rc == CM_OK)
-        rc = cm_name_list_visit(&names, visit, context, err);
-    cm_name_list_release(&names);
-    return rc;
+    return cm_name_list_finish(&names, prefix, rc, visit, context, err);
 }
 
 typedef struct list_sweep {

@@ -232,18 +232,12 @@ static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void
         const char *key = cm_reference_key(t, &t->item[i]);
         if (strncmp(key, from, skip) != 0)
             break;
-        size_t nbytes = strcspn(key + skip, "/");
-        rc = cm_name_list_add(&names, key + skip, nbytes, key[skip + nbytes] == '/', err);
+        rc = cm_name_list_add_path(&names, key + skip, err);
         if (rc == CM_OK)
-            rc = step_over(t, key, skip + nbytes, &i, err);
+            rc = step_over(t, key, skip + strcspn(key + skip, "/"), &i, err);
     }
-    if (rc == CM_OK && names.n == 0 && skip > 0)
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
-    if (rc == CM_OK)
-        rc = cm_name_list_visit(&names, visit, context, err);
-    cm_name_list_release(&names);
     free(from);
-    return rc;
+    return cm_name_list_finish(&names, prefix, rc, visit, context, err);
 }
 
 /* The size of a whole object behind a network would need a request. */

@@ -130,31 +130,16 @@ int cm_s3_known_list(const cm_s3_known *k, const char *prefix, cm_store_visit *v
     char *folder = folder_of(prefix, err);
     if (folder == NULL)
         return CM_ENOMEM;
-    size_t n = strlen(folder), nfound = 0, seen = 0; /* seen: length of the last folder's name */
-    const char *last = NULL;
+    size_t n = strlen(folder);
     int rc = CM_OK;
     for (size_t i = find(k, folder); rc == CM_OK && i < k->n; i++) {
-        const char *key = key_of(k, i);
-        if (strncmp(key, folder, n) != 0)
+        if (strncmp(key_of(k, i), folder, n) != 0)
             break;
-        if (k->gone[i])
-            continue;
-        const char *name = key + n, *slash = strchr(name, '/');
-        size_t length = slash != NULL ? (size_t)(slash - name) : strlen(name);
-        nfound++;
-        if (slash != NULL && last != NULL && seen == length && memcmp(last, name, length) == 0)
-            continue;
-        last = slash != NULL ? name : last;
-        seen = slash != NULL ? length : seen;
-        rc = cm_name_list_add(&names, name, length, slash != NULL, err);
+        if (!k->gone[i])
+            rc = cm_name_list_add_path(&names, key_of(k, i) + n, err);
     }
-    if (rc == CM_OK && nfound == 0 && *prefix != '\0')
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
-    if (rc == CM_OK)
-        rc = cm_name_list_visit(&names, visit, context, err);
-    cm_name_list_release(&names);
     free(folder);
-    return rc;
+    return cm_name_list_finish(&names, prefix, rc, visit, context, err);
 }
 
 int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_visit_object *visit,

@@ -241,12 +241,8 @@ int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void 
     if (l.store->known != NULL)
         return cm_s3_known_list(l.store->known, prefix, visit, context, err);
     int rc = read_pages(&l, prefix, err);
-    if (rc == CM_OK && l.nfound == 0 && *prefix != '\0')
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
-    if (rc == CM_OK)
-        rc = cm_name_list_visit(&names, visit, context, err);
-    cm_name_list_release(&names);
-    return rc;
+    /* A folder whose marker is all that it has is one, too. */
+    return cm_name_list_finish(&names, l.nfound > 0 ? "" : prefix, rc, visit, context, err);
 }
 
 int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,

@@ -19,7 +19,6 @@ typedef struct sweep {
     const char *prefix; /* key of the folder */
     cm_store_judge *judge;
     void *context;
-    cm_name_list names; /* directly below the prefix */
     cm_buf doomed;      /* keys to delete, each followed by NUL */
     const char *folder; /* being entered, relative to the prefix */
     char kept[1200];    /* the last folder that is kept, relative to the prefix */
@@ -63,11 +62,11 @@ static int doom(sweep *w, const char *below, cm_error *err)
     return rc == CM_OK ? cm_buf_append(&w->doomed, "", 1, err) : rc;
 }
 
-static int see(void *context, const char *rest, const cm_object_stat *told, cm_error *err)
+static int judge_below(void *context, const char *rest, const cm_object_stat *stat, cm_error *err)
 {
     sweep *w = context;
     char below[1200];
-    (void)told;
+    (void)stat;
     int n = snprintf(below, sizeof(below), "%s/%s", w->folder, rest);
     if (n < 0 || (size_t)n >= sizeof(below) || !is_entered(w, below))
         return CM_OK;
@@ -94,7 +93,7 @@ static int judge_name(void *context, const char *name, bool is_prefix, cm_error 
     w->folder = name;
     w->kept[0] = '\0';
     snprintf(w->seen, sizeof(w->seen), "%s", name);
-    int rc = cm_s3_list_below(&w->store->base, folder, see, w, err);
+    int rc = cm_s3_list_below(&w->store->base, folder, judge_below, w, err);
     free(folder);
     return rc;
 }
@@ -147,16 +146,13 @@ int cm_s3_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void
                 cm_error *err)
 {
     sweep w = {.store = cm_remote_of(store), .prefix = prefix, .judge = judge, .context = context};
-    int rc = cm_s3_list(store, prefix, collect, &w.names, err);
-    if (rc == CM_OK)
-        rc = cm_name_list_visit(&w.names, judge_name, &w, err);
-    else if (rc == CM_ENOTFOUND)
-        rc = CM_OK;
+    cm_name_list names = {0}; /* directly below the prefix */
+    int rc = cm_s3_list(store, prefix, collect, &names, err);
+    rc = cm_name_list_finish(&names, "", rc == CM_ENOTFOUND ? CM_OK : rc, judge_name, &w, err);
     if (rc == CM_OK)
         rc = remove_doomed(&w, err);
     if (rc == CM_OK)
         rc = abort_uploads(&w, err);
-    cm_name_list_release(&w.names);
     cm_buf_release(&w.doomed);
     return rc;
 }
