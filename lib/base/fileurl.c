@@ -59,6 +59,18 @@ static int digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+void cm_url_decode(char *text)
+{
+    char *to = text;
+    for (const char *p = text; *p != '\0'; to++) {
+        int high = *p == '%' ? digit(p[1]) : -1;
+        int low = high >= 0 ? digit(p[2]) : -1;
+        *to = low >= 0 && (high | low) != 0 ? (char)(high << 4 | low) : *p;
+        p += low >= 0 && (high | low) != 0 ? 3 : 1;
+    }
+    *to = '\0';
+}
+
 int cm_fileurl_decode(char *path, cm_error *err)
 {
     if (strchr(path, '%') == NULL || is_there(path))
@@ -68,16 +80,7 @@ int cm_fileurl_decode(char *path, cm_error *err)
             return cm_fail(err, CM_EINVAL,
                            "%s: '%.3s' is not a byte of a path; write %%25 for a percent sign",
                            path, p);
-    char *to = path;
-    for (const char *p = path; *p != '\0'; p++) {
-        if (*p != '%') {
-            *to++ = *p;
-            continue;
-        }
-        *to++ = (char)(digit(p[1]) << 4 | digit(p[2]));
-        p += 2;
-    }
-    *to = '\0';
+    cm_url_decode(path);
     return CM_OK;
 }
 

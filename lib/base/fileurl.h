@@ -16,6 +16,8 @@
  */
 int cm_fileurl_strip(const char *text, const char **path, bool *is_url, cm_error *err);
 
+/* Decodes "%41" in place; invalid codes, and "%00", are kept. */
+void cm_url_decode(char *text);
 /* Decodes PATH in place, unless a file of that name exists.  CM_EINVAL for "%zz" and "%00". */
 int cm_fileurl_decode(char *path, cm_error *err);
 

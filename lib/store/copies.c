@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/fileurl.h"
 #include "store/checksum.h"
 #include "store/copies_folder.h"
 #include "store/io.h"

@@ -14,7 +14,7 @@ typedef int parse_fn(const cm_json *config, const cm_codec_scene *scene, cm_code
                      cm_error *err);
 typedef int format_fn(const cm_codec_spec *spec, cm_json *object, cm_error *err);
 
-static int wrong(const char *key, cm_error *err)
+int cm_codec_key_wrong(const char *key, cm_error *err)
 {
     return cm_fail(err, CM_EFORMAT, "'%s' is missing or wrong", key);
 }
@@ -34,7 +34,7 @@ static int read_number(const number *n, const cm_json *config, cm_codec_spec *ou
     int64_t value = n->absent;
     if (j == NULL ? n->needed
                   : !cm_json_get_i64(j, &value) || value < n->lowest || value > n->highest)
-        return wrong(n->key, err);
+        return cm_codec_key_wrong(n->key, err);
     memcpy((char *)out + n->place, &(int32_t){(int32_t)value}, sizeof(int32_t));
     return CM_OK;
 }
@@ -55,7 +55,7 @@ static int parse_zstd(const cm_json *config, const cm_codec_scene *scene, cm_cod
     (void)scene;
     const cm_json *checksum = cm_json_member(config, "checksum");
     if (checksum != NULL && !cm_json_get_bool(checksum, &out->checksum))
-        return wrong("checksum", err);
+        return cm_codec_key_wrong("checksum", err);
     return CM_OK;
 }
 
@@ -76,7 +76,7 @@ static int parse_blosc(const cm_json *config, const cm_codec_scene *scene, cm_co
     const cm_json *j = cm_json_member(config, "cname");
     const char *cname = j != NULL ? cm_json_text(j, NULL) : "lz4";
     if (cname == NULL || strlen(cname) >= sizeof out->blosc.cname)
-        return wrong("cname", err);
+        return cm_codec_key_wrong("cname", err);
     strcpy(out->blosc.cname, cname);
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < COUNT(numbers); i++)
@@ -131,7 +131,7 @@ static int parse_location(const cm_json *config, const cm_codec_scene *scene, cm
         return CM_OK;
     const char *text = cm_json_text(j, NULL);
     if (text == NULL || (strcmp(text, "start") != 0 && strcmp(text, "end") != 0))
-        return wrong("location", err);
+        return cm_codec_key_wrong("location", err);
     out->at_start = strcmp(text, "start") == 0;
     return CM_OK;
 }
@@ -154,7 +154,8 @@ static int read_type(const cm_json *config, const char *key, const cm_dtype *abs
     if (j == NULL)
         return CM_OK;
     const char *text = cm_json_text(j, NULL);
-    return text != NULL ? cm_zarr_dtype_from_v2(text, out, big_endian, err) : wrong(key, err);
+    return text != NULL ? cm_zarr_dtype_from_v2(text, out, big_endian, err)
+                        : cm_codec_key_wrong(key, err);
 }
 
 static int format_type(const cm_dtype *type, bool big_endian, const char *key, cm_json *object,
@@ -170,9 +171,9 @@ static int parse_fixedscaleoffset(const cm_json *config, const cm_codec_scene *s
 {
     (void)scene;
     if (!cm_json_get_double(cm_json_member(config, "scale"), &out->scale))
-        return wrong("scale", err);
+        return cm_codec_key_wrong("scale", err);
     if (!cm_json_get_double(cm_json_member(config, "offset"), &out->offset))
-        return wrong("offset", err);
+        return cm_codec_key_wrong("offset", err);
     return CM_OK;
 }
 
@@ -188,7 +189,7 @@ static int parse_astype(const cm_json *config, const cm_codec_scene *scene, cm_c
                         cm_error *err)
 {
     (void)scene, (void)out;
-    return cm_json_has(config, "encode_dtype") ? CM_OK : wrong("encode_dtype", err);
+    return cm_json_has(config, "encode_dtype") ? CM_OK : cm_codec_key_wrong("encode_dtype", err);
 }
 
 /* ---- the table ---- */

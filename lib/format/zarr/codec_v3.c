@@ -18,11 +18,6 @@ enum {
 static int list_from_v3(const cm_json *list, const cm_dtype *type, unsigned rank, unsigned depth,
                         cm_codec_spec **out, size_t *n, cm_error *err);
 
-static int wrong(const char *key, cm_error *err)
-{
-    return cm_fail(err, CM_EFORMAT, "'%s' is missing or wrong", key);
-}
-
 /* ---- parsers of single codecs ---- */
 
 typedef struct reading {
@@ -38,7 +33,7 @@ static int parse_bytes(const reading *r)
     const cm_json *j = cm_json_member(r->config, "endian");
     const char *endian = j != NULL ? cm_json_text(j, NULL) : "little";
     if (endian == NULL || (strcmp(endian, "little") != 0 && strcmp(endian, "big") != 0))
-        return wrong("endian", r->err);
+        return cm_codec_key_wrong("endian", r->err);
     r->out->big_endian = strcmp(endian, "big") == 0 && cm_dtype_swap_nbytes(&r->scene->type) > 1;
     return CM_OK;
 }
@@ -54,12 +49,12 @@ static int parse_transpose(const reading *r)
         return CM_OK;
     }
     if (!cm_json_is(order, CM_JSON_ARRAY) || cm_json_length(order) != rank)
-        return wrong("order", r->err);
+        return cm_codec_key_wrong("order", r->err);
     uint64_t seen = 0;
     for (unsigned i = 0; i < rank; i++) {
         uint64_t dim;
         if (!cm_json_get_u64(cm_json_at(order, i), &dim) || dim >= rank || seen >> dim & 1)
-            return wrong("order", r->err);
+            return cm_codec_key_wrong("order", r->err);
         seen |= (uint64_t)1 << dim;
         r->out->order[i] = (unsigned)dim;
     }
@@ -75,7 +70,7 @@ static int parse_numcodec(const reading *r)
 static int parse_gzip(const reading *r)
 {
     if (!cm_json_has(r->config, "level"))
-        return wrong("level", r->err);
+        return cm_codec_key_wrong("level", r->err);
     return parse_numcodec(r);
 }
 
@@ -84,25 +79,25 @@ static int parse_blosc(const reading *r)
     static const char *const names[] = {"noshuffle", "shuffle", "bitshuffle"};
     const char *cname = cm_json_text(cm_json_member(r->config, "cname"), NULL);
     if (cname == NULL || strlen(cname) >= sizeof r->out->blosc.cname)
-        return wrong("cname", r->err);
+        return cm_codec_key_wrong("cname", r->err);
     strcpy(r->out->blosc.cname, cname);
     const char *shuffle = cm_json_text(cm_json_member(r->config, "shuffle"), NULL);
     size_t i = 0;
     while (shuffle != NULL && i < COUNT(names) && strcmp(shuffle, names[i]) != 0)
         i++;
     if (shuffle == NULL || i == COUNT(names))
-        return wrong("shuffle", r->err);
+        return cm_codec_key_wrong("shuffle", r->err);
     r->out->blosc.shuffle = (cm_blosc_shuffle)i;
     uint64_t level, typesize = 1, blocksize = 0;
     if (!cm_json_get_u64(cm_json_member(r->config, "clevel"), &level) || level > 9)
-        return wrong("clevel", r->err);
+        return cm_codec_key_wrong("clevel", r->err);
     const cm_json *j = cm_json_member(r->config, "typesize");
     if (j != NULL ? !cm_json_get_u64(j, &typesize) || typesize == 0 || typesize > INT32_MAX
                   : i != 0)
-        return wrong("typesize", r->err);
+        return cm_codec_key_wrong("typesize", r->err);
     j = cm_json_member(r->config, "blocksize");
     if (j != NULL && (!cm_json_get_u64(j, &blocksize) || blocksize > INT32_MAX))
-        return wrong("blocksize", r->err);
+        return cm_codec_key_wrong("blocksize", r->err);
     r->out->level = (int)level;
     r->out->elementsize = (uint32_t)typesize;
     r->out->blosc.blocksize = (uint32_t)blocksize;
@@ -136,12 +131,12 @@ static int parse_sharding(const reading *r)
     int rc = cm_zarr_read_lengths(cm_json_member(r->config, "chunk_shape"), "chunk_shape", 1,
                                   &shard->rank, shard->chunk, r->err);
     if (rc == CM_OK && shard->rank != r->scene->rank)
-        rc = wrong("chunk_shape", r->err);
+        rc = cm_codec_key_wrong("chunk_shape", r->err);
     const cm_json *j = cm_json_member(r->config, "index_location");
     const char *location = j != NULL ? cm_json_text(j, NULL) : "end";
     if (rc == CM_OK &&
         (location == NULL || (strcmp(location, "end") != 0 && strcmp(location, "start") != 0)))
-        rc = wrong("index_location", r->err);
+        rc = cm_codec_key_wrong("index_location", r->err);
     if (rc != CM_OK)
         return rc;
     shard->index_at_start = strcmp(location, "start") == 0;

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/utf8.h"
 #include "format/zarr/internal.h"
+#include "model/half.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
@@ -21,32 +22,6 @@ static int bad(const char *what, const cm_dtype *t, cm_error *err)
 }
 
 /* ---- numbers ---- */
-
-/* IEEE 754 binary16 from binary64, ties to even; overflow becomes infinity. */
-static uint16_t half_from_double(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);
-    int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
-    uint64_t mantissa = bits & 0xfffffffffffffu;
-    if (exponent == 1024)
-        return sign | 0x7c00 | (mantissa ? 0x200 : 0);
-    if (exponent > 15)
-        return sign | 0x7c00;
-    if (exponent < -25)
-        return sign;
-    uint64_t whole = mantissa | (uint64_t)1 << 52;
-    int shift = exponent < -14 ? 42 + (-14 - exponent) : 42; /* subnormals lose more bits */
-    uint64_t kept = whole >> shift;
-    uint64_t rest = whole & (((uint64_t)1 << shift) - 1);
-    uint64_t half = (uint64_t)1 << (shift - 1);
-    if (rest > half || (rest == half && (kept & 1)))
-        kept++;
-    /* The hidden bit, and a carry out of the mantissa, increment the exponent. */
-    uint64_t biased = exponent < -14 ? 0 : (uint64_t)(exponent + 14) << 10;
-    return sign | (uint16_t)(biased + kept);
-}
 
 /* Bits of one float of NBYTES. */
 static void store_bits(uint64_t bits, uint32_t nbytes, uint8_t *dst)
@@ -119,7 +94,7 @@ static int float_from_json(const cm_json *j, const cm_dtype *t, uint32_t nbytes,
         float single = (float)value;
         memcpy(dst, &single, 4);
     } else {
-        uint16_t half = half_from_double(value);
+        uint16_t half = cm_half_from_double(value);
         if (isfinite(value) && (half & 0x7fff) == 0x7c00)
             return bad("is too large for", t, err);
         memcpy(dst, &half, 2);

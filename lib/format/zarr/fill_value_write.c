@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/zarr/internal.h"
+#include "model/half.h"
 
 static uint64_t load_bits(const uint8_t *src, uint32_t nbytes)
 {
@@ -14,27 +15,13 @@ static uint64_t load_bits(const uint8_t *src, uint32_t nbytes)
     return bits;
 }
 
-static double half_to_double(uint16_t half)
-{
-    int exponent = half >> 10 & 31;
-    double mantissa = half & 0x3ff;
-    double value;
-    if (exponent == 31)
-        value = mantissa != 0 ? (double)NAN : (double)INFINITY;
-    else if (exponent == 0)
-        value = ldexp(mantissa, -24);
-    else
-        value = ldexp(mantissa + 1024, exponent - 25);
-    return half & 0x8000 ? -value : value;
-}
-
 static cm_json *float_json(const uint8_t *element, uint32_t nbytes, int zarr_format)
 {
     uint64_t bits = load_bits(element, nbytes);
     double value;
     uint64_t quiet_nan; /* the meaning of "NaN" */
     if (nbytes == 2) {
-        value = half_to_double((uint16_t)bits);
+        value = cm_half_to_double((uint16_t)bits);
         quiet_nan = 0x7e00;
     } else if (nbytes == 4) {
         float single;

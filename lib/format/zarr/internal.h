@@ -78,6 +78,8 @@ int cm_numcodec_parse(const char *id, const cm_json *config, const cm_codec_scen
  * such codec.
  */
 int cm_numcodec_format(const cm_codec_spec *spec, cm_json *object, const char **id, cm_error *err);
+/* CM_EFORMAT: KEY of a configuration. */
+int cm_codec_key_wrong(const char *key, cm_error *err);
 const char *cm_numcodec_id(cm_codec_id id); /* NULL: numcodecs has none */
 
 int cm_zarr_codecs_from_v3(const cm_json *list, const cm_dtype *type, unsigned rank,

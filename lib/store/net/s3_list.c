@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/fileurl.h"
 #include "store/checksum.h"
 #include "store/net/headway.h"
 #include "store/net/s3_known.h"

@@ -114,26 +114,6 @@ int cm_url_encode(cm_buf *out, const char *text, bool slashes, cm_error *err)
     return rc;
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-void cm_url_decode(char *text)
-{
-    char *to = text;
-    for (const char *p = text; *p != '\0'; to++) {
-        int high = *p == '%' ? digit(p[1]) : -1;
-        int low = high >= 0 ? digit(p[2]) : -1;
-        *to = low >= 0 && (high | low) != 0 ? (char)(high << 4 | low) : *p;
-        p += low >= 0 && (high | low) != 0 ? 3 : 1;
-    }
-    *to = '\0';
-}
-
 char *cm_url_join(const char *url, const char *node, cm_error *err)
 {
     cm_buf text = {0};

@@ -41,9 +41,6 @@ bool cm_url_same_origin(const char *a, const char *b);
  * where SLASHES.
  */
 int cm_url_encode(cm_buf *out, const char *text, bool slashes, cm_error *err);
-/* Decodes TEXT in place; invalid codes are kept. */
-void cm_url_decode(char *text);
-
 /* The address of NODE, a well-formed key or "", in the store URL; the caller frees it. */
 char *cm_url_join(const char *url, const char *node, cm_error *err);
 

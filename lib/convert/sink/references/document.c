@@ -12,6 +12,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/fileurl.h"
 #include "base/marks.h"
 #include "base/number.h"
 #include "base/path.h"
