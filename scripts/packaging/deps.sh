@@ -70,6 +70,7 @@ build() { # NAME PACKAGE HOW GOAL ARGUMENTS
         [ ! -e "$source/$licence" ] || { cp "$source/$licence" "$prefix/licences/$name" && break; }
     done
     [ -s "$prefix/licences/$name" ] || { echo "deps: $name: no licence is found in $source" >&2 && return 1; }
+    rm -rf "$work"
 }
 
 # shellcheck disable=SC2046 # arguments are words
