@@ -1,6 +1,5 @@
 /*
- * Batches of samples of a Zarr store or a NetCDF file, for a training: the loader that
- * readbench measures.
+ * Batches of samples of a Zarr store or a NetCDF file, for a training.
  *
  *     cm_loader_options o;
  *     cm_loader_options_init(&o, sizeof o);
@@ -72,7 +71,7 @@ enum {
 typedef struct cm_loader cm_loader;
 typedef struct cm_batch cm_batch;
 
-/* Names and meanings are those of readbench's options.  Texts are copied by cm_loader_open. */
+/* Texts are copied by cm_loader_open. */
 typedef struct cm_loader_options {
     size_t size;      /* of this struct, as the caller knows it: set by init */
     uint32_t version; /* CM_LOADER_VERSION of the caller: set by init */

@@ -88,8 +88,8 @@ static int add_texts(cm_bench *b, cm_error *err)
     cm_readbench_session *s = b->session;
     char shape[CM_MAX_RANK * 21], step[32], per_sample[32];
     const char *device = b->load.setting.uses_device ? o->device : "none";
-    cm_format_time(b->load.setting.step_ns / 1e9, step, sizeof step);
-    cm_format_time(b->load.setting.step_per_sample_ns / 1e9, per_sample, sizeof per_sample);
+    cm_format_time(b->setting.step_ns / 1e9, step, sizeof step);
+    cm_format_time(b->setting.step_per_sample_ns / 1e9, per_sample, sizeof per_sample);
     const char *const rows[][2] = {
         {"sample", cm_shape_text(b->load.shared.space.space.rank, b->load.shared.space.space.sample,
                                  shape, sizeof shape)},

@@ -26,7 +26,7 @@ typedef struct foresight {
     cm_reader *reader;
     cm_cost_probe *first[CM_LOAD_MAX_PARTS], *again[CM_LOAD_MAX_PARTS]; /* of each array */
     cm_batch_calls calls[CM_LOAD_MAX_PARTS];
-    cm_readbench_options options; /* as the user's, without caches */
+    cm_load_options options; /* as the user's, without caches */
     cm_load_setting setting;
     cm_load_origin origin;
     cm_load_source source;
@@ -123,7 +123,7 @@ static int count_work(foresight *f, uint64_t batch, unsigned i, cm_batch_work *w
 static int open_worker(foresight *f, cm_error *err)
 {
     cm_bench *b = f->b;
-    f->options = *b->options;
+    f->options = b->load_options;
     f->options.cache_nbytes = 0;
     f->options.cache_dir = NULL;
     f->setting = b->load.setting;

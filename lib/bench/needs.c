@@ -54,7 +54,7 @@ uint64_t cm_bench_other_nbytes(const cm_bench *b)
     uint64_t total = records_nbytes(b);
     if (b->load.setting.uses_device)
         total = cm_add_sat(total, device_nbytes(b));
-    else if (b->load.setting.validate != CM_READBENCH_VALIDATE_NONE)
+    else if (b->setting.validate != CM_READBENCH_VALIDATE_NONE)
         total = cm_add_sat(total, checking_nbytes(b));
     return total;
 }

@@ -113,8 +113,8 @@ static int log_samples(cm_bench_rank *r, const taken *t, uint64_t epoch)
 
 static uint64_t step_length_ns(const cm_bench *b, const taken *t)
 {
-    return (uint64_t)(b->load.setting.step_ns +
-                      b->load.setting.step_per_sample_ns * (double)t->batch.nsamples);
+    return (uint64_t)(b->setting.step_ns +
+                      b->setting.step_per_sample_ns * (double)t->batch.nsamples);
 }
 
 /* In slices, so that a signal need not wait for a long step. */

@@ -104,7 +104,7 @@ static int run_epochs(verb *v, const cm_readbench_options *o, cm_bench **bench, 
     int rc = CM_OK;
     for (size_t i = 0; i < o->store.n; i++) {
         nbytes += o->epochs * cm_bench_epoch_nbytes(bench[i]);
-        if (bench[i]->load.setting.validate != CM_READBENCH_VALIDATE_NONE)
+        if (bench[i]->setting.validate != CM_READBENCH_VALIDATE_NONE)
             checked += cm_bench_epoch_nbytes(bench[i]);
     }
     cm_monitor_phase(v->monitor, CM_PHASE_MEASURING, nbytes);
@@ -173,10 +173,9 @@ static int check_shape(const char *text, cm_error *err)
 /* Check all points first: an error in the last one is told before the first runs. */
 static int check_point(const cm_readbench_point *point, cm_error *err)
 {
-    cm_load_setting setting;
-    cm_readbench_advice advice = {0};
-    int rc = cm_load_setting_parse(point->options, &setting, &advice, err);
-    cm_readbench_advice_release(&advice);
+    cm_load_options options;
+    cm_bench_setting setting;
+    int rc = cm_bench_setting_make(point->options, &options, &setting, err);
     if (rc == CM_OK && point->options->sample != NULL)
         rc = check_shape(point->options->sample, err);
     if (rc != CM_OK)

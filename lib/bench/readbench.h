@@ -12,6 +12,18 @@
 #include "load/run.h"
 #include "watch/resources.h"
 
+/* Hooks for tests, which set them in the options. */
+struct cm_readbench_hook {
+    const cm_device_hooks *device;
+    bool no_probe; /* this machine's raw rates stay unknown: a session then takes no second */
+};
+
+/* setting.c: what the options say of the measurement, besides the loader that is measured. */
+typedef struct cm_bench_setting {
+    double step_ns, step_per_sample_ns;
+    cm_readbench_validate validate; /* never CM_READBENCH_VALIDATE_DEFAULT */
+} cm_bench_setting;
+
 /* The measurement. */
 typedef struct cm_bench cm_bench;
 
@@ -32,6 +44,8 @@ typedef struct cm_bench_rank {
 
 struct cm_bench {
     const cm_readbench_options *options;
+    cm_load_options load_options; /* of these, the loader's */
+    cm_bench_setting setting;
     cm_readbench_session *session;
     cm_readbench_report *report;
     cm_monitor *monitor;
@@ -45,6 +59,10 @@ struct cm_bench {
     uint64_t nepochs; /* run so far */
     double cpu_seconds;
 };
+
+/* LOAD gets the options of the loader; CM_EINVAL where these or the measurement's are wrong. */
+int cm_bench_setting_make(const cm_readbench_options *options, cm_load_options *load,
+                          cm_bench_setting *out, cm_error *err);
 
 /* describe.c.  Sentences for the user; out of memory is an error like any other. */
 int cm_bench_warn(cm_bench *b, cm_error *err, const char *format, ...)
@@ -101,6 +119,7 @@ int cm_bench_rank_again(cm_bench_rank *rank, cm_bench_batch_fn *each, void *cont
 void cm_bench_rank_epoch(cm_bench_rank *rank, uint64_t epoch);
 
 /* stage.c: batches on their way to the device. */
+int cm_bench_stage_open(cm_bench *b, cm_error *err);
 int cm_bench_stage_describe(cm_bench *b, cm_error *err);
 /* Keeps the reports of the timed pass. */
 void cm_bench_stage_keep(cm_bench *b);

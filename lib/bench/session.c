@@ -37,7 +37,7 @@ static int note(void *bench, const char *sentence, cm_error *err)
 static int open_load(cm_bench *b, const char *store, const cm_bench_sharing *sharing, cm_error *err)
 {
     const cm_readbench_options *o = b->options;
-    b->load = (cm_load_run){.options = o,
+    b->load = (cm_load_run){.options = &b->load_options,
                             .store = store,
                             .monitor = b->monitor,
                             .nsharing = sharing->n,
@@ -45,7 +45,11 @@ static int open_load(cm_bench *b, const char *store, const cm_bench_sharing *sha
                             .owner = b,
                             .other_nbytes = other_nbytes,
                             .note = note};
-    int rc = cm_load_open(&b->load, &b->report->advice, err);
+    int rc = cm_bench_setting_make(o, &b->load_options, &b->setting, err);
+    if (rc == CM_OK)
+        rc = cm_load_open(&b->load, err);
+    if (rc == CM_OK)
+        rc = cm_readbench_advise(0, b->load.setting.ranks, o->reserve, &b->report->advice, err);
     if (rc != CM_OK)
         return rc;
     /* The one that is stepped on, and the next where it is copied meanwhile. */
@@ -96,7 +100,7 @@ static int start(cm_bench *b, const char *store, const cm_bench_sharing *sharing
         rc = cm_bench_start_workers(b, err);
     /* After the workers: a process that forks opens its devices afterwards. */
     if (rc == CM_OK)
-        rc = cm_load_stage_open(&b->load, err);
+        rc = cm_bench_stage_open(b, err);
     if (rc == CM_OK && b->load.setting.uses_device)
         rc = cm_bench_stage_describe(b, err);
     b->setup_end_ns = cm_bench_now(b);

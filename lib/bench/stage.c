@@ -12,6 +12,19 @@ static char *link_text(const cm_device_link *link, cm_error *err)
     return cm_asprintf(err, "PCIe %s x%u", speed[g], link->width);
 }
 
+int cm_bench_stage_open(cm_bench *b, cm_error *err)
+{
+    const cm_readbench_options *o = b->options;
+    const double step_ns =
+        b->setting.step_ns + b->setting.step_per_sample_ns * (double)b->load.batch;
+    const cm_stage_options steps = {
+        .synchronous = o->no_overlap,
+        .step = o->device_step ? CM_STEP_DEVICE : CM_STEP_TIME,
+        /* A rank sleeps by itself, as long as the batch asks for, and so that a signal wakes it. */
+        .step_ns = o->device_step ? (uint64_t)step_ns : 0};
+    return cm_load_stage_open(&b->load, &steps, err);
+}
+
 int cm_bench_stage_describe(cm_bench *b, cm_error *err)
 {
     cm_readbench_device *out = &b->session->device;
@@ -123,9 +136,8 @@ static int validate_batch(void *context, const cm_load_batch *batch)
 int cm_bench_stage_validate(cm_bench_rank *r)
 {
     const cm_bench *b = r->bench;
-    const cm_validate how = b->load.setting.validate == CM_READBENCH_VALIDATE_FULL
-                                ? CM_VALIDATE_FULL
-                                : CM_VALIDATE_CHECKSUM;
+    const cm_validate how =
+        b->setting.validate == CM_READBENCH_VALIDATE_FULL ? CM_VALIDATE_FULL : CM_VALIDATE_CHECKSUM;
     keep_timed(r);
     int rc = cm_stage_begin(r->load->stage, how, &r->load->err);
     if (rc == CM_OK)

@@ -257,7 +257,7 @@ static void rates(const cm_bench *b, cm_readbench_session *s)
     cm_readbench_compare_storage(s);
     const double batches = (double)(c->batches - c->failed_batches);
     const double per_batch = ratio((double)c->samples, batches);
-    const double wanted = b->load.setting.step_ns + b->load.setting.step_per_sample_ns * per_batch;
+    const double wanted = b->setting.step_ns + b->setting.step_per_sample_ns * per_batch;
     /* A step that takes no time needs more than anything gives: then the question has no answer. */
     const double each = wanted / 1e9 > NO_STEP ? ratio(ratio(present, batches), wanted / 1e9) : 0;
     cm_readbench_feed(s, each);

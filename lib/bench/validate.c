@@ -64,7 +64,7 @@ static int check_part(checker *c, const cm_load_batch *batch, const cm_box *samp
         rc = read_part(c, sample, p, c->fed.data, &nbytes);
     if (rc != CM_OK)
         return rc;
-    if (b->load.setting.validate == CM_READBENCH_VALIDATE_CHECKSUM) {
+    if (b->setting.validate == CM_READBENCH_VALIDATE_CHECKSUM) {
         const cm_simd simd = cm_cpu_simd();
         if (cm_crc32c(simd, got, nbytes) == cm_crc32c(simd, c->fed.data, nbytes))
             return CM_OK;
@@ -152,7 +152,7 @@ static int check_rank(cm_bench_rank *r)
 
 int cm_bench_validate(cm_bench *b, cm_error *err)
 {
-    if (b->load.setting.validate == CM_READBENCH_VALIDATE_NONE)
+    if (b->setting.validate == CM_READBENCH_VALIDATE_NONE)
         return CM_OK;
     for (unsigned i = 0; i < b->load.setting.ranks; i++) {
         cm_bench_rank *r = &b->rank[i];

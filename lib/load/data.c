@@ -122,7 +122,7 @@ static int open_named(void *context, char *pattern, cm_error *err)
     return cm_fail(err, CM_EINVAL, "`variables` %s: %s has no such array", pattern, d->path);
 }
 
-static int open_arrays(const cm_readbench_options *o, cm_load_data *d, cm_error *err)
+static int open_arrays(const cm_load_options *o, cm_load_data *d, cm_error *err)
 {
     d->array = cm_calloc(CM_LOAD_MAX_PARTS, sizeof *d->array, err);
     d->variable = cm_calloc(CM_LOAD_MAX_PARTS, sizeof *d->variable, err);
@@ -138,7 +138,7 @@ static int open_arrays(const cm_readbench_options *o, cm_load_data *d, cm_error 
 
 /* ---- stores -------------------------------------------------------------------------------- */
 
-static int open_disk_cache(const cm_readbench_options *o, cm_delay *delay, cm_load_data *d,
+static int open_disk_cache(const cm_load_options *o, cm_delay *delay, cm_load_data *d,
                            cm_error *err)
 {
     uint64_t nbytes = o->cache_dir_nbytes;
@@ -157,7 +157,7 @@ static int open_disk_cache(const cm_readbench_options *o, cm_delay *delay, cm_lo
                                     &d->store, err);
 }
 
-static int open_store(const cm_readbench_options *o, const cm_load_setting *s, cm_delay *delay,
+static int open_store(const cm_load_options *o, const cm_load_setting *s, cm_delay *delay,
                       cm_load_data *d, cm_error *err)
 {
     if (s->engine == CM_LOAD_NETCDF)
@@ -168,7 +168,7 @@ static int open_store(const cm_readbench_options *o, const cm_load_setting *s, c
     return rc == CM_OK && o->cache_dir != NULL ? open_disk_cache(o, delay, d, err) : rc;
 }
 
-static int open_dataset(const cm_readbench_options *o, const cm_load_setting *s,
+static int open_dataset(const cm_load_options *o, const cm_load_setting *s,
                         const cm_load_opening *in, cm_load_data *d, cm_error *err)
 {
     int rc = CM_OK;
@@ -255,8 +255,8 @@ static int locate(const char *text, cm_net *net, cm_load_data *d, cm_error *err)
     return rc;
 }
 
-int cm_load_data_open(const cm_readbench_options *o, const cm_load_setting *s,
-                      const cm_load_opening *in, cm_load_data *d, cm_error *err)
+int cm_load_data_open(const cm_load_options *o, const cm_load_setting *s, const cm_load_opening *in,
+                      cm_load_data *d, cm_error *err)
 {
     memset(d, 0, sizeof *d);
     int rc = locate(in->store, o->net, d, err);

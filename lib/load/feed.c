@@ -106,7 +106,7 @@ static cm_feed_to type_of_xarray(const cm_variable *v, const cm_feed *f)
                                                : CM_FEED_FLOAT64;
 }
 
-int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s, const cm_variable *v,
+int cm_load_feed_make(const cm_load_options *o, const cm_load_setting *s, const cm_variable *v,
                       cm_feed *f, cm_error *err)
 {
     const cm_array *a = v->array;

@@ -65,7 +65,6 @@ static int open_net(cm_loader *l, const cm_loader_options *given, cm_error *err)
 
 static int start(cm_loader *l, cm_error *err)
 {
-    cm_readbench_advice advice = {0};
     cm_load_run *run = &l->run;
     run->options = &l->options;
     run->store = l->store;
@@ -73,8 +72,7 @@ static int start(cm_loader *l, cm_error *err)
     run->apart = true;
     run->owner = l;
     run->other_nbytes = other_nbytes;
-    int rc = cm_load_open(run, &advice, err);
-    cm_readbench_advice_release(&advice);
+    int rc = cm_load_open(run, err);
     if (rc == CM_OK)
         rc = check_parts(run, err);
     if (rc == CM_OK)
@@ -101,7 +99,7 @@ int cm_loader_open(const char *store, const cm_loader_options *options, cm_loade
 }
 
 int cm_loader_open_with(const char *store, const cm_loader_options *options,
-                        struct cm_readbench_hook *hook, cm_loader **out, cm_error *err)
+                        const cm_device_hooks *hooks, cm_loader **out, cm_error *err)
 {
     cm_loader_options known;
     cm_loader *l = cm_calloc(1, sizeof *l, err);
@@ -115,7 +113,7 @@ int cm_loader_open_with(const char *store, const cm_loader_options *options,
         rc = CM_ENOMEM;
     if (rc == CM_OK)
         rc = cm_loader_options_take(l, options, &known, err);
-    l->options.hook = hook;
+    l->options.device_hooks = hooks;
     if (rc == CM_OK)
         rc = open_net(l, &known, err);
     if (rc == CM_OK)

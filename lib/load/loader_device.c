@@ -31,9 +31,7 @@ static int open_parts(cm_loader_hold *h, const cm_load_run *run, cm_error *err)
 int cm_loader_device_open(cm_loader_hold *h, const cm_load_run *run, cm_error *err)
 {
     cm_loader_device *d = &h->device;
-    const struct cm_readbench_hook *hook = run->options->hook;
-    int rc =
-        cm_device_open(run->options->device, hook != NULL ? hook->device : NULL, &d->device, err);
+    int rc = cm_device_open(run->options->device, run->options->device_hooks, &d->device, err);
     if (rc == CM_OK) {
         void *before = cm_device_enter(d->device);
         rc = open_parts(h, run, err);

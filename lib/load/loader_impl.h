@@ -81,7 +81,7 @@ struct cm_loader {
     pid_t pid;
     pthread_mutex_t lock; /* calls come one at a time */
     char *store;
-    cm_readbench_options options;
+    cm_load_options options;
     char **text;    /* of the options */
     cm_texts allow; /* what documents of references may point to, too */
     size_t ntexts;
@@ -150,10 +150,9 @@ void cm_loader_delete_legacy(struct DLManagedTensor *self);
 
 /* ---- loader.c ---- */
 
-struct cm_readbench_hook;
 /* cm_loader_open for tests. */
 int cm_loader_open_with(const char *store, const cm_loader_options *options,
-                        struct cm_readbench_hook *hook, cm_loader **out, cm_error *err);
+                        const cm_device_hooks *hooks, cm_loader **out, cm_error *err);
 
 /* ---- loader_about.c ---- */
 

@@ -1,4 +1,4 @@
-/* The options of a training's loader, as those that readbench measures with. */
+/* The options of a training's loader, as the run takes them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static int keep_list(cm_loader *l, const char *const *text, size_t n, const char
 
 static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
 {
-    cm_readbench_options *to = &l->options;
+    cm_load_options *to = &l->options;
     const struct {
         const char *from;
         const char **to;
@@ -93,29 +93,23 @@ static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
 }
 
 /* Where the caller says nothing: as the CPUs are shared by the ranks of this machine. */
-static int choose_workers(cm_readbench_options *to, unsigned local_ranks, cm_error *err)
+static void choose_workers(cm_load_options *to, unsigned local_ranks)
 {
-    cm_readbench_advice advice = {0};
-    if (to->workers != 0 || local_ranks <= 1)
-        return CM_OK;
-    int rc = cm_readbench_advise(0, local_ranks, to->reserve, &advice, err);
-    if (rc == CM_OK)
-        to->workers = advice.workers;
-    cm_readbench_advice_release(&advice);
-    return rc;
+    if (to->workers == 0 && local_ranks > 1)
+        to->workers = cm_load_advise(0, local_ranks, to->reserve).workers;
 }
 
 int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_loader_options *known,
                            cm_error *err)
 {
-    cm_readbench_options *to = &l->options;
+    cm_load_options *to = &l->options;
     int rc = take_known(given, known, err);
     if (rc != CM_OK)
         return rc;
     const cm_loader_options o = *known;
-    cm_readbench_options_init(to);
+    cm_load_options_init(to);
     to->batch = o.batch;
-    to->batches = o.batches != 0 ? o.batches : UINT64_MAX;
+    to->batches = o.batches;
     to->drop_last = o.drop_last;
     to->seed = o.seed;
     to->world_size = o.world_size;
@@ -139,8 +133,9 @@ int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_load
     l->held = o.held;
     l->run.held = uses_device ? 1 : o.held;
     l->run.kept = uses_device ? 0 : o.held;
-    rc = keep_texts(l, &o, err);
-    return rc == CM_OK && !o.sync ? choose_workers(to, o.local_ranks, err) : rc;
+    if (!o.sync)
+        choose_workers(to, o.local_ranks);
+    return keep_texts(l, &o, err);
 }
 
 void cm_loader_options_release(cm_loader *l)

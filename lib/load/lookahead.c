@@ -77,7 +77,7 @@ static bool asks_for_all(const cm_load_run *l)
  */
 void cm_load_lookahead_threads(cm_load_run *l)
 {
-    const cm_readbench_options *o = l->options;
+    const cm_load_options *o = l->options;
     if (l->nahead > 0 && l->setting.mode == CM_POOL_THREADS && o->workers == 0 &&
         o->worker_threads == 0 && asks_for_all(l))
         l->setting.worker_threads = 1;

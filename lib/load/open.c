@@ -22,7 +22,7 @@ int cm_load_note(cm_load_run *l, cm_error *err, const char *format, ...)
 
 static int make_ranks(cm_load_run *l, cm_error *err)
 {
-    const cm_readbench_options *o = l->options;
+    const cm_load_options *o = l->options;
     int rc = CM_OK;
     l->rank = cm_calloc(l->setting.ranks, sizeof *l->rank, err);
     if (l->rank == NULL)
@@ -45,9 +45,9 @@ static int make_ranks(cm_load_run *l, cm_error *err)
     return rc;
 }
 
-int cm_load_open(cm_load_run *l, cm_readbench_advice *advice, cm_error *err)
+int cm_load_open(cm_load_run *l, cm_error *err)
 {
-    int rc = cm_load_setting_parse(l->options, &l->setting, advice, err);
+    int rc = cm_load_setting_parse(l->options, &l->setting, err);
     l->npools = l->setting.shared_pool ? 1 : l->setting.ranks;
     if (rc == CM_OK)
         rc = cm_load_shared_open(l->options, &l->setting,

@@ -1,6 +1,6 @@
 /*
- * One store opened under one setting, and the workers that make its batches: what
- * readbench measures and what a training takes its batches from (chunkmill/loader.h).
+ * One store opened under one setting, and the workers that make its batches: what a training
+ * takes its batches from (chunkmill/loader.h), and what is measured.
  *
  *     cm_load_open, _memory, _start_workers, _stage_open
  *         for each epoch and rank: cm_load_begin, then cm_load_next and _release for each batch
@@ -15,12 +15,13 @@
 
 #include <stdatomic.h>
 
-#include <chunkmill/readbench.h>
+#include <chunkmill/monitor.h>
 
 #include "format/dataset.h"
 #include "gpu/stage.h"
 #include "load/batches/batcher.h"
 #include "load/batches/load_source.h"
+#include "load/options.h"
 #include "load/reader/reader.h"
 #include "load/workers/load_exec.h"
 #include "model/feed.h"
@@ -36,12 +37,6 @@ typedef enum cm_load_engine {
     CM_LOAD_NETCDF,
     CM_LOAD_COMMAND /* a program of the user reads */
 } cm_load_engine;
-
-/* Hooks for tests, which set them in the options. */
-struct cm_readbench_hook {
-    const cm_device_hooks *device;
-    bool no_probe; /* this machine's raw rates stay unknown: a session then takes no second */
-};
 
 /* setting.c: what the texts of the options mean. */
 typedef struct cm_load_setting {
@@ -62,7 +57,6 @@ typedef struct cm_load_setting {
     size_t index_nbytes; /* of shards, that an array may keep in one process */
     bool emulated;
     cm_delay_model delay;
-    double step_ns, step_per_sample_ns;
     int64_t lag[CM_LOAD_MAX_PARTS];
     unsigned nlags;
     uint64_t behind; /* elements that the least lag reaches back; 0 where none is negative */
@@ -70,14 +64,21 @@ typedef struct cm_load_setting {
     bool pinned;
     cm_feed_to to;
     bool as_xarray; /* each variable to the type that xarray decodes it to, and not `to` */
-    cm_readbench_validate validate; /* never CM_READBENCH_VALIDATE_DEFAULT */
 } cm_load_setting;
 
-int cm_load_setting_parse(const cm_readbench_options *options, cm_load_setting *out,
-                          cm_readbench_advice *advice, cm_error *err);
+int cm_load_setting_parse(const cm_load_options *options, cm_load_setting *out, cm_error *err);
 const char *cm_load_order_name(cm_order order);
 const char *cm_load_io_name(cm_io io);
 const char *cm_load_mode_name(cm_pool_mode mode);
+
+/* advise.c: workers for each of RANKS that run on CPUS (0: those this process may use). */
+typedef struct cm_load_advice {
+    unsigned cpus;
+    unsigned left;    /* CPUs for each rank's loading, after RESERVE of them */
+    unsigned workers; /* for each rank, at least 1 */
+    unsigned threads; /* of each worker: 2 where fewer than 2 CPUs are left */
+} cm_load_advice;
+cm_load_advice cm_load_advise(unsigned cpus, unsigned ranks, unsigned reserve);
 
 /* data.c: a store and the arrays of it that are read, opened by one process. */
 typedef struct cm_load_data {
@@ -103,7 +104,7 @@ typedef struct cm_load_opening {
 } cm_load_opening;
 
 /* The variables of OPTIONS in a store.  Many threads may read what was opened. */
-int cm_load_data_open(const cm_readbench_options *options, const cm_load_setting *setting,
+int cm_load_data_open(const cm_load_options *options, const cm_load_setting *setting,
                       const cm_load_opening *opening, cm_load_data *out, cm_error *err);
 void cm_load_data_release(cm_load_data *data);
 /* Name of A in messages: "/" for the root array of a store, which has no name. */
@@ -137,12 +138,12 @@ typedef struct cm_load_space {
     uint64_t nsamples; /* of an epoch, all ranks */
 } cm_load_space;
 
-int cm_load_space_make(const cm_readbench_options *options, const cm_load_setting *setting,
+int cm_load_space_make(const cm_load_options *options, const cm_load_setting *setting,
                        const cm_load_data *data, cm_load_space *out, cm_error *err);
 void cm_load_space_release(cm_load_space *space);
 
 /* feed.c: what is done to VAR's elements on the way. */
-int cm_load_feed_make(const cm_readbench_options *options, const cm_load_setting *setting,
+int cm_load_feed_make(const cm_load_options *options, const cm_load_setting *setting,
                       const cm_variable *var, cm_feed *out, cm_error *err);
 
 /* source.c: what one process has open. */
@@ -151,13 +152,13 @@ typedef struct cm_load_shared {
     cm_load_space space;
 } cm_load_shared;
 
-int cm_load_shared_open(const cm_readbench_options *options, const cm_load_setting *setting,
+int cm_load_shared_open(const cm_load_options *options, const cm_load_setting *setting,
                         const cm_load_opening *opening, cm_load_shared *out, cm_error *err);
 void cm_load_shared_release(cm_load_shared *shared); /* zeroed memory is fine */
 
 /* Where a source comes from: what each process that reads opens for itself. */
 typedef struct cm_load_origin {
-    const cm_readbench_options *options;
+    const cm_load_options *options;
     const cm_load_setting *setting;
     const char *store;
     cm_delay *delay; /* in memory that forked processes share; or NULL */
@@ -197,7 +198,7 @@ typedef struct cm_load_shape {
 } cm_load_shape;
 
 struct cm_load_run {
-    const cm_readbench_options *options;
+    const cm_load_options *options;
     const char *store;
     cm_monitor *monitor;
     unsigned nsharing;       /* runs that are open at once, and share the memory */
@@ -246,7 +247,7 @@ int cm_load_note(cm_load_run *l, cm_error *err, const char *format, ...)
  * The setting, the arrays, and what each rank takes.  L has its options, store, monitor, owner
  * and callbacks, and zeroes otherwise; it is to be closed whatever is returned.
  */
-int cm_load_open(cm_load_run *l, cm_readbench_advice *advice, cm_error *err);
+int cm_load_open(cm_load_run *l, cm_error *err);
 /* Stops workers, closes devices, gives everything back. */
 void cm_load_close(cm_load_run *l);
 
@@ -276,8 +277,11 @@ void cm_load_stop_workers(cm_load_run *l);
 /* After the workers are stopped. */
 void cm_load_free_source(cm_load_run *l);
 
-/* stage.c: a device for each rank, to which its batches are copied; none without one. */
-int cm_load_stage_open(cm_load_run *l, cm_error *err);
+/*
+ * stage.c: a device for each rank, to which its batches are copied; none without one.  STEPS says
+ * what is done between copies: `synchronous`, `step` and `step_ns`.
+ */
+int cm_load_stage_open(cm_load_run *l, const cm_stage_options *steps, cm_error *err);
 void cm_load_stage_close(cm_load_run *l);
 int cm_load_stage_submit(cm_load_rank *rank, const cm_load_batch *batch, uint64_t epoch);
 

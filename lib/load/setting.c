@@ -1,4 +1,4 @@
-/* Parses the texts of readbench's options into a setting. */
+/* Parses the texts of the options into a setting. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,17 +10,9 @@
 #include "plan/cost.h"
 #include "store/net.h"
 
-void cm_readbench_options_init(cm_readbench_options *o)
+void cm_load_options_init(cm_load_options *o)
 {
-    *o = (cm_readbench_options){.batch = 32,
-                                .epochs = 2,
-                                .prefetch = 2,
-                                .world_size = 1,
-                                .accelerators = 1,
-                                .reserve = 2,
-                                .step_forward = -1,
-                                .step_backward = -1,
-                                .step_other = -1};
+    *o = (cm_load_options){.batch = 32, .world_size = 1, .ranks = 1, .prefetch = 2, .reserve = 2};
 }
 
 static const char *const orders[] = {
@@ -223,7 +215,7 @@ static int parse_lags(const char *text, cm_load_setting *s, cm_error *err)
 /* ---- workers ------------------------------------------------------------------------------- */
 
 /* Whether a thread has to wait for a chunk before it asks for the next one (lookahead.c). */
-static bool waits_for_chunks(const cm_readbench_options *o)
+static bool waits_for_chunks(const cm_load_options *o)
 {
     return o->cache_nbytes > 0;
 }
@@ -234,7 +226,7 @@ static bool waits_for_chunks(const cm_readbench_options *o)
  * Without lookahead a thread mostly waits, for one chunk at a time, and threads that decode request
  * nothing.  Fewer threads suffice if everything is requested ahead (cm_load_lookahead_threads).
  */
-static unsigned remote_threads(const cm_readbench_options *o)
+static unsigned remote_threads(const cm_load_options *o)
 {
     const unsigned n = cm_net_concurrency(o->net);
     return waits_for_chunks(o) && n > REMOTE_THREADS ? n + cm_cpu_count() : REMOTE_THREADS;
@@ -245,8 +237,7 @@ static unsigned remote_threads(const cm_readbench_options *o)
  * there, others have chunks to ask for, and that a CPU finds something to decode while a thread
  * waits for the next chunk of its batch.
  */
-static unsigned remote_workers(const cm_readbench_options *o, const cm_load_setting *s,
-                               unsigned advised)
+static unsigned remote_workers(const cm_load_options *o, const cm_load_setting *s, unsigned advised)
 {
     const unsigned set = o->net != NULL ? cm_net_concurrency(o->net) : 0;
     const uint64_t n = 2 * (uint64_t)(set > 0 ? set : 2 * REMOTE_THREADS);
@@ -260,8 +251,8 @@ static unsigned remote_workers(const cm_readbench_options *o, const cm_load_sett
 }
 
 /* Of a worker where nothing was said. */
-static unsigned advised_threads(const cm_readbench_options *o, const cm_load_setting *s,
-                                const cm_readbench_advice *advice)
+static unsigned advised_threads(const cm_load_options *o, const cm_load_setting *s,
+                                const cm_load_advice *advice)
 {
     const unsigned npools = s->shared_pool ? 1 : s->ranks, workers = npools * s->workers;
     unsigned n = o->net != NULL ? remote_threads(o) / workers : 0;
@@ -272,13 +263,9 @@ static unsigned advised_threads(const cm_readbench_options *o, const cm_load_set
     return n > advice->threads ? n : advice->threads;
 }
 
-static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
-                          cm_readbench_advice *advice, cm_error *err)
+static int choose_workers(const cm_load_options *o, cm_load_setting *s, cm_error *err)
 {
-    const unsigned cpus = cm_cpu_count();
-    int rc = cm_readbench_advise(cpus, s->ranks, o->reserve, advice, err);
-    if (rc != CM_OK)
-        return rc;
+    const cm_load_advice advice = cm_load_advise(0, s->ranks, o->reserve);
     s->workers = o->workers;
     s->worker_threads = o->worker_threads;
     if (s->mode == CM_POOL_SYNC) {
@@ -289,9 +276,9 @@ static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
         s->workers = 1;
     }
     if (s->workers == 0) {
-        s->workers = remote_workers(o, s, advice->workers) * (s->shared_pool ? s->ranks : 1);
+        s->workers = remote_workers(o, s, advice.workers) * (s->shared_pool ? s->ranks : 1);
         if (s->worker_threads == 0)
-            s->worker_threads = advised_threads(o, s, advice);
+            s->worker_threads = advised_threads(o, s, &advice);
     }
     if (s->worker_threads == 0)
         s->worker_threads = 1;
@@ -319,7 +306,7 @@ static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
 }
 
 /* A loader meets any shard; where memory is short, an eighth of it is for their indices. */
-static void set_indices(const cm_readbench_options *o, cm_load_setting *s)
+static void set_indices(const cm_load_options *o, cm_load_setting *s)
 {
     const uint64_t readers = s->mode == CM_POOL_PROCESSES ? s->workers : 1;
     const uint64_t npools = s->shared_pool ? 1 : s->ranks;
@@ -327,20 +314,6 @@ static void set_indices(const cm_readbench_options *o, cm_load_setting *s)
     s->index_nbytes = MAX_INDEX;
     if (o->memory != 0 && share < MAX_INDEX)
         s->index_nbytes = (size_t)(share > MIN_INDEX ? share : MIN_INDEX);
-}
-
-static void set_steps(const cm_readbench_options *o, cm_load_setting *s)
-{
-    const double part[] = {o->step_forward, o->step_backward, o->step_other};
-    bool given = false;
-    for (unsigned i = 0; i < COUNT(part); i++)
-        if (part[i] >= 0) {
-            s->step_ns += part[i] * 1e9;
-            given = true;
-        }
-    s->step_per_sample_ns = o->step_per_sample * 1e9;
-    if (!given && o->step_per_sample <= 0)
-        s->step_ns = 100e6;
 }
 
 static int parse_cast(const char *text, cm_load_setting *s, cm_error *err)
@@ -352,39 +325,26 @@ static int parse_cast(const char *text, cm_load_setting *s, cm_error *err)
     return rc;
 }
 
-static int set_device(const cm_readbench_options *o, cm_load_setting *s, cm_error *err)
+static int set_device(const cm_load_options *o, cm_load_setting *s, cm_error *err)
 {
     unsigned i;
     s->uses_device = o->device != NULL && strcmp(o->device, "none") != 0;
-    s->validate = o->validate;
-    if (s->validate == CM_READBENCH_VALIDATE_DEFAULT)
-        s->validate = s->uses_device ? CM_READBENCH_VALIDATE_FULL : CM_READBENCH_VALIDATE_NONE;
     if (!s->uses_device && (o->staging != NULL || o->slots != 0 || o->slot_nbytes != 0))
         return cm_fail(err, CM_EINVAL, "`staging`, `slots` and `slot_nbytes` need `device`");
-    if (!s->uses_device && o->device_step)
-        return cm_fail(err, CM_EINVAL, "`device_step`: needs a device; give `device`");
-    if (!s->uses_device && o->no_overlap)
-        return cm_fail(err, CM_EINVAL, "`no_overlap`: needs a device; give `device`");
     int rc = choose("`staging`", o->staging, stagings, COUNT(stagings), 0, &i, err);
     s->pinned = i == 0;
     return rc;
 }
 
 /* Options that exclude each other are refused, never weakened. */
-static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_error *err)
+static int check(const cm_load_options *o, const cm_load_setting *s, cm_error *err)
 {
-    if (o->cold && o->warm)
-        return cm_fail(err, CM_EINVAL, "`cold` and `warm` exclude each other");
-    if (o->batch == 0 || o->epochs == 0 || o->prefetch == 0)
-        return cm_fail(err, CM_EINVAL, "`batch`, `epochs` and `prefetch` are at least 1");
+    if (o->batch == 0 || o->prefetch == 0)
+        return cm_fail(err, CM_EINVAL, "`batch` and `prefetch` are at least 1");
     if (o->world_size == 0 || o->rank >= o->world_size)
         return cm_fail(err, CM_EINVAL,
                        "`rank` %" PRIu64 ": ranks of a world of %" PRIu64 " are 0 to %" PRIu64,
                        o->rank, o->world_size, o->world_size - 1);
-    if (o->world_size > 1 && s->ranks > 1)
-        return cm_fail(
-            err, CM_EINVAL,
-            "`world_size` and `accelerators` exclude each other: one rank of many, or many here");
     if (s->planned && s->engine == CM_LOAD_COMMAND)
         return cm_fail(err, CM_EINVAL, "`loader` planned: `engine` exec reads whole batches");
     if (s->planned && s->engine == CM_LOAD_NETCDF)
@@ -400,23 +360,21 @@ static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_err
         return cm_fail(err, CM_EINVAL,
                        "`cache_nbytes`, `cache_dir`, `emulate` and `io` are the native engine's");
     if (s->engine == CM_LOAD_COMMAND &&
-        (s->to != CM_FEED_SAME || s->as_xarray || o->unpack || o->fill_to_nan || s->uses_device ||
-         o->log_samples || s->validate == CM_READBENCH_VALIDATE_FULL))
+        (s->to != CM_FEED_SAME || s->as_xarray || o->unpack || o->fill_to_nan || s->uses_device))
         return cm_fail(err, CM_EINVAL,
-                       "`engine` exec: the data stay in its process, so nothing can be cast, "
-                       "staged or logged here, and validated by `validate` checksum alone");
+                       "`engine` exec: the data stay in its process, so nothing can be cast or "
+                       "staged here");
     if (o->worker_memory != 0 && s->mode != CM_POOL_PROCESSES)
         return cm_fail(err, CM_EINVAL,
                        "`worker_memory` needs `mode` processes; `memory` limits threads");
     return CM_OK;
 }
 
-int cm_load_setting_parse(const cm_readbench_options *o, cm_load_setting *s,
-                          cm_readbench_advice *advice, cm_error *err)
+int cm_load_setting_parse(const cm_load_options *o, cm_load_setting *s, cm_error *err)
 {
     unsigned mode, io, policy, loader, pool;
     memset(s, 0, sizeof *s);
-    s->ranks = o->accelerators > 0 ? o->accelerators : 1;
+    s->ranks = o->ranks;
     s->prefetch = o->prefetch;
     s->io_auto = o->io == NULL || strcmp(o->io, "auto") == 0;
     int rc = parse_order(o->order, s, err);
@@ -446,10 +404,9 @@ int cm_load_setting_parse(const cm_readbench_options *o, cm_load_setting *s,
     s->shared_pool = pool == 1 && s->ranks > 1;
     s->io = (cm_io)io;
     s->policy = (cm_cache_policy)policy;
-    set_steps(o, s);
     rc = set_device(o, s, err);
     if (rc == CM_OK)
-        rc = choose_workers(o, s, advice, err);
+        rc = choose_workers(o, s, err);
     set_indices(o, s);
     return rc == CM_OK ? check(o, s, err) : rc;
 }

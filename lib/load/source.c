@@ -5,7 +5,7 @@
 #include "load/run.h"
 #include "watch/monitor.h"
 
-int cm_load_shared_open(const cm_readbench_options *options, const cm_load_setting *setting,
+int cm_load_shared_open(const cm_load_options *options, const cm_load_setting *setting,
                         const cm_load_opening *opening, cm_load_shared *s, cm_error *err)
 {
     memset(s, 0, sizeof *s);

@@ -55,7 +55,7 @@ static int add_dims(cm_load_space *s, const cm_array *a, cm_error *err)
 }
 
 /* RC of a step whose sentence does not say of which store and sample it speaks. */
-static int for_sample(int rc, const cm_readbench_options *o, const cm_load_data *d, cm_error *err)
+static int for_sample(int rc, const cm_load_options *o, const cm_load_data *d, cm_error *err)
 {
     if (rc == CM_EINVAL && o->sample != NULL)
         cm_error_prefix(err, "%s: `sample` %s", d->path, o->sample);
@@ -72,7 +72,7 @@ static const cm_array *leader(const cm_load_data *d)
     return best;
 }
 
-static int join_dims(const cm_readbench_options *o, cm_load_space *s, const cm_load_data *d,
+static int join_dims(const cm_load_options *o, cm_load_space *s, const cm_load_data *d,
                      cm_error *err)
 {
     int rc = for_sample(add_dims(s, leader(d), err), o, d, err);
@@ -138,7 +138,7 @@ static int apply_sample(cm_load_space *s, const cm_array *first, const char *tex
 
 /* A dimension that is not named is read whole, as chunkcalc has it. */
 /* Maps and series say themselves what they take of a dimension. */
-static int check_extents(const cm_readbench_options *o, const cm_load_space *s, const bool *named,
+static int check_extents(const cm_load_options *o, const cm_load_space *s, const bool *named,
                          cm_error *err)
 {
     const bool is_map = s->space.order == CM_ORDER_MAP;
@@ -156,7 +156,7 @@ static int check_extents(const cm_readbench_options *o, const cm_load_space *s, 
     return CM_OK;
 }
 
-static int shape_sample(const cm_readbench_options *o, cm_load_space *s, const cm_array *first,
+static int shape_sample(const cm_load_options *o, cm_load_space *s, const cm_array *first,
                         bool *named, cm_error *err)
 {
     const cm_order order = s->space.order;
@@ -237,7 +237,7 @@ static int add_part(cm_load_space *s, const cm_sample_part *p, int64_t lag, cons
     return CM_OK;
 }
 
-static int add_parts(const cm_readbench_options *o, const cm_load_setting *setting,
+static int add_parts(const cm_load_options *o, const cm_load_setting *setting,
                      const cm_load_data *d, const bool *named, cm_load_space *s, cm_error *err)
 {
     int rc = CM_OK;
@@ -298,17 +298,14 @@ static void align_parts(cm_load_space *s)
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* Samples of an epoch: those asked for, as far as there are so many. */
-static int count_samples(const cm_readbench_options *o, const cm_load_setting *setting,
-                         cm_load_space *s, cm_error *err)
+static int count_samples(const cm_load_options *o, const cm_load_setting *setting, cm_load_space *s,
+                         cm_error *err)
 {
     const uint64_t world = o->world_size > 1 ? o->world_size : setting->ranks;
-    const uint64_t batches = o->batches != 0 ? o->batches : s->space.order == CM_ORDER_ALL ? 0 : 50;
     uint64_t wanted;
     s->nsamples = s->space.nsamples;
-    if (batches == 0)
-        return CM_OK;
-    if (cm_mul_u64(batches, o->batch, &wanted) && cm_mul_u64(wanted, world, &wanted) &&
-        wanted < s->nsamples)
+    if (o->batches != 0 && cm_mul_u64(o->batches, o->batch, &wanted) &&
+        cm_mul_u64(wanted, world, &wanted) && wanted < s->nsamples)
         s->nsamples = wanted;
     if (s->nsamples < world)
         return cm_fail(err, CM_EINVAL, "%" PRIu64 " samples are too few for %" PRIu64 " ranks",
@@ -316,7 +313,7 @@ static int count_samples(const cm_readbench_options *o, const cm_load_setting *s
     return CM_OK;
 }
 
-int cm_load_space_make(const cm_readbench_options *o, const cm_load_setting *setting,
+int cm_load_space_make(const cm_load_options *o, const cm_load_setting *setting,
                        const cm_load_data *d, cm_load_space *s, cm_error *err)
 {
     bool named[CM_MAX_RANK] = {false};

@@ -15,21 +15,12 @@ static uint64_t tag_of(const cm_load_rank *r, uint64_t epoch, uint64_t number)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static int open_rank(cm_load_run *l, cm_load_rank *r, cm_error *err)
+static int open_rank(cm_load_run *l, cm_load_rank *r, const cm_stage_options *steps, cm_error *err)
 {
-    const struct cm_readbench_hook *hook = l->options->hook;
-    cm_stage_options options = {
-        .staging = l->setting.pinned ? CM_STAGING_PINNED : CM_STAGING_PAGEABLE,
-        .synchronous = l->options->no_overlap,
-        .batch_nbytes = l->slot_nbytes,
-        .step = l->options->device_step ? CM_STEP_DEVICE : CM_STEP_TIME,
-        /* A rank sleeps by itself, as long as the batch asks for, and so that a signal wakes it. */
-        .step_ns =
-            l->options->device_step
-                ? (uint64_t)(l->setting.step_ns + l->setting.step_per_sample_ns * (double)l->batch)
-                : 0};
-    int rc =
-        cm_device_open(l->options->device, hook != NULL ? hook->device : NULL, &r->device, err);
+    cm_stage_options options = *steps;
+    options.staging = l->setting.pinned ? CM_STAGING_PINNED : CM_STAGING_PAGEABLE;
+    options.batch_nbytes = l->slot_nbytes;
+    int rc = cm_device_open(l->options->device, l->options->device_hooks, &r->device, err);
     options.device = r->device;
     if (rc == CM_OK)
         rc = cm_stage_open(&options, &r->stage, err);
@@ -43,11 +34,11 @@ static int open_rank(cm_load_run *l, cm_load_rank *r, cm_error *err)
     return rc;
 }
 
-int cm_load_stage_open(cm_load_run *l, cm_error *err)
+int cm_load_stage_open(cm_load_run *l, const cm_stage_options *steps, cm_error *err)
 {
     int rc = CM_OK;
     for (unsigned i = 0; l->setting.uses_device && i < l->setting.ranks && rc == CM_OK; i++)
-        rc = open_rank(l, &l->rank[i], err);
+        rc = open_rank(l, &l->rank[i], steps, err);
     return rc;
 }
 

@@ -2,8 +2,8 @@
  * readbench for tests of what it delivers: without the raw rates, predictions and pictures that
  * take a second of each session.
  */
+#include "bench/readbench.h"
 #include "../../../tools/readbench/plot.h"
-#include "load/run.h"
 
 int __real_cm_readbench(const cm_readbench_options *options, cm_monitor *monitor,
                         cm_readbench_report *report, cm_error *err);

@@ -188,12 +188,13 @@ static void test_engine_netcdf(void **state)
 /* Counts for an open store; all of them follow from the file. */
 static uint64_t counted_open(const cm_readbench_options *o, const char *store)
 {
-    cm_readbench_advice advice = {0};
-    cm_load_run l = {.options = o, .store = store, .nsharing = 1};
-    OK(cm_load_open(&l, &advice, err));
+    cm_load_options options;
+    cm_bench_setting setting;
+    OK(cm_bench_setting_make(o, &options, &setting, err));
+    cm_load_run l = {.options = &options, .store = store, .nsharing = 1};
+    OK(cm_load_open(&l, err));
     const uint64_t nbytes = cm_load_open_nbytes(&l);
     cm_load_close(&l);
-    cm_readbench_advice_release(&advice);
     return nbytes;
 }
 

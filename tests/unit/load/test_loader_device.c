@@ -12,7 +12,6 @@
 
 static char driver[4096];
 static const cm_device_hooks hooks = {.cuda_driver = driver, .sysfs = "/nonexistent"};
-static struct cm_readbench_hook hook = {.device = &hooks};
 
 /* The fake, and what a training would call of it. */
 static fake_cuda_state *fake;
@@ -56,7 +55,7 @@ static cm_loader_options some_options(const char *device)
 static cm_loader *open_loader(const cm_loader_options *o)
 {
     cm_loader *l;
-    OK(cm_loader_open_with(path, o, &hook, &l, err));
+    OK(cm_loader_open_with(path, o, &hooks, &l, err));
     return l;
 }
 
@@ -307,7 +306,6 @@ static void test_a_copy_that_fails(void **state)
 static void test_opening_fails(void **state)
 {
     static const cm_device_hooks nowhere = {.cuda_driver = "/nowhere/libcuda.so"};
-    struct cm_readbench_hook without = {.device = &nowhere};
     static const struct {
         const char *device, *staging, *fail;
         int status;
@@ -329,7 +327,7 @@ static void test_opening_fails(void **state)
             fake->fail = rows[i].fail;
             fake->result = CUDA_OUT_OF_MEMORY;
             fake->fail_after = after;
-            const int rc = cm_loader_open_with(path, &o, &hook, &l, &why);
+            const int rc = cm_loader_open_with(path, &o, &hooks, &l, &why);
             fake->fail = "";
             if (rc == CM_OK) { /* it is called once only */
                 assert_true(after > 0);
@@ -340,9 +338,9 @@ static void test_opening_fails(void **state)
         }
     cm_loader_options o = some_options("host");
     o.held = UINT32_MAX;
-    assert_int_equal(cm_loader_open_with(path, &o, &hook, &l, &why), CM_EINVAL);
+    assert_int_equal(cm_loader_open_with(path, &o, &hooks, &l, &why), CM_EINVAL);
     o = some_options("cuda");
-    assert_int_equal(cm_loader_open_with(path, &o, &without, &l, &why), CM_ENOTFOUND);
+    assert_int_equal(cm_loader_open_with(path, &o, &nowhere, &l, &why), CM_ENOTFOUND);
     assert_non_null(strstr(why.text, "`device` cuda"));
     assert_null(l);
 }
