@@ -91,13 +91,19 @@ static uint64_t longest_chunk(const cm_blocks_request *r, unsigned j)
 
 /* ---- sizes ---- */
 
+/* The first block of the space is cut where that begins; the others begin where chunks do. */
+static uint64_t first_block(const cm_blocks *b, unsigned j)
+{
+    return b->space->origin[j] / b->length[j];
+}
+
 static uint64_t positions_along(const cm_blocks *b, unsigned j, uint64_t at, uint64_t *first)
 {
-    const uint64_t step = cm_block_step(b->space, j);
-    const uint64_t each = b->length[j] / step;
-    *first = at * each;
-    const uint64_t left = b->space->count[j] - *first;
-    return cm_min_u64(left, each);
+    const uint64_t step = cm_block_step(b->space, j), origin = b->space->origin[j];
+    const uint64_t start = (first_block(b, j) + at) * b->length[j];
+    const uint64_t end = cm_div_ceil(start + b->length[j] - origin, step);
+    *first = start > origin ? cm_div_ceil(start - origin, step) : 0;
+    return cm_min_u64(end, b->space->count[j]) - *first;
 }
 
 /* Chunks of dimension D of S that block AT along its axis needs. */
@@ -111,17 +117,30 @@ static uint64_t chunks_along(const cm_blocks *b, const cm_block_strip *s, unsign
     uint64_t position;
     const uint64_t n = positions_along(b, (unsigned)j, at, &position);
     const uint64_t step = cm_block_step(b->space, (unsigned)j);
-    const uint64_t begin = position * step + (j == 0 ? s->least_lag : 0);
-    uint64_t last = (position + n - 1) * step + b->space->sample[j] - 1;
+    const uint64_t start = b->space->origin[j] + position * step;
+    const uint64_t begin = start + (j == 0 ? s->least_lag : 0);
+    uint64_t last = start + (n - 1) * step + b->space->sample[j] - 1;
+    const uint64_t end = b->space->origin[j] + b->space->length[j] - (j == 0 ? b->space->reach : 0);
+    last = cm_min_u64(last, end - 1); /* clipped: CM_ORDER_ALL */
     last += j == 0 ? s->greatest_lag : 0;
-    last = cm_min_u64(last, s->grid->shape[d] - 1); /* clipped: CM_ORDER_ALL */
     *first = begin / s->grid->chunk[d];
     return last / s->grid->chunk[d] - *first + 1;
 }
 
+/* Chunks of a block with N positions along J, the first of them BEHIND a chunk's beginning. */
+static uint64_t chunks_of(const cm_blocks *b, const cm_block_strip *s, unsigned d, uint64_t n,
+                          uint64_t behind)
+{
+    const int j = s->axis[d];
+    const uint64_t reach = j == 0 ? s->greatest_lag - s->least_lag : 0;
+    const uint64_t span =
+        (n - 1) * cm_block_step(b->space, (unsigned)j) + b->space->sample[j] + reach;
+    return (behind + span - 1) / s->grid->chunk[d] + 1;
+}
+
 /*
- * No block needs more: those that begin as far behind a chunk's beginning as any can.  A block
- * begins at multiples of its length.
+ * No block needs more: the first, which begins where the space does, and those that begin as far
+ * behind a chunk's beginning as any of the others can, which are multiples of a length apart.
  */
 static uint64_t most_along(const cm_blocks *b, const cm_block_strip *s, unsigned d)
 {
@@ -129,14 +148,17 @@ static uint64_t most_along(const cm_blocks *b, const cm_block_strip *s, unsigned
     if (j < 0)
         return s->grid->count[d];
     const uint64_t chunk = s->grid->chunk[d], step = cm_block_step(b->space, (unsigned)j);
-    const uint64_t lag = j == 0 ? s->least_lag : 0;
-    const uint64_t reach = j == 0 ? s->greatest_lag - s->least_lag : 0;
-    const uint64_t positions = cm_min_u64(b->length[j] / step, b->space->count[j]);
-    const uint64_t span = (positions - 1) * step + b->space->sample[j] + reach;
-    const uint64_t g = b->count[j] > 1 ? cm_gcd_u64(b->length[j], chunk) : chunk;
-    const uint64_t behind = chunk - g + lag % g;
-    const uint64_t n = (behind + span - 1) / chunk + 1;
-    return cm_min_u64(n, s->grid->count[d]);
+    const uint64_t start = b->space->origin[j] + (j == 0 ? s->least_lag : 0);
+    uint64_t first;
+    const uint64_t nfirst = positions_along(b, (unsigned)j, 0, &first);
+    uint64_t most = chunks_of(b, s, d, nfirst, start % chunk);
+    if (b->count[j] > 1) {
+        const uint64_t g = cm_gcd_u64(b->length[j], chunk);
+        const uint64_t positions = cm_min_u64(b->length[j] / step, b->space->count[j]);
+        const uint64_t behind = chunk - g + (start + nfirst * step) % g;
+        most = cm_max_u64(most, chunks_of(b, s, d, positions, behind));
+    }
+    return cm_min_u64(most, s->grid->count[d]);
 }
 
 static void size_frame(cm_blocks *b)
@@ -167,11 +189,12 @@ void cm_blocks_grow(cm_blocks *b, const uint8_t *grown)
 {
     b->nblocks = 1;
     for (unsigned j = 0; j < b->space->rank; j++) {
-        const uint64_t end = (b->space->count[j] - 1) * cm_block_step(b->space, j) + 1;
+        const uint64_t last =
+            b->space->origin[j] + (b->space->count[j] - 1) * cm_block_step(b->space, j);
         b->grown[j] = grown[j];
         b->length[j] = b->cell[j] > UINT64_MAX >> grown[j] ? UINT64_MAX / b->cell[j] * b->cell[j]
                                                            : b->cell[j] << grown[j];
-        b->count[j] = cm_div_ceil(end, b->length[j]);
+        b->count[j] = last / b->length[j] - first_block(b, j) + 1;
         b->nblocks *= b->count[j]; /* no more than there are samples */
     }
     size_frame(b);
@@ -252,13 +275,27 @@ static double cost(const cm_blocks *b, const cm_blocks_budget *budget, uint64_t 
     return total / n;
 }
 
+/* Chunks that have elements of the space. */
+static double chunks_in_space(const cm_blocks *b, const cm_block_strip *s)
+{
+    double n = 1;
+    for (unsigned d = 0; d < s->rank; d++) {
+        const int j = s->axis[d];
+        const uint64_t chunk = s->grid->chunk[d];
+        n *= j < 0 ? (double)s->grid->count[d]
+                   : (double)((b->space->origin[j] + b->space->length[j] - 1) / chunk -
+                              b->space->origin[j] / chunk + 1);
+    }
+    return n;
+}
+
 /* Where every chunk is decoded once. */
 static double least_cost(const cm_blocks *b)
 {
     double total = 0;
     for (uint32_t i = 0; i < b->nstrips; i++)
         total +=
-            (double)b->strip[i].grid->nchunks * ((double)b->strip[i].chunk_nbytes + REQUEST_NBYTES);
+            chunks_in_space(b, &b->strip[i]) * ((double)b->strip[i].chunk_nbytes + REQUEST_NBYTES);
     return total / (double)b->space->nsamples;
 }
 
@@ -380,7 +417,8 @@ void cm_block_chunks(const cm_blocks *b, uint32_t s, const cm_box *sample, uint6
     const cm_block_strip *strip = &b->strip[s];
     for (unsigned d = 0; d < strip->rank; d++) {
         const int j = strip->axis[d];
-        const uint64_t at = j < 0 ? 0 : sample->start[j] / b->length[j];
+        const uint64_t at =
+            j < 0 ? 0 : sample->start[j] / b->length[j] - first_block(b, (unsigned)j);
         count[d] = chunks_along(b, strip, d, at, &first[d]);
     }
 }

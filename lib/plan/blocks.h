@@ -1,7 +1,8 @@
 /*
  * Blocks of sample positions, for a loader that decodes each chunk for many samples.
  *
- * The positions where samples start are cut, along each dimension, where chunks begin: a
+ * The positions where samples start are cut, along each dimension, where chunks begin, also where
+ * the space begins within a chunk: a
  * block is a box of whole cells of that grid, and its samples need a box of chunks of each
  * array, with a halo where samples reach into the next chunks.  The halo is decoded again by
  * the neighbouring blocks: larger blocks decode less, smaller ones mix better and take less

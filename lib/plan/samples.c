@@ -151,12 +151,14 @@ static uint64_t block_shuffled(const cm_sample_space *s, uint64_t epoch, uint64_
 static void places_of_chunk(const cm_sample_space *s, unsigned j, uint64_t x, uint64_t *first,
                             uint64_t *n)
 {
-    const uint64_t start = x * s->sample[j] / s->chunk[j] * s->chunk[j];
+    const uint64_t origin = s->origin[j], chunk = s->chunk[j];
+    const uint64_t start = (origin + x * s->sample[j]) / chunk * chunk;
     uint64_t end = s->count[j];
 
-    *first = cm_div_ceil(start, s->sample[j]);
-    if (s->length[j] - start > s->chunk[j] && cm_div_ceil(start + s->chunk[j], s->sample[j]) < end)
-        end = cm_div_ceil(start + s->chunk[j], s->sample[j]);
+    *first = start > origin ? cm_div_ceil(start - origin, s->sample[j]) : 0;
+    if (origin + s->length[j] - start > chunk &&
+        cm_div_ceil(start + chunk - origin, s->sample[j]) < end)
+        end = cm_div_ceil(start + chunk - origin, s->sample[j]);
     *n = end - *first;
 }
 
@@ -215,9 +217,10 @@ void cm_sample_at(const cm_sample_space *space, uint64_t epoch, uint64_t i, cm_b
     for (unsigned j = space->rank; j-- > 0;) {
         const uint64_t place = number % space->count[j];
         number /= space->count[j];
-        out->start[j] = anywhere ? place : place * space->sample[j];
+        const uint64_t at = anywhere ? place : place * space->sample[j];
+        out->start[j] = space->origin[j] + at;
         /* Never less than `sample` but with CM_ORDER_ALL. */
-        const uint64_t left = usable(space, j) - out->start[j];
+        const uint64_t left = usable(space, j) - at;
         out->shape[j] = left < space->sample[j] ? left : space->sample[j];
     }
 }

@@ -29,7 +29,12 @@ typedef enum cm_order {
 
 typedef struct cm_sample_space {
     unsigned rank;
-    uint64_t length[CM_MAX_RANK]; /* elements */
+    /*
+     * Samples lie, with their lags, in LENGTH elements from ORIGIN on: a place counts from there, and
+     * the box of a sample from the dimension's beginning.
+     */
+    uint64_t origin[CM_MAX_RANK];
+    uint64_t length[CM_MAX_RANK];
     uint64_t sample[CM_MAX_RANK]; /* elements a sample takes; MAP and SERIES set theirs */
     uint64_t chunk[CM_MAX_RANK];  /* CM_ORDER_CHUNKS; >= 1 */
     uint64_t reach;               /* the greatest lag: dimension 0 is that much shorter */

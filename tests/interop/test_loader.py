@@ -537,7 +537,7 @@ def test_what_is_asked_wrongly(store, tmp_path):
                            ({"sample": SAMPLE, "seed": 1 << 64}, "too large"),
                            ({"sample": SAMPLE, "batch": (1 << 64) + 4}, "too large"),
                            ({"sample": SAMPLE, "workers": (1 << 32) + 1}, "too large"),
-                           ({"sample": SAMPLE, "batch": 0}, "^batch, epochs and prefetch are"),
+                           ({"sample": SAMPLE, "batch": 0}, "^batch and prefetch are"),
                            ({"sample": SAMPLE, "window": 2}, "^window needs loader planned"),
                            ({"sample": SAMPLE, "memory": 1000}, "memory"),
                            ({"sample": {"time": 2}, "variables": ["b", "d"], "order": "map"}, "")):

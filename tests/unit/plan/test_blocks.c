@@ -58,11 +58,13 @@ static void make_scene(scene *s)
     s->space = (cm_sample_space){
         .rank = rank, .reach = reach, .order = orders[random_below(5)], .seed = random_below(99)};
     for (unsigned j = 0; j < rank; j++) {
-        shape[j] = 1 + random_below(j == 0 ? 40 : 12) + (j == 0 ? reach : 0);
+        const uint64_t length = 1 + random_below(j == 0 ? 40 : 12) + (j == 0 ? reach : 0);
         chunk[j] = 1 + random_below(9);
-        s->space.length[j] = shape[j];
+        s->space.origin[j] = random_below(2) * random_below(30);
+        s->space.length[j] = length;
         s->space.chunk[j] = 1;
-        s->space.sample[j] = 1 + random_below(shape[j] - (j == 0 ? reach : 0));
+        s->space.sample[j] = 1 + random_below(length - (j == 0 ? reach : 0));
+        shape[j] = s->space.origin[j] + length + random_below(2) * random_below(20);
     }
     assert_int_equal(cm_sample_space_init(&s->space, NULL, NULL), CM_OK);
     s->space.by_number = true;
@@ -88,7 +90,8 @@ static uint64_t block_of(const scene *s, const cm_box *sample)
 {
     uint64_t id = 0;
     for (unsigned j = 0; j < s->space.rank; j++)
-        id = id * s->blocks.count[j] + sample->start[j] / s->blocks.length[j];
+        id = id * s->blocks.count[j] + sample->start[j] / s->blocks.length[j] -
+             s->space.origin[j] / s->blocks.length[j];
     return id;
 }
 
@@ -108,7 +111,8 @@ static void test_positions(void **unused)
             assert_true(id < s.blocks.nblocks);
             cm_block_positions(&s.blocks, id, first, count);
             for (unsigned j = 0; j < s.space.rank; j++) {
-                const uint64_t position = sample.start[j] / cm_block_step(&s.space, j);
+                const uint64_t position =
+                    (sample.start[j] - s.space.origin[j]) / cm_block_step(&s.space, j);
                 assert_true(position >= first[j] && position - first[j] < count[j]);
             }
             n[id]++;

@@ -51,6 +51,24 @@ static const space_row rows[] = {
      SPACE(2, .length = {20, 9}, .sample = {2, 2}, .chunk = {5, 4}, .reach = 5,
            .order = CM_ORDER_CHUNKS),
      28},
+    {"chunks, from within one",
+     SPACE(2, .origin = {5, 9}, .length = {20, 17}, .sample = {3, 2}, .chunk = {7, 5},
+           .order = CM_ORDER_CHUNKS),
+     48},
+    {"chunks, within one",
+     SPACE(1, .origin = {40}, .length = {6}, .sample = {2}, .chunk = {50},
+           .order = CM_ORDER_CHUNKS),
+     3},
+    {"random, from within",
+     SPACE(2, .origin = {4, 1}, .length = {9, 7}, .sample = {3, 2}, .reach = 4,
+           .order = CM_ORDER_RANDOM),
+     18},
+    {"sequential, from within",
+     SPACE(2, .origin = {1, 2}, .length = {12, 4}, .sample = {3, 2}, .order = CM_ORDER_SEQUENTIAL),
+     8},
+    {"all, from within",
+     SPACE(2, .origin = {3, 5}, .length = {10, 7}, .sample = {3, 4}, .order = CM_ORDER_ALL), 8},
+    {"map, from within", SPACE(2, .origin = {6, 0}, .length = {11, 3}, .order = CM_ORDER_MAP), 11},
     {"map", SPACE(3, .length = {11, 3, 4}, .order = CM_ORDER_MAP), 11},
     {"map, reach", SPACE(2, .length = {11, 3}, .reach = 4, .order = CM_ORDER_MAP), 7},
     {"series", SPACE(3, .length = {11, 3, 4}, .order = CM_ORDER_SERIES), 12},
@@ -85,12 +103,15 @@ static bool expected_order(const cm_sample_space *s, uint64_t *list)
                 list[n++] = x;
     } else if (s->order == CM_ORDER_CHUNKS) {
         cm_grid grid;
-        assert_int_equal(cm_grid_init(&grid, s->rank, s->length, s->chunk, NULL), CM_OK);
+        uint64_t end[CM_MAX_RANK];
+        for (unsigned j = 0; j < s->rank; j++)
+            end[j] = s->origin[j] + s->length[j];
+        assert_int_equal(cm_grid_init(&grid, s->rank, end, s->chunk, NULL), CM_OK);
         for (uint64_t chunk = 0; chunk < grid.nchunks; chunk++)
             for (uint64_t x = 0; x < s->nsamples; x++) {
                 uint64_t at[CM_MAX_RANK], rest = x;
                 for (unsigned j = s->rank; j-- > 0; rest /= s->count[j])
-                    at[j] = rest % s->count[j] * s->sample[j] / s->chunk[j];
+                    at[j] = (s->origin[j] + rest % s->count[j] * s->sample[j]) / s->chunk[j];
                 if (cm_grid_number(&grid, at) == chunk)
                     list[n++] = x;
             }
@@ -105,8 +126,9 @@ static void check_inside(const char *name, const cm_sample_space *s, const cm_bo
 {
     assert_int_equal(box->rank, s->rank);
     for (unsigned j = 0; j < s->rank; j++) {
-        const uint64_t end = s->length[j] - (j == 0 ? s->reach : 0);
-        if (box->shape[j] == 0 || box->start[j] + box->shape[j] > end)
+        const uint64_t end = s->origin[j] + s->length[j] - (j == 0 ? s->reach : 0);
+        if (box->shape[j] == 0 || box->start[j] < s->origin[j] ||
+            box->start[j] + box->shape[j] > end)
             fail_msg("%s: %" PRIu64 " + %" PRIu64 " along %u, which ends at %" PRIu64, name,
                      box->start[j], box->shape[j], j, end);
         if (s->order != CM_ORDER_ALL && box->shape[j] != s->sample[j])
@@ -175,9 +197,11 @@ static void test_all_covers_each_element_once(void **state)
         const uint64_t width = s.rank > 1 ? s.length[1] : 1, rows_used = s.length[0] - s.reach;
         for (uint64_t i = 0; i < s.nsamples; i++) {
             cm_sample_at(&s, 0, i, &box);
+            const uint64_t top = box.start[0] - s.origin[0];
+            const uint64_t left = s.rank > 1 ? box.start[1] - s.origin[1] : 0;
             for (uint64_t y = 0; y < box.shape[0]; y++)
                 for (uint64_t x = 0; x < (s.rank > 1 ? box.shape[1] : 1); x++)
-                    times[(box.start[0] + y) * width + (s.rank > 1 ? box.start[1] : 0) + x]++;
+                    times[(top + y) * width + left + x]++;
         }
         for (uint64_t e = 0; e < rows_used * width; e++)
             assert_int_equal(times[e], 1);

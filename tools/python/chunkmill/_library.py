@@ -167,7 +167,7 @@ def library() -> Any:
 
 # The library marks its settings; a file's name between such marks is none of these.
 _SETTING = re.compile("(?<![^ (])`(" + "|".join(
-    [*(field[0] for field in Options._fields_), "variables", "epochs", "mode"]) + ")`(?![^ ,;:)])")
+    [*(field[0] for field in Options._fields_), "variables", "mode"]) + ")`(?![^ ,;:)])")
 _OPTION = {"variable": "variables", "mode": "loader", "cache_nbytes": "cache",
            "cache_dir_nbytes": "cache_dir_size"}
 
