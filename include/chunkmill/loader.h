@@ -61,12 +61,18 @@ extern "C" {
 #endif
 
 enum {
-    CM_LOADER_VERSION = 3, /* of this interface; grows with its structs */
+    CM_LOADER_VERSION = 4, /* of this interface; grows with its structs */
     CM_LOADER_MAX_DIMS = 32,
     CM_LOADER_POSITION_NBYTES = 64
 };
 
 #define CM_LOADER_FOR_EVER UINT32_MAX
+
+/* Elements FIRST to FIRST + COUNT - 1 of dimension DIM, counted from its beginning. */
+typedef struct cm_loader_range {
+    const char *dim;
+    uint64_t first, count;
+} cm_loader_range;
 
 typedef struct cm_loader cm_loader;
 typedef struct cm_batch cm_batch;
@@ -130,6 +136,26 @@ typedef struct cm_loader_options {
      */
     const char *const *allow;
     size_t nallow;
+
+    /*
+     * Since version 4: elements in which all samples lie, with their lags; dimensions that are not
+     * named are whole.  Two loaders whose ranges of one dimension do not overlap have no element in
+     * common.
+     */
+    const cm_loader_range *range;
+    size_t nranges;
+    /*
+     * Since version 4: a Zarr group of statistics, as nc2zarr writes it beside a store; each value is
+     * delivered as (value - mean) / std, by the mean and the standard deviation of its variable, those
+     * of all levels taken together.  Needs `unpack` and `fill_to_nan`, for statistics are of decoded
+     * values, and a type with fractions.  NULL: values stay as they are decoded.
+     */
+    const char *normalize;
+    /*
+     * Since version 4: opens the store for cm_loader_describe and what describes dimensions alone: no
+     * memory is taken, no worker started, and no epoch can be begun.
+     */
+    bool describe_only;
 } cm_loader_options;
 
 void cm_loader_options_init(cm_loader_options *options, size_t size);
@@ -151,7 +177,7 @@ void cm_loader_close(cm_loader *loader);
 
 typedef struct cm_loader_dim {
     const char *name;   /* NULL: it has none */
-    uint64_t length;    /* elements */
+    uint64_t length;    /* elements of the whole dimension */
     uint64_t sample;    /* elements that a sample takes */
     const char *type;   /* of the coordinates: "float64", ...; NULL: there are none */
     const void *coords; /* `length` of them, as they are stored; of type "string" each is a
@@ -193,6 +219,12 @@ int cm_loader_describe(cm_loader *loader, cm_loader_info *info, cm_error *err);
  * there are no coordinates, and in a forked child.
  */
 const char *cm_loader_dim_attributes(const cm_loader *loader, size_t dim);
+
+/*
+ * The elements of dimension DIM in which samples lie: all of them, or those of `range`.  False where
+ * there is no such dimension, and in a forked child.
+ */
+bool cm_loader_dim_range(const cm_loader *loader, size_t dim, uint64_t *first, uint64_t *count);
 
 /* ---- epochs ---- */
 

@@ -106,6 +106,26 @@ static cm_feed_to type_of_xarray(const cm_variable *v, const cm_feed *f)
                                                : CM_FEED_FLOAT64;
 }
 
+/* By the statistics of V. */
+static int find_normal(const cm_load_options *o, const cm_array *a, cm_feed *f, cm_error *err)
+{
+    for (size_t i = 0; i < o->nnormals; i++) {
+        const cm_load_normal *n = &o->normal[i];
+        if (strcmp(n->variable, a->name) != 0)
+            continue;
+        if (!isfinite(n->mean) || !isfinite(n->std) || n->std <= 0)
+            return cm_fail(
+                err, CM_EINVAL,
+                "normalize: its values are all the same or missing: there is no standard "
+                "deviation to divide by");
+        f->normalize = true;
+        f->mean = n->mean;
+        f->std = n->std;
+        return CM_OK;
+    }
+    return cm_fail(err, CM_EINVAL, "normalize: there are no statistics of it");
+}
+
 int cm_load_feed_make(const cm_load_options *o, const cm_load_setting *s, const cm_variable *v,
                       cm_feed *f, cm_error *err)
 {
@@ -113,7 +133,7 @@ int cm_load_feed_make(const cm_load_options *o, const cm_load_setting *s, const 
     int rc = CM_OK;
     *f = (cm_feed){.src = a->dtype, .to = s->to};
     const bool is_number = cm_dtype_is_number(&a->dtype) || a->dtype.kind == CM_KIND_BOOL;
-    if (s->as_xarray && (!is_number || a->dtype.kind == CM_KIND_BOOL))
+    if (s->as_xarray && o->normal == NULL && (!is_number || a->dtype.kind == CM_KIND_BOOL))
         return cm_feed_check(f, err);
     if (!is_number && (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan))
         return cm_fail(err, CM_EINVAL,
@@ -126,6 +146,8 @@ int cm_load_feed_make(const cm_load_options *o, const cm_load_setting *s, const 
         rc = find_fills(v, s->as_xarray, f, err);
     if (rc == CM_OK && s->as_xarray)
         f->to = type_of_xarray(v, f);
+    if (rc == CM_OK && o->normal != NULL)
+        rc = find_normal(o, a, f, err);
     if (rc == CM_OK)
         rc = cm_feed_check(f, err);
     if (rc != CM_OK)

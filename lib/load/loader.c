@@ -50,6 +50,11 @@ static int check_parts(const cm_load_run *run, cm_error *err)
     return CM_OK;
 }
 
+static bool needs_net(const char *path)
+{
+    return path != NULL && cm_store_url_needs_net(path);
+}
+
 /* Network access for a store at a URL, or a document of references, which may point to URLs. */
 static int open_net(cm_loader *l, const cm_loader_options *given, cm_error *err)
 {
@@ -57,13 +62,47 @@ static int open_net(cm_loader *l, const cm_loader_options *given, cm_error *err)
         .variable = given->environment, .anonymous = given->anonymous, .allow = l->allow};
     cm_store_path at = {0};
     int rc = cm_store_path_split(l->store, &at, err);
-    if (rc == CM_OK && cm_store_url_needs_net(at.path))
+    if (rc == CM_OK && (needs_net(at.path) || needs_net(given->normalize)))
         rc = cm_net_create(&settings, &l->options.net, err);
     cm_store_path_release(&at);
     return rc;
 }
 
+static int read_normals(cm_loader *l, const char *path, cm_error *err)
+{
+    if (path == NULL)
+        return CM_OK;
+    if (!l->options.unpack || !l->options.fill_to_nan)
+        return cm_fail(
+            err, CM_EINVAL,
+            "normalize: needs `unpack` and `fill_to_nan`: statistics are of decoded values");
+    int rc = cm_load_normals_read(path, l->options.net, &l->normals, err);
+    l->options.normal = l->normals.of;
+    l->options.nnormals = l->normals.n;
+    return rc;
+}
+
+/* The run that makes batches, all of it. */
 static int start(cm_loader *l, cm_error *err)
+{
+    cm_load_run *run = &l->run;
+    int rc = check_parts(run, err);
+    if (rc == CM_OK)
+        rc = cm_load_memory(run, err);
+    if (rc == CM_OK)
+        rc = cm_load_start_workers(run, err);
+    if (rc == CM_OK)
+        rc = cm_loader_hold_create(l, &l->hold, err);
+    if (rc != CM_OK)
+        return rc;
+    l->fingerprint = cm_loader_fingerprint(run);
+    const cm_device *device = l->hold->device.device;
+    snprintf(l->device, sizeof l->device, "%s",
+             device != NULL ? cm_device_get_info(device)->text : "none");
+    return CM_OK;
+}
+
+static int open_run(cm_loader *l, bool describe_only, cm_error *err)
 {
     cm_load_run *run = &l->run;
     run->options = &l->options;
@@ -74,22 +113,8 @@ static int start(cm_loader *l, cm_error *err)
     run->other_nbytes = other_nbytes;
     int rc = cm_load_open(run, err);
     if (rc == CM_OK)
-        rc = check_parts(run, err);
-    if (rc == CM_OK)
-        rc = cm_load_memory(run, err);
-    if (rc == CM_OK)
-        rc = cm_load_start_workers(run, err);
-    if (rc == CM_OK)
         rc = cm_loader_about_create(l, &l->about, err);
-    if (rc == CM_OK)
-        rc = cm_loader_hold_create(l, &l->hold, err);
-    if (rc != CM_OK)
-        return rc;
-    l->fingerprint = cm_loader_fingerprint(run);
-    const cm_device *device = l->hold->device.device;
-    snprintf(l->device, sizeof l->device, "%s",
-             device != NULL ? cm_device_get_info(device)->text : "none");
-    return CM_OK;
+    return rc == CM_OK && !describe_only ? start(l, err) : rc;
 }
 
 int cm_loader_open(const char *store, const cm_loader_options *options, cm_loader **out,
@@ -117,7 +142,9 @@ int cm_loader_open_with(const char *store, const cm_loader_options *options,
     if (rc == CM_OK)
         rc = open_net(l, &known, err);
     if (rc == CM_OK)
-        rc = start(l, err);
+        rc = read_normals(l, known.normalize, err);
+    if (rc == CM_OK)
+        rc = open_run(l, known.describe_only, err);
     if (rc != CM_OK)
         cm_loader_close(l);
     else

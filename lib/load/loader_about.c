@@ -151,7 +151,7 @@ static int describe_dims(cm_load_shared *s, cm_loader_about *h, cm_error *err)
     for (unsigned j = 0; j < space->rank; j++) {
         cm_loader_dim *d = &h->dim[h->ndims++];
         const cm_array *has = array_with(s, j);
-        d->length = space->length[j];
+        d->length = s->space.dim_length[j];
         d->sample = space->sample[j];
         if (s->space.dim_name[j] == NULL)
             continue;
@@ -227,6 +227,15 @@ const char *cm_loader_dim_attributes(const cm_loader *l, size_t dim)
 {
     const bool is_here = l != NULL && l->pid == getpid();
     return is_here && dim < l->about->ndims ? l->about->attributes[dim] : NULL;
+}
+
+bool cm_loader_dim_range(const cm_loader *l, size_t dim, uint64_t *first, uint64_t *count)
+{
+    const bool is_here = l != NULL && l->pid == getpid() && dim < l->about->ndims;
+    const cm_sample_space *s = is_here ? &l->run.shared.space.space : NULL;
+    *first = is_here ? s->origin[dim] : 0;
+    *count = is_here ? s->length[dim] : 0;
+    return is_here;
 }
 
 cm_loader_about *cm_loader_about_ref(cm_loader_about *h)

@@ -82,7 +82,9 @@ struct cm_loader {
     pthread_mutex_t lock; /* calls come one at a time */
     char *store;
     cm_load_options options;
-    char **text;    /* of the options */
+    char **text; /* of the options */
+    cm_load_range *range;
+    cm_load_normals normals;
     cm_texts allow; /* what documents of references may point to, too */
     size_t ntexts;
     unsigned held; /* batches that the caller holds when it asks for the next one */

@@ -66,6 +66,21 @@ static int keep_list(cm_loader *l, const char *const *text, size_t n, const char
     return rc;
 }
 
+static int keep_ranges(cm_loader *l, const cm_loader_options *o, cm_error *err)
+{
+    int rc = CM_OK;
+    l->range = cm_calloc(o->nranges + 1, sizeof *l->range, err);
+    if (l->range == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < o->nranges && rc == CM_OK; i++) {
+        l->range[i] = (cm_load_range){.first = o->range[i].first, .count = o->range[i].count};
+        rc = keep(l, o->range[i].dim, &l->range[i].dim, err);
+    }
+    l->options.range = l->range;
+    l->options.nranges = o->nranges;
+    return rc;
+}
+
 static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
 {
     cm_load_options *to = &l->options;
@@ -83,13 +98,15 @@ static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
                 {o->device, &to->device},
                 {o->staging, &to->staging}};
     const size_t nrows = sizeof rows / sizeof *rows;
-    l->text = cm_calloc(nrows + o->nvariables + o->nallow, sizeof *l->text, err);
+    l->text = cm_calloc(nrows + o->nvariables + o->nallow + o->nranges, sizeof *l->text, err);
     int rc = l->text != NULL ? CM_OK : CM_ENOMEM;
     for (size_t i = 0; i < nrows && rc == CM_OK; i++)
         rc = keep(l, rows[i].from, rows[i].to, err);
     if (rc == CM_OK)
         rc = keep_list(l, o->variable, o->nvariables, "a variable", &to->variables, err);
-    return rc == CM_OK ? keep_list(l, o->allow, o->nallow, "what is allowed", &l->allow, err) : rc;
+    if (rc == CM_OK)
+        rc = keep_list(l, o->allow, o->nallow, "what is allowed", &l->allow, err);
+    return rc == CM_OK ? keep_ranges(l, o, err) : rc;
 }
 
 /* Where the caller says nothing: as the CPUs are shared by the ranks of this machine. */
@@ -145,4 +162,6 @@ void cm_loader_options_release(cm_loader *l)
     free(l->text);
     free((void *)l->options.variables.text);
     free((void *)l->allow.text);
+    free(l->range);
+    cm_load_normals_release(&l->normals);
 }

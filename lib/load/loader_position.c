@@ -9,7 +9,8 @@ enum {
     MAGIC = 0x504c4d43, /* "CMLP" */
     LAYOUT = 1,
     CHECKED = 52, /* bytes before the checksum */
-    BLOCKS = 2    /* how the planned loader orders samples */
+    BLOCKS = 2,   /* how the planned loader orders samples */
+    ORIGIN = 1    /* mark of a dimension in which samples begin later */
 };
 
 /* FNV-1a. */
@@ -65,6 +66,8 @@ uint64_t cm_loader_fingerprint(const cm_load_run *run)
     for (unsigned d = 0; d < s->rank; d++) {
         hash = mix_u64(hash, s->length[d]);
         hash = mix_u64(hash, s->sample[d]);
+        if (s->origin[d] != 0) /* else as positions were that knew of none */
+            hash = mix_u64(mix_u64(hash, ORIGIN), s->origin[d]);
     }
     for (size_t p = 0; p < run->shared.space.nparts; p++)
         hash = mix_part(hash, run, p);

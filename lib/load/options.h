@@ -16,12 +16,26 @@
 
 #include "gpu/device.h"
 
+/* Elements of a dimension in which samples lie, with their lags. */
+typedef struct cm_load_range {
+    const char *dim;
+    uint64_t first, count;
+} cm_load_range;
+
+/* Mean and standard deviation of a variable's decoded values. */
+typedef struct cm_load_normal {
+    const char *variable;
+    double mean, std;
+} cm_load_normal;
+
 typedef struct cm_load_options {
-    cm_texts variables; /* names or globs; none: the largest */
-    const char *lags;   /* "-6,0": steps along the first dimension; NULL: 0 */
-    const char *sample; /* SHAPE in elements; NULL: only with orders that say it */
-    uint64_t batch;     /* samples; 32 */
-    uint64_t batches;   /* of an epoch and rank; 0: all */
+    cm_texts variables;         /* names or globs; none: the largest */
+    const char *lags;           /* "-6,0": steps along the first dimension; NULL: 0 */
+    const char *sample;         /* SHAPE in elements; NULL: only with orders that say it */
+    const cm_load_range *range; /* at most one of a dimension; the others are whole */
+    size_t nranges;
+    uint64_t batch;   /* samples; 32 */
+    uint64_t batches; /* of an epoch and rank; 0: all */
     uint64_t seed;
     bool drop_last;
     const char *order;   /* "random", "strided:4", ...; NULL: random */
@@ -55,6 +69,8 @@ typedef struct cm_load_options {
     const char *cast;
     bool unpack;
     bool fill_to_nan;
+    const cm_load_normal *normal; /* of each variable; NULL: values stay as they are decoded */
+    size_t nnormals;
 
     const char *device;  /* "none", "host", "cuda[:N]"; NULL: none */
     const char *staging; /* "pinned", "pageable"; NULL: pinned */

@@ -125,6 +125,7 @@ void cm_load_data_leave(cm_load_data *data, cm_variable *var); /* NULL accepted 
 typedef struct cm_load_space {
     cm_sample_space space;
     char *dim_name[CM_MAX_RANK];
+    uint64_t dim_length[CM_MAX_RANK];       /* of the whole dimension, elements */
     cm_sample_part part[CM_LOAD_MAX_PARTS]; /* whose lags count from the least one */
     int64_t lag[CM_LOAD_MAX_PARTS];         /* as they were asked for */
     cm_feed feed[CM_LOAD_MAX_PARTS];
@@ -141,6 +142,16 @@ typedef struct cm_load_space {
 int cm_load_space_make(const cm_load_options *options, const cm_load_setting *setting,
                        const cm_load_data *data, cm_load_space *out, cm_error *err);
 void cm_load_space_release(cm_load_space *space);
+
+/* normals.c: the statistics of a store, as nc2zarr writes them. */
+typedef struct cm_load_normals {
+    cm_load_normal *of;
+    size_t n;
+} cm_load_normals;
+
+/* Those of the group at PATH; OUT is to be released whatever is returned. */
+int cm_load_normals_read(const char *path, cm_net *net, cm_load_normals *out, cm_error *err);
+void cm_load_normals_release(cm_load_normals *normals); /* zeroed memory is fine */
 
 /* feed.c: what is done to VAR's elements on the way. */
 int cm_load_feed_make(const cm_load_options *options, const cm_load_setting *setting,

@@ -30,13 +30,13 @@ static int add_dims(cm_load_space *s, const cm_array *a, cm_error *err)
 {
     for (unsigned d = 0; d < a->rank; d++) {
         const int at = find_dim(s, a->dim_name[d], d);
-        if (at >= 0 && s->space.length[at] != a->shape[d])
+        if (at >= 0 && s->dim_length[at] != a->shape[d])
             return cm_fail(err, CM_EINVAL,
                            "variable %s has %" PRIu64 " elements along %s, another one %" PRIu64
                            ": they cannot be read as one sample",
                            cm_load_array_name(a), a->shape[d],
                            a->dim_name[d] != NULL ? a->dim_name[d] : "a dimension without a name",
-                           s->space.length[at]);
+                           s->dim_length[at]);
         if (at >= 0)
             continue;
         const unsigned j = s->space.rank;
@@ -45,7 +45,7 @@ static int add_dims(cm_load_space *s, const cm_array *a, cm_error *err)
                            CM_MAX_RANK);
         if (a->dim_name[d] != NULL && (s->dim_name[j] = cm_strdup(a->dim_name[d], err)) == NULL)
             return CM_ENOMEM;
-        s->space.length[j] = a->shape[d];
+        s->dim_length[j] = s->space.length[j] = a->shape[d];
         s->space.chunk[j] = a->chunked ? a->grid.chunk[d] : a->shape[d];
         if (s->space.chunk[j] == 0)
             s->space.chunk[j] = 1;
@@ -83,6 +83,38 @@ static int join_dims(const cm_load_options *o, cm_load_space *s, const cm_load_d
             rc = cm_fail(err, CM_EINVAL, "%s: %s%s has no elements: nothing can be read", d->path,
                          s->dim_name[j] != NULL ? "dimension " : "",
                          s->dim_name[j] != NULL ? s->dim_name[j] : "a dimension without a name");
+    return rc;
+}
+
+/* ---- ranges -------------------------------------------------------------------------------- */
+
+static int set_range(cm_load_space *s, const cm_load_range *r, cm_error *err)
+{
+    const int j = r->dim != NULL ? find_dim(s, r->dim, CM_MAX_RANK) : -1;
+    if (j < 0)
+        return cm_fail(err, CM_EINVAL, "subset: no chosen variable has a dimension %s",
+                       r->dim != NULL ? r->dim : "without a name");
+    const uint64_t length = s->dim_length[j];
+    if (s->space.length[j] != length || s->space.origin[j] != 0)
+        return cm_fail(err, CM_EINVAL, "subset: dimension %s is there twice", r->dim);
+    if (r->count == 0 || r->count > length || r->first > length - r->count)
+        return cm_fail(err, CM_EINVAL,
+                       "subset: %" PRIu64 " elements from %" PRIu64
+                       " on are not in dimension %s, which has %" PRIu64,
+                       r->count, r->first, r->dim, length);
+    s->space.origin[j] = r->first;
+    s->space.length[j] = r->count;
+    return CM_OK;
+}
+
+static int set_ranges(const cm_load_options *o, const cm_load_data *d, cm_load_space *s,
+                      cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; i < o->nranges && rc == CM_OK; i++)
+        rc = set_range(s, &o->range[i], err);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s", d->path);
     return rc;
 }
 
@@ -322,6 +354,8 @@ int cm_load_space_make(const cm_load_options *o, const cm_load_setting *setting,
     s->space.parameter = setting->parameter;
     s->space.seed = o->seed;
     int rc = join_dims(o, s, d, err);
+    if (rc == CM_OK)
+        rc = set_ranges(o, d, s, err);
     if (rc == CM_OK)
         rc = shape_sample(o, s, leader(d), named, err);
     if (rc == CM_OK)

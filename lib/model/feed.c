@@ -35,7 +35,7 @@ int cm_feed_parse(const char *text, cm_feed_to *out, cm_error *err)
 
 static bool is_nothing(const cm_feed *f)
 {
-    return f->to == CM_FEED_SAME && !f->unpack && f->nfills == 0;
+    return f->to == CM_FEED_SAME && !f->unpack && !f->normalize && f->nfills == 0;
 }
 
 int cm_feed_check(const cm_feed *f, cm_error *err)
@@ -57,6 +57,8 @@ int cm_feed_check(const cm_feed *f, cm_error *err)
         return cm_fail(err, CM_EINVAL, "bool has no scale and offset");
     if (f->unpack && (!isfinite(f->scale) || !isfinite(f->offset)))
         return cm_fail(err, CM_EINVAL, "scale and offset must be finite");
+    if (f->normalize && !(isfinite(f->mean) && isfinite(f->std) && f->std > 0))
+        return cm_fail(err, CM_EINVAL, "a mean must be finite, and a standard deviation above 0");
     if (f->nfills > CM_FEED_MAX_FILLS)
         return cm_fail(err, CM_EINVAL, "%u fill values, %d at most", f->nfills, CM_FEED_MAX_FILLS);
     return CM_OK;
@@ -68,7 +70,7 @@ bool cm_feed_is_identity(const cm_feed *f)
     const bool same = f->to == CM_FEED_SAME ||
                       (f->to == CM_FEED_FLOAT32 && is_float && f->src.nbytes == 4) ||
                       (f->to == CM_FEED_FLOAT64 && is_float && f->src.nbytes == 8);
-    return same && !f->unpack && f->nfills == 0;
+    return same && !f->unpack && !f->normalize && f->nfills == 0;
 }
 
 uint32_t cm_feed_nbytes(const cm_feed *f)
@@ -373,17 +375,23 @@ INLINE void run_block(const cm_feed *f, target to, uint8_t *d, const uint8_t *s,
     uint8_t is_fill[BLOCK];
     if (f->nfills)
         mark_fills(f, s, n, is_fill);
-    if (narrow && !f->unpack && to != TO_FLOAT64) {
+    const bool computes = f->unpack || f->normalize;
+    if (narrow && !computes && to != TO_FLOAT64) {
         float block[BLOCK];
         load_floats(code, s, n, block);
         store_floats(to, block, n, d);
     } else {
         double block[BLOCK];
-        load_doubles(code, f->unpack || to == TO_FLOAT64, s, n, block);
+        load_doubles(code, computes || to == TO_FLOAT64, s, n, block);
         if (f->unpack) {
             const double scale = f->scale, offset = f->offset;
             for (size_t i = 0; i < n; i++)
                 block[i] = block[i] * scale + offset;
+        }
+        if (f->normalize) {
+            const double mean = f->mean, std = f->std;
+            for (size_t i = 0; i < n; i++)
+                block[i] = (block[i] - mean) / std;
         }
         store_doubles(to, block, n, d);
     }

@@ -4,8 +4,9 @@
  *
  * Each element takes these steps: it is compared with the fill values, in its
  * own type; it is unpacked as value * scale + offset in double (each of the two
- * operations rounded, as NumPy does it); it is rounded ONCE, to the nearest,
- * ties to even, to the type wanted.  Without unpacking the one rounding starts
+ * operations rounded, as NumPy does it), and normalized as (value - mean) / std in
+ * double, too; it is rounded ONCE, to the nearest, ties to even, to the type
+ * wanted.  Without unpacking and normalizing the one rounding starts
  * from the exact value, for 64-bit integers too.  Overflow becomes
  * infinity, NaN stays NaN with its sign, a fill value becomes the quiet NaN
  * 0x7fc00000 (0x7e00 in float16, 0x7fc0 in bfloat16).
@@ -35,6 +36,9 @@ typedef struct cm_feed {
     bool unpack;
     double scale;
     double offset;
+    bool normalize;
+    double mean;
+    double std;      /* above 0 */
     unsigned nfills; /* _FillValue, missing_value, ... */
     /* In the source type, little-endian.  Floats are equal as numbers (-0 is 0). */
     uint8_t fill[CM_FEED_MAX_FILLS][8];

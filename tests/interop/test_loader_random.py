@@ -44,12 +44,33 @@ def make_store(path, rng):
     return dims, length
 
 
-def make_setting(rng, dims, length):
+def limit(rng, dims, length):
+    """A subset of some dimensions and a split of one, and the lengths that they leave."""
+    subset, split, limits = {}, {}, {d: range(n) for d, n in length.items()}
+    for d in dims:
+        if rng.random() < 0.3:
+            first = rng.randrange(length[d])
+            subset[d] = slice(first or None, rng.randint(first + 1, length[d]))
+            limits[d] = limits[d][subset[d]]
+    cut = rng.choice(dims)
+    n = len(limits[cut])
+    if rng.random() < 0.3 and n >= 2:
+        share = rng.randint(1, n - 1) / n
+        split = {"split": (rng.choice(("train", "val")), share), "split_dim": cut}
+        at = round(n * share)
+        limits[cut] = limits[cut][:at] if split["split"][0] == "train" else limits[cut][at:]
+    return {"subset": subset or None, **split}, limits
+
+
+def make_setting(rng, dims, whole):
+    limited, limits = limit(rng, dims, whole)
+    length = {d: len(within) for d, within in limits.items()}
     sample = {d: rng.randint(1, length[d]) for d in dims if d == dims[0] or rng.random() < 0.8}
     room = length[dims[0]] - sample[dims[0]]
     back = rng.randint(0, min(room, 12)) if rng.random() < 0.5 else 0
     lags = sorted(rng.sample(range(-back, min(room, 12) + 1 - back), min(rng.randint(1, 3), min(room, 12) + 1)))
     setting = {
+        **limited,
         "sample": sample,
         "lags": lags if rng.random() < 0.4 else None,
         "batch": rng.randint(1, 20),
@@ -68,13 +89,14 @@ def make_setting(rng, dims, length):
         setting["window"] = rng.randint(1, 9)
     if rng.random() < 0.3:
         setting["memory"] = "40MiB"
-    return setting
+    return setting, limits
 
 
-def check_batch(group, loader, batch):
+def check_batch(group, loader, batch, limits):
     """Returns the places of its samples."""
     names = [d.name for d in loader.dims]
     size = {d.name: d.sample for d in loader.dims}
+    assert {d.name: d.elements for d in loader.dims} == {name: limits[name] for name in names}
     for key in loader.keys():
         got = batch[key].numpy()
         array = group[batch[key].name]
@@ -82,6 +104,9 @@ def check_batch(group, loader, batch):
         for k in range(len(batch)):
             at = dict(zip(names, batch.index[k].tolist()))
             lag = batch[key].lag if own and own[0] == names[0] else 0
+            for d in own:
+                first = at[d] + lag * (d == names[0])
+                assert limits[d].start <= first and first + size[d] <= limits[d].stop, (key, at)
             box = tuple(slice(at[d] + lag * (d == names[0]), at[d] + lag * (d == names[0]) + size[d]) for d in own)
             assert np.array_equal(got[k], array[box]), (key, at)
     return [tuple(row) for row in batch.index.tolist()]
@@ -101,7 +126,7 @@ def opened(path, **setting):
 def test_random_settings(tmp_path, number):
     rng = random.Random(number)
     dims, length = make_store(tmp_path / "a.zarr", rng)
-    setting = make_setting(rng, dims, length)
+    setting, limits = make_setting(rng, dims, length)
     group = zarr.open_group(str(tmp_path / "a.zarr"), mode="r")
     loader = opened(tmp_path / "a.zarr", **setting)
     if loader is None:
@@ -110,7 +135,7 @@ def test_random_settings(tmp_path, number):
         places, state = [], None
         stop = rng.randrange(len(loader) + 1)
         for batch in itertools.islice(loader, 60):
-            places += check_batch(group, loader, batch)
+            places += check_batch(group, loader, batch, limits)
             if batch.number + 1 == stop:
                 state = loader.state_dict()
         assert len(set(places)) == len(places), "a sample came twice"
@@ -119,7 +144,7 @@ def test_random_settings(tmp_path, number):
     if state is not None:
         with opened(tmp_path / "a.zarr", **setting) as again:
             again.load_state_dict(state)
-            rest = [p for batch in itertools.islice(again, 10) for p in check_batch(group, again, batch)]
+            rest = [p for batch in itertools.islice(again, 10) for p in check_batch(group, again, batch, limits)]
         assert rest == places[stop * setting["batch"]:][:len(rest)]
 
 
@@ -127,7 +152,7 @@ def test_random_settings(tmp_path, number):
 def test_ranks_share_an_epoch(tmp_path, number):
     rng = random.Random(1000 + number)
     dims, length = make_store(tmp_path / "a.zarr", rng)
-    setting = {**make_setting(rng, dims, length), "drop_last": False, "batch": rng.randint(1, 9)}
+    setting = {**make_setting(rng, dims, length)[0], "drop_last": False, "batch": rng.randint(1, 9)}
     whole = opened(tmp_path / "a.zarr", **setting)
     if whole is None or whole.nsamples > 3000:
         return

@@ -21,11 +21,11 @@ _UNITS: dict[str, int] = {
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 
-def _is_bool(value: object) -> bool:
+def is_bool(value: object) -> bool:
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
-def _wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
+def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
     given = "None" if value is None else f"{value!r}, of type {type(value).__name__}"
     return ArgumentTypeError(f"{name}: needs {wanted}, not {given}")
 
@@ -33,11 +33,11 @@ def _wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
 def any_integer(name: str, value: Any) -> int:
     """An integer of Python or NumPy."""
     try:
-        if _is_bool(value):
+        if is_bool(value):
             raise TypeError
         found = operator.index(value)
     except TypeError:
-        raise _wrong_type(name, value, "an integer") from None
+        raise wrong_type(name, value, "an integer") from None
     return found
 
 
@@ -64,13 +64,13 @@ def size(name: str, value: Size) -> int:
     try:
         return integer(name, value)
     except ArgumentTypeError:
-        raise _wrong_type(name, value, 'bytes or a size as "2GB"') from None
+        raise wrong_type(name, value, 'bytes or a size as "2GB"') from None
 
 
 def flag(name: str, value: Any) -> bool:
     """True or False."""
-    if not _is_bool(value):
-        raise _wrong_type(name, value, "True or False")
+    if not is_bool(value):
+        raise wrong_type(name, value, "True or False")
     return bool(value)
 
 
@@ -79,14 +79,14 @@ def text(name: str, value: str | None) -> bytes | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise _wrong_type(name, value, "a text")
+        raise wrong_type(name, value, "a text")
     return os.fsencode(value)
 
 
 def path(name: str, value: str | os.PathLike[str] | None) -> bytes | None:
     """A path for the library; None stays None."""
     if value is not None and not isinstance(value, (str, bytes, os.PathLike)):
-        raise _wrong_type(name, value, "a path")
+        raise wrong_type(name, value, "a path")
     return None if value is None else os.fsencode(value)
 
 
@@ -95,12 +95,26 @@ def names(name: str, value: Names) -> list[str]:
     if value is None or isinstance(value, str):
         return [] if value is None else [value]
     if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
-        raise _wrong_type(name, value, "a text or a list of texts")
+        raise wrong_type(name, value, "a text or a list of texts")
     found = list(value)
     for one in found:
         if not isinstance(one, str):
-            raise _wrong_type(name, one, "texts")
+            raise wrong_type(name, one, "texts")
     return found
+
+
+def name(argument: str, value: str | None) -> str | None:
+    """One name; None stays None."""
+    if value is not None and not isinstance(value, str):
+        raise wrong_type(argument, value, "a text")
+    return value
+
+
+def subset(value: Any) -> Any:
+    """Slices by dimension; None is none."""
+    if value is not None and not isinstance(value, Mapping):
+        raise wrong_type("subset", value, "slices by dimension, as {'time': slice(0, 100)}")
+    return value
 
 
 def lags(value: Any) -> bytes | None:
@@ -135,9 +149,9 @@ def sample(value: Sample) -> bytes | None:
     if isinstance(value, Mapping):
         for dim in value:
             if not isinstance(dim, str):
-                raise _wrong_type("sample", dim, "names of dimensions")
+                raise wrong_type("sample", dim, "names of dimensions")
         lengths = [f"{dim}={_length(f'sample[{dim!r}]', n)}" for dim, n in value.items()]
         return ",".join(lengths).encode() or b"full"
     if not isinstance(value, Iterable) or isinstance(value, bytes):
-        raise _wrong_type("sample", value, "lengths by dimension, as {'time': 4}")
+        raise wrong_type("sample", value, "lengths by dimension, as {'time': 4}")
     return "x".join(_length("sample", n) for n in value).encode() or b"full"

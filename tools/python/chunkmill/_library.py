@@ -13,7 +13,7 @@ from .errors import of_status
 
 NAME = "libchunkmill_loader.so.1"
 FOR_EVER = 0xFFFFFFFF
-VERSION = 3
+VERSION = 4
 MAX_DIMS = 32
 
 STATUS = ("ok", "invalid", "memory", "io", "no-space", "not-found", "exists", "format", "unsupported",
@@ -25,6 +25,12 @@ class Error(Structure):
     """cm_error."""
 
     _fields_ = [("status", c_int), ("placed", c_int), ("text", c_char * 1020), ("passes", c_int)]
+
+
+class Range(Structure):
+    """cm_loader_range."""
+
+    _fields_ = [("dim", c_char_p), ("first", c_uint64), ("count", c_uint64)]
 
 
 class Options(Structure):
@@ -44,6 +50,7 @@ class Options(Structure):
         ("cache_dir", c_char_p), ("cache_dir_nbytes", c_uint64), ("device", c_char_p),
         ("environment", c_void_p), ("anonymous", c_bool), ("staging", c_char_p),
         ("allow", POINTER(c_char_p)), ("nallow", c_size_t),
+        ("range", POINTER(Range)), ("nranges", c_size_t), ("normalize", c_char_p), ("describe_only", c_bool),
     ]
 
 
@@ -110,6 +117,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "cm_loader_clear": (None, [c_void_p]),
     "cm_loader_describe": (c_int, [c_void_p, POINTER(Info), POINTER(Error)]),
     "cm_loader_dim_attributes": (c_char_p, [c_void_p, c_size_t]),
+    "cm_loader_dim_range": (c_bool, [c_void_p, c_size_t, POINTER(c_uint64), POINTER(c_uint64)]),
     "cm_loader_begin": (c_int, [c_void_p, c_uint64, POINTER(Error)]),
     "cm_loader_next_described": (c_int, [c_void_p, c_uint32, c_void_p, POINTER(BatchInfo), POINTER(Error)]),
     "cm_loader_save": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),

@@ -1,4 +1,4 @@
-"""The loader that readbench measures, to train with."""
+"""Batches of samples to train with."""
 from __future__ import annotations
 
 import atexit
@@ -10,17 +10,22 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
-from ctypes import byref, c_char_p, c_void_p, sizeof, string_at
+from ctypes import byref, c_char_p, c_uint64, c_void_p, sizeof, string_at
 from typing import Any, Callable
 
 from . import _arguments as a
-from . import _coords, _inputs, _xarray
+from . import _coords, _inputs, _limits, _xarray
 from . import _library as c
 from ._library import check
 from ._tensor import Batch, Key, array, labels
 from .errors import InvalidError
 
 _SLICE_MS = 100  # between two looks at signals: Ctrl-C ends a wait
+
+# Options with which any store can be opened to describe its dimensions.
+_DESCRIBED: dict[str, Any] = {"sample": None, "lags": None, "order": b"chunks", "batch": 1, "batches": 0, "drop_last": False,
+                              "world_size": 1, "rank": 0, "loader": None, "window": 0, "normalize": None, "device": None,
+                              "staging": None, "describe_only": True}
 
 _NOTHING: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
@@ -40,14 +45,16 @@ class Dim:
     Attributes:
         name: None where the store gives it none.
         length: elements of the whole dimension.
+        elements: the range of those that samples lie in, all of them but with `subset` and `split`.
         sample: elements that a sample takes.
         type: of the coordinates as they are stored: "float64", "string", ...; None where there are none.
         attributes: of the variable that has the coordinates, as `units` and `calendar`.
     """
 
-    def __init__(self, d: Any, attributes: bytes | None, decode: bool) -> None:
+    def __init__(self, d: Any, attributes: bytes | None, decode: bool, elements: range) -> None:
         self.name: str | None = d.name.decode() if d.name else None
         self.length: int = d.length
+        self.elements = elements
         self.sample: int = d.sample
         self.type: str | None = d.type.decode() if d.type else None
         self.attributes: dict[str, Any] = json.loads(attributes) if attributes else {}
@@ -139,7 +146,7 @@ class Loader:
     DataArray of xarray that shows a store as it was opened.  Of a Dataset all data variables are read
     where `variables` names none, of the others the largest.
 
-    Options have the names and meanings of readbench's (`man readbench`).  What a sample is:
+    What a sample is:
     `sample` ({"time": 4, "lat": 64, "lon": 64}, where a dimension that is not named is read whole,
     {} for whole arrays, or (4, 64, 64) in order),
     `variables`, `lags`.  Which samples: `batch`, `batches` of an epoch (all), `drop_last`, `order`,
@@ -149,6 +156,18 @@ class Loader:
     What references may point to beside what lies where they lie: `allow`, a place
     or several.  Where it comes to lie: `device` ("cuda:0"), `staging`.  `held`: batches
     that you hold when you ask for the next one (2).
+
+    Where samples lie, with all their elements and lags: `subset` ({"time": slice("2000", "2015-06"),
+    "lat": slice(0, 360)}) limits dimensions.  Integers count elements as in xarray's `isel`, the end
+    left out; labels are coordinates as in `sel`, both ends taken, in the order of the coordinates:
+    numbers with a point (slice(60.0, 30.0) where they fall), datetime64, datetime, and dates as text,
+    where "2015-06" is the whole month.  `split` takes one part of what is left, all in one piece: ("train", 0.8)
+    the first 80 % of the elements of dimension time, or of the first one where there is none
+    (`split_dim` names another), ("val", 0.8) the others; of three parts ("train", 0.8, 0.1), ("val", 0.8, 0.1)
+    and ("test", 0.8, 0.1).  No sample of a part has an element along it in common with one of another part.
+
+    `normalize`: (value - mean) / std of each variable, by the statistics that nc2zarr --statistics wrote
+    beside the store (True) or elsewhere (their path), of all levels together.
 
     Numbers are those that xarray decodes: unpacked by scale_factor and add_offset, fill values NaN, of
     the type that xarray gives them, coordinates of time as datetime64.  `decode=False` gives what is
@@ -183,7 +202,8 @@ class Loader:
                  io: str | None = None, cache: a.Size = None, cache_policy: str | None = None,
                  cache_dir: str | os.PathLike[str] | None = None, cache_dir_size: a.Size = None,
                  device: str | None = None, staging: str | None = None, anonymous: bool = False,
-                 allow: a.Names = None) -> None:
+                 allow: a.Names = None, subset: _limits.Subset = None, split: _limits.Split = None,
+                 split_dim: str | None = None, normalize: bool | str | os.PathLike[str] | None = None) -> None:
         self._handle: int | None = None
         # One that a handler of signals may take again, to save where the loader is.
         self._lock = threading.RLock()
@@ -226,20 +246,25 @@ class Loader:
             "anonymous": a.flag("anonymous", anonymous) or source.place.anonymous,
             "allow": ctypes.cast(list_of_allowed, texts), "nallow": nallowed,
             "environment": ctypes.cast(self._environment, c_void_p)}
-        lib, o = c.library(), c.Options()
-        lib.cm_loader_options_init(byref(o), sizeof(o))
-        for name, value in values.items():
-            setattr(o, name, value)
-            # ctypes cuts a number that its field does not hold.
-            if isinstance(value, int) and getattr(o, name) != value:
-                raise InvalidError(f"{c.argument(name)}: {value} is too large")
+        if normalize is not None and not a.is_bool(normalize):
+            values["normalize"] = a.path("normalize", normalize)  # type: ignore[arg-type]
+        elif normalize:
+            values["normalize"] = os.fsencode(source.place.path.partition("::")[0].rstrip("/") + ".statistics.zarr")
+        if split_dim is not None and split is None:
+            raise InvalidError("split_dim: says which dimension `split` cuts; give split, too")
         # The capsule closes what was opened, wherever Ctrl-C falls.
-        at, error = c_void_p(), c.Error()
+        lib, at = c.library(), c_void_p()
         self._holder = c.made(lib.loader_holder, byref(at))
         self._cell = at.value
         try:
-            check(lib.cm_loader_open(os.fsencode(source.place.path), byref(o), self._cell, byref(error)), error)
-            self._handle = c_void_p.from_address(at.value or 0).value
+            if a.subset(subset) or split is not None:
+                self._open(source.place.path, {**values, **_DESCRIBED})
+                found = _limits.ranges(self._read_dims(), subset, split, a.name("split_dim", split_dim))
+                self._close()
+                values["range"] = (c.Range * (len(found) + 1))(
+                    *((name.encode(), within.start, len(within)) for name, within in found.items()))
+                values["nranges"] = len(found)
+            self._open(source.place.path, values)
             _opened.add(self)
             self.store: str = source.place.path
             self.rank: int = values["rank"]
@@ -249,9 +274,23 @@ class Loader:
             if source.view is not None:
                 self._check_view(source.view, decode and cast is None)
         except BaseException:
-            self._handle = None
-            lib.cm_loader_clear(self._cell)
+            self._close()
             raise
+
+    def _open(self, path: str, values: dict[str, Any]) -> None:
+        lib, o, error = c.library(), c.Options(), c.Error()
+        lib.cm_loader_options_init(byref(o), sizeof(o))
+        for name, value in values.items():
+            setattr(o, name, value)
+            # ctypes cuts a number that its field does not hold.
+            if isinstance(value, int) and getattr(o, name) != value:
+                raise InvalidError(f"{c.argument(name)}: {value} is too large")
+        check(lib.cm_loader_open(os.fsencode(path), byref(o), self._cell, byref(error)), error)
+        self._handle = c_void_p.from_address(self._cell or 0).value
+
+    def _close(self) -> None:
+        self._handle = None
+        c.library().cm_loader_clear(self._cell)
 
     def _start(self) -> None:
         self._epoch = 0
@@ -276,11 +315,25 @@ class Loader:
                 raise InvalidError(f"store: coordinate {dim.name} of the Dataset is not the store's: it was assigned since it "
                                    "was opened; drop it, or give the path")
 
-    def _describe(self) -> None:
+    def _read_info(self) -> Any:
         info, error = c.Info(size=sizeof(c.Info)), c.Error()
         check(self._call("describe", byref(info), byref(error)), error)
-        attributes = c.library().cm_loader_dim_attributes
-        self.dims = [Dim(info.dim[i], attributes(self._handle, i), self._decode) for i in range(info.ndims)]
+        return info
+
+    def _read_dims(self) -> list[Dim]:
+        info, lib = self._read_info(), c.library()
+
+        def elements(i: int) -> range:
+            first, count = c_uint64(), c_uint64()
+            lib.cm_loader_dim_range(self._handle, i, byref(first), byref(count))
+            return range(first.value, first.value + count.value)
+
+        return [Dim(info.dim[i], lib.cm_loader_dim_attributes(self._handle, i), self._decode, elements(i))
+                for i in range(info.ndims)]
+
+    def _describe(self) -> None:
+        info = self._read_info()
+        self.dims = self._read_dims()
         self._keys: dict[Key, Variable] = {}
         for i in range(info.nvariables):
             v = Variable(i, info.variable[i], self.dims)
@@ -407,8 +460,7 @@ class Loader:
     def close(self) -> None:
         """Stops the workers.  Tensors that were taken stay as they are."""
         with self._calls():
-            self._handle = None
-            c.library().cm_loader_clear(self._cell)
+            self._close()
 
     def __enter__(self) -> Loader:
         return self
