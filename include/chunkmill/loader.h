@@ -145,15 +145,15 @@ typedef struct cm_loader_options {
     const cm_loader_range *range;
     size_t nranges;
     /*
-     * Since version 4: a Zarr group of statistics, as nc2zarr writes it beside a store; each value is
-     * delivered as (value - mean) / std, by the mean and the standard deviation of its variable, those
-     * of all levels taken together.  Needs `unpack` and `fill_to_nan`, for statistics are of decoded
+     * Since version 4: a Zarr group of statistics, as nc2zarr writes it beside a store; each value
+     * is delivered as (value - mean) / std, by the mean and the standard deviation of its variable,
+     * of all levels together.  Needs `unpack` and `fill_to_nan`, for statistics are of decoded
      * values, and a type with fractions.  NULL: values stay as they are decoded.
      */
     const char *normalize;
     /*
-     * Since version 4: opens the store for cm_loader_describe and what describes dimensions alone: no
-     * memory is taken, no worker started, and no epoch can be begun.
+     * Since version 4: opens the store for cm_loader_describe and what describes dimensions alone:
+     * no memory is taken, no worker started, and no epoch can be begun.
      */
     bool describe_only;
 } cm_loader_options;
@@ -221,8 +221,8 @@ int cm_loader_describe(cm_loader *loader, cm_loader_info *info, cm_error *err);
 const char *cm_loader_dim_attributes(const cm_loader *loader, size_t dim);
 
 /*
- * The elements of dimension DIM in which samples lie: all of them, or those of `range`.  False where
- * there is no such dimension, and in a forked child.
+ * The elements of dimension DIM in which samples lie: all of them, or those of `range`.  False
+ * where there is no such dimension, and in a forked child.
  */
 bool cm_loader_dim_range(const cm_loader *loader, size_t dim, uint64_t *first, uint64_t *count);
 

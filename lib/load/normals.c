@@ -1,11 +1,9 @@
-/* Mean and standard deviation of variables, from the statistics that nc2zarr writes beside a store. */
+/* Mean and standard deviation of variables, from statistics that nc2zarr writes beside a store. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/zarr/meta.h"
 #include "load/run.h"
-#include "store/open.h"
 
 static double number_at(const cm_json *list, size_t i)
 {
@@ -56,37 +54,17 @@ static int take_all(const cm_json *attrs, const char *path, cm_load_normals *out
     return CM_OK;
 }
 
-/* The document of the group: Zarr 3's, or the attributes of Zarr 2. */
-static int read_document(cm_store *store, cm_json **out, const cm_json **attrs, cm_error *err)
-{
-    cm_buf text = {0};
-    int rc = cm_store_get(store, "zarr.json", CM_ZARR_MAX_META_NBYTES, &text, err);
-    const bool is_v3 = rc == CM_OK;
-    if (rc == CM_ENOTFOUND)
-        rc = cm_store_get(store, ".zattrs", CM_ZARR_MAX_META_NBYTES, &text, err);
-    if (rc == CM_OK)
-        rc = cm_json_parse((const char *)text.data, text.nbytes, out, err);
-    if (rc == CM_OK)
-        *attrs = is_v3 ? cm_json_member(*out, "attributes") : *out;
-    cm_buf_release(&text);
-    return rc;
-}
-
 int cm_load_normals_read(const char *path, cm_net *net, cm_load_normals *out, cm_error *err)
 {
-    cm_store *store = NULL;
-    cm_json *document = NULL;
-    const cm_json *attrs = NULL;
+    const cm_dataset_options options = {.net = net, .guard = CM_GUARD_ENDS, .quick = true};
+    cm_dataset *ds = NULL;
     *out = (cm_load_normals){0};
-    int rc = cm_store_open(path, &(cm_store_options){.net = net}, &store, err);
-    if (rc == CM_OK)
-        rc = read_document(store, &document, &attrs, err);
+    int rc = cm_dataset_open(path, "", &options, &ds, err);
     if (rc != CM_OK)
-        cm_error_prefix(err, "normalize: %s", path);
+        cm_error_prefix(err, "normalize");
     else
-        rc = take_all(attrs, path, out, err);
-    cm_json_free(document);
-    cm_store_free(store);
+        rc = take_all(ds->group[0].attrs, path, out, err);
+    cm_dataset_close(ds);
     return rc;
 }
 

@@ -30,8 +30,8 @@ typedef enum cm_order {
 typedef struct cm_sample_space {
     unsigned rank;
     /*
-     * Samples lie, with their lags, in LENGTH elements from ORIGIN on: a place counts from there, and
-     * the box of a sample from the dimension's beginning.
+     * Samples lie, with their lags, in LENGTH elements from ORIGIN on: a place counts from there,
+     * and the box of a sample from the dimension's beginning.
      */
     uint64_t origin[CM_MAX_RANK];
     uint64_t length[CM_MAX_RANK];

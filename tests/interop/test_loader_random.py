@@ -145,7 +145,8 @@ def test_random_settings(tmp_path, number):
         with opened(tmp_path / "a.zarr", **setting) as again:
             again.load_state_dict(state)
             rest = [p for batch in itertools.islice(again, 10) for p in check_batch(group, again, batch, limits)]
-        assert rest == places[stop * setting["batch"]:][:len(rest)]
+        seen = places[stop * setting["batch"]:]  # of the first 60 batches
+        assert rest[:len(seen)] == seen[:len(rest)]
 
 
 @pytest.mark.parametrize("number", range(12))

@@ -401,6 +401,93 @@ static void test_described_with_the_batch(void **state)
     cm_loader_close(l);
 }
 
+/* Samples of ranges lie in them, and positions are theirs alone. */
+static void test_ranges(void **state)
+{
+    static const cm_loader_range range[] = {{"y", 3, 11}, {"t", 5, 6}}, later[] = {{"t", 6, 6}};
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        cm_loader_options o = some_options(kinds_of_loader[i]);
+        o.batches = 0;
+        o.lags = "0";
+        o.range = range;
+        o.nranges = 2;
+        cm_loader *l = open_loader(&o);
+        cm_loader_info info = {.size = sizeof info};
+        cm_loader_position at;
+        uint64_t first, count, n = 0;
+        OK(cm_loader_describe(l, &info, err));
+        assert_int_equal(info.nsamples, (6 - 2 + 1) * (11 - 6 + 1) * (18 - 8 + 1));
+        assert_int_equal(info.dim[0].length, 15);
+        assert_true(cm_loader_dim_range(l, 1, &first, &count) && first == 3 && count == 11);
+        assert_true(cm_loader_dim_range(l, 2, &first, &count) && first == 0 && count == 18);
+        assert_false(cm_loader_dim_range(l, 3, &first, &count));
+        OK(cm_loader_begin(l, 0, err));
+        for (cm_batch *b; (b = take(l)) != NULL; cm_batch_release(b)) {
+            cm_batch_info about = {.size = sizeof about};
+            assert_true(is_right(b));
+            OK(cm_batch_describe(b, &about, err));
+            for (uint64_t k = 0; k < about.nsamples; k++, n++) {
+                const int64_t *index = &about.index[3 * k];
+                assert_true(index[0] >= 5 && index[0] <= 9 && index[1] >= 3 && index[1] <= 8);
+            }
+        }
+        assert_int_equal(n, info.nsamples);
+        OK(cm_loader_save(l, &at, err));
+        cm_loader_close(l);
+        o.range = later;
+        o.nranges = 1;
+        l = open_loader(&o);
+        assert_int_equal(cm_loader_restore(l, &at, NULL), CM_EINVAL);
+        cm_loader_close(l);
+    }
+}
+
+static void test_ranges_refused(void **state)
+{
+    static const struct {
+        cm_loader_range range[2];
+        const char *words;
+    } rows[] = {{{{"z", 0, 1}}, "has a dimension z"},
+                {{{NULL, 0, 1}}, "without a name"},
+                {{{"t", 3, 0}}, "0 elements from 3 on are not in dimension t, which has 15"},
+                {{{"t", 3, 13}}, "13 elements from 3 on are not in dimension t"},
+                {{{"t", UINT64_MAX, 2}}, "are not in dimension t"},
+                {{{"t", 1, 5}, {"t", 2, 5}}, "dimension t is there twice"},
+                {{{"t", 1, 1}}, "a sample of 2 does not fit dimension t, which has 1"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cm_loader_options o = some_options("map");
+        cm_error why = {0};
+        cm_loader *l;
+        o.range = rows[i].range;
+        o.nranges = rows[i].range[1].dim != NULL ? 2 : 1;
+        assert_int_equal(cm_loader_open(path, &o, &l, &why), CM_EINVAL);
+        if (strstr(why.text, rows[i].words) == NULL)
+            fail_msg("%s", why.text);
+    }
+}
+
+/* A loader that only describes what it opened has no batches. */
+static void test_describe_only(void **state)
+{
+    (void)state;
+    cm_loader_options o = some_options("map");
+    o.sample = NULL;
+    o.order = "chunks";
+    o.describe_only = true;
+    o.memory = 1; /* which it does not take */
+    cm_loader *l = open_loader(&o);
+    cm_loader_info info = {.size = sizeof info};
+    cm_batch *b;
+    OK(cm_loader_describe(l, &info, err));
+    assert_int_equal(info.ndims, 3);
+    assert_int_equal(info.slots, 0);
+    assert_int_equal(cm_loader_begin(l, 0, NULL), CM_EBUDGET);
+    assert_int_equal(cm_loader_next(l, 0, &b, NULL), CM_EINVAL);
+    cm_loader_close(l);
+}
+
 /* Python's functions are the process's; this one has none. */
 static void test_no_python(void **state)
 {
@@ -434,6 +521,9 @@ int main(void)
         cmocka_unit_test(test_callers_of_another_age),
         cmocka_unit_test(test_time_runs_out),
         cmocka_unit_test(test_described_with_the_batch),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_ranges_refused),
+        cmocka_unit_test(test_describe_only),
         cmocka_unit_test(test_no_python),
     };
     const int failed = cmocka_run_group_tests_name("loader", tests, make_stores, remove_stores);

@@ -317,13 +317,49 @@ static void test_unpack_floats_in_their_type(void **state)
     assert_int_equal(cm_feed_nbytes(&f), 8);
 }
 
-/* ---- fill values ---------------------------------------------------------------------------- */
-
 static void set_fill(cm_feed *f, const void *value)
 {
     memcpy(f->fill[f->nfills++], value, f->src.nbytes);
     assert_int_equal(cm_feed_check(f, NULL), CM_OK);
 }
+
+/* Of values that are unpacked, fill values apart; rounded once, at the end. */
+static void test_normalize(void **state)
+{
+    (void)state;
+    const int16_t in[] = {-32768, -3, 0, 7, 32767, -999};
+    const int16_t fill = -999;
+    for (size_t k = 0; k < sizeof FORMATS / sizeof *FORMATS; k++)
+        for (int unpack = 0; unpack < 2; unpack++) {
+            cm_feed f = feed_of("int16", FORMATS[k].to);
+            uint32_t out[8];
+            f.unpack = unpack;
+            f.scale = 0.1;
+            f.offset = 273.15;
+            f.normalize = true;
+            f.mean = 271.3;
+            f.std = 0.7;
+            set_fill(&f, &fill);
+            assert_int_equal(cm_feed_check(&f, NULL), CM_OK);
+            assert_false(cm_feed_is_identity(&f));
+            cm_feed_run(&f, out, in, 6);
+            for (size_t i = 0; i < 5; i++) {
+                volatile double product = in[i] * 0.1, value = unpack ? product + 273.15 : in[i];
+                volatile double off = value - 271.3;
+                assert_int_equal(result_at(&FORMATS[k], out, i),
+                                 round_double(&FORMATS[k], off / 0.7));
+            }
+        }
+    cm_feed f = feed_of("float32", CM_FEED_SAME);
+    f.normalize = true;
+    assert_int_equal(cm_feed_check(&f, NULL), CM_EINVAL); /* no standard deviation */
+    f = feed_of("int16", CM_FEED_SAME);
+    f.normalize = true;
+    f.std = 1;
+    assert_int_equal(cm_feed_check(&f, NULL), CM_EINVAL); /* no fractions */
+}
+
+/* ---- fill values ---------------------------------------------------------------------------- */
 
 static void test_fills(void **state)
 {
@@ -546,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_bool_and_half),
         cmocka_unit_test(test_unpack_every_int16),
         cmocka_unit_test(test_unpack_floats_in_their_type),
+        cmocka_unit_test(test_normalize),
         cmocka_unit_test(test_fills),
         cmocka_unit_test(test_to_double),
         cmocka_unit_test(test_fills_are_compared_in_their_type),

@@ -1,0 +1,243 @@
+"""subset, split and normalize of the loader, against xarray's isel and sel and NumPy."""
+
+import os
+import random
+
+import numpy as np
+import pytest
+import xarray
+import zarr
+
+from support import paths
+from support.tool import nc2zarr
+
+pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python")
+
+os.environ["CHUNKMILL_LIBRARY"] = str(paths.BUILD / "lib" / "libchunkmill_loader.so.1")
+os.environ["CHUNKMILL_BIN"] = str(paths.BUILD / "bin")
+import chunkmill  # noqa: E402
+
+NTIMES, NLATS, NLONS = 120, 19, 6
+
+
+def add_coordinate(group, name, values, **attributes):
+    array = group.create_array(name, shape=values.shape, chunks=values.shape, dtype=values.dtype, dimension_names=(name,),
+                               attributes=attributes)
+    array[...] = values
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """The same field in two calendars."""
+    made = {}
+    for calendar in ("standard", "360_day"):
+        path = made[calendar] = tmp_path_factory.mktemp("limits") / f"{calendar}.zarr"
+        group = zarr.create_group(str(path), zarr_format=3)
+        shape = (NTIMES, NLATS, NLONS)
+        t2m = group.create_array("t2m", shape=shape, chunks=(7, 5, 6), dtype="f4", dimension_names=("time", "lat", "lon"))
+        t2m[...] = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+        add_coordinate(group, "time", np.arange(NTIMES, dtype="i4") * 12 + 6, units="hours since 2001-12-20",
+                       calendar=calendar)
+        add_coordinate(group, "lat", np.linspace(90, -90, NLATS, dtype="f4"))
+        add_coordinate(group, "lon", np.array([3, 0, 5, 1, 2, 4], dtype="i4"))
+        zarr.consolidate_metadata(str(path))
+    return made
+
+
+def elements(path, **options):
+    with chunkmill.Loader(path, variables="t2m", sample={"time": 1}, **options) as loader:
+        return {d.name: d.elements for d in loader.dims}
+
+
+def all_of(loader):
+    return np.concatenate([batch["t2m"].numpy() for batch in loader])
+
+
+INDICES = ({"time": slice(10, 50)}, {"time": slice(-20, None)}, {"time": slice(None, 3), "lat": slice(2, -2)},
+           {"lat": slice(None)}, {"time": slice(np.int64(5), 10**6)}, {})
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("subset", INDICES)
+def test_integers_are_isels(stores, subset):
+    expected = xarray.open_zarr(stores["standard"]).isel(subset)["t2m"].values
+    with chunkmill.Loader(stores["standard"], variables="t2m", sample={"time": 1}, order="sequential", loader="planned",
+                          subset=subset) as loader:
+        found = {tuple(row): x.copy() for batch in loader for row, x in zip(batch.index.tolist(), batch["t2m"].numpy())}
+        starts = [d.elements.start for d in loader.dims]
+        times = {k: loader.dims[0].coords[k[0]] for k in found}
+    assert sorted(found) == [(starts[0] + i, *starts[1:]) for i in range(len(expected))]
+    assert all(np.array_equal(x, expected[k[0] - starts[0]][None]) for k, x in found.items())
+    shown = xarray.open_zarr(stores["standard"]).time.values
+    assert all(shown[k[0]] == time for k, time in times.items())
+
+
+LABELS = [("time", slice(*ends)) for ends in (
+    ("2002-01", "2002-01"), ("2002", None), (None, "2001"), ("2001-12-25", "2002-01-03"), ("2002-01-01T06", "2002-01-01T18:00"),
+    ("2002-01-01T07", "2002-01-02T05:30"), ("1990", "2100"))]
+MORE = [("time", slice(np.datetime64("2002-01-01T18"), np.datetime64("2002-01-05"))),
+        ("lat", slice(60.0, 30.0)), ("lat", slice(55.0, -1.5)), ("lat", slice(None, 0.0)), ("lat", slice(np.float32(80), None))]
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("calendar,dim,key", [("standard", *row) for row in LABELS + MORE] + [("360_day", *row) for row in LABELS])
+def test_labels_are_sels(stores, calendar, dim, key):
+    shown = xarray.open_zarr(stores[calendar], decode_times=xarray.coders.CFDatetimeCoder(use_cftime=calendar == "360_day"))
+    places = shown.assign_coords(place=(dim, np.arange(shown.sizes[dim]))).sel({dim: key}).place.values
+    assert elements(stores[calendar], subset={dim: key})[dim] == range(places[0], places[-1] + 1)
+
+
+def test_a_day_of_datetime(stores):
+    import datetime
+    key = slice(datetime.datetime(2002, 1, 1), datetime.datetime(2002, 1, 2, 6))
+    assert elements(stores["standard"], subset={"time": key})["time"] == range(24, 27)
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("options,words", [
+    ({"subset": {"lat": slice(30.0, 60.0)}}, "fall, so the larger one comes first"),
+    ({"subset": {"lon": slice(1.0, 3.0)}}, "neither rise nor fall"),
+    ({"subset": {"lat": slice(3, 30.0)}}, "mixes an index and a label"),
+    ({"subset": {"lat": slice("30", None)}}, "numbers with a point"),
+    ({"subset": {"time": slice(2.5, None)}}, "needs dates"),
+    ({"subset": {"time": slice("spring", None)}}, "is not a date"),
+    ({"subset": {"time": slice(0, 10, 2)}}, "a step must be 1"),
+    ({"subset": {"time": 3}}, "needs a slice"),
+    ({"subset": {"time": slice(5, 5)}}, "chooses none of the 120 elements of time"),
+    ({"subset": {"depth": slice(3)}}, "no chosen variable has a dimension depth; there are time, lat, lon"),
+    ({"subset": slice(3)}, "needs slices by dimension"),
+    ({"split": ("test", 0.8)}, "no part test"),
+    ({"split": ("train", 1.2)}, "between 0 and 1"),
+    ({"split": "train"}, "split: needs"),
+    ({"split": ("train", 0.8), "split_dim": "depth"}, "split_dim: no chosen variable has a dimension depth"),
+    ({"split": ("val", 0.999)}, "val has none of the 120 elements"),
+    ({"split_dim": "time"}, "give split, too"),
+])
+def test_refusals(stores, options, words):
+    with pytest.raises(chunkmill.ChunkmillError, match=words):
+        elements(stores["standard"], **options)
+
+
+def test_a_sample_fits_the_subset(stores):
+    with pytest.raises(chunkmill.ChunkmillError, match="do not fit dimension time, which has 8"):
+        elements(stores["standard"], subset={"time": slice(8)}, lags=[-6, 3])
+
+
+@pytest.mark.parametrize("kind", ("map", "planned"))
+@pytest.mark.parametrize("shares", ((0.7,), (0.5, 0.25)))
+def test_parts_share_no_element(stores, kind, shares):
+    seen = []
+    for part in ("train", "val", "test")[:len(shares) + 1]:
+        with chunkmill.Loader(stores["standard"], variables="t2m", sample={"time": 3}, lags=[-4, 0, 2], loader=kind,
+                              split=(part, *shares), subset={"time": slice(10, None)}) as loader:
+            seen.append({float(x) for key in loader.keys() for batch in loader for x in np.unique(batch[key].numpy())})
+            assert seen[-1]
+            assert loader.dims[0].elements.start >= 10
+    assert all(not a & b for i, a in enumerate(seen) for b in seen[:i])
+
+
+def test_the_dimension_of_a_split(tmp_path):
+    group = zarr.create_group(str(tmp_path / "a.zarr"), zarr_format=3)
+    group.create_array("x", shape=(10, 20), chunks=(3, 3), dtype="f4", dimension_names=("member", "time"))
+    group.create_array("y", shape=(10, 20), chunks=(3, 3), dtype="f4", dimension_names=("member", "cell"))
+    for name, cut in (("x", "time"), ("y", "member")):
+        with chunkmill.Loader(tmp_path / "a.zarr", variables=name, sample={"member": 1}, split=("train", 0.5)) as loader:
+            assert [d.name for d in loader.dims if len(d.elements) < d.length] == [cut]
+
+
+@pytest.mark.parametrize("kind", ("map", "planned"))
+def test_a_position_is_of_its_part(stores, kind):
+    options = {"variables": "t2m", "sample": {"time": 1}, "batch": 4, "loader": kind}
+    with chunkmill.Loader(stores["standard"], subset={"time": slice(20, 60)}, **options) as loader:
+        batches = iter(loader)
+        next(batches)
+        state = loader.state_dict()
+        rest = [row.tolist() for batch in batches for row in batch.index]
+    with chunkmill.Loader(stores["standard"], subset={"time": slice(20, 60)}, **options) as loader:
+        loader.load_state_dict(state)
+        assert [row.tolist() for batch in loader for row in batch.index] == rest
+    for subset in ({"time": slice(60, 100)}, {"time": slice(21, 60)}, None):
+        with chunkmill.Loader(stores["standard"], subset=subset, **options) as loader:
+            with pytest.raises(chunkmill.ChunkmillError, match="other samples"):
+                loader.load_state_dict(state)
+
+
+# ---- normalize ----
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """A packed variable with missing values, and one of levels, with their statistics beside the store."""
+    folder = tmp_path_factory.mktemp("counted")
+    rng = np.random.default_rng(1)
+    t2m = xarray.Variable(("time", "lat"), rng.normal(280, 10, (40, 12)).round(1))
+    t2m.values[3, 4] = np.nan
+    z = xarray.Variable(("time", "level", "lat"), rng.normal(0, 1, (40, 3, 12)) * [[[1], [20], [5]]] + [[[9], [50], [0]]])
+    same = xarray.Variable(("time", "lat"), np.full((40, 12), 7.0))
+    xarray.Dataset({"t2m": t2m, "z": z.astype("f4"), "same": same}, coords={"level": [1000.0, 500.0, 100.0]}).to_netcdf(
+        folder / "a.nc", encoding={"t2m": {"dtype": "i2", "scale_factor": 0.1, "add_offset": 280.0, "_FillValue": -999}})
+    assert nc2zarr("--statistics", folder / "a.nc", folder / "a.zarr").status == 0
+    return folder / "a.zarr"
+
+
+@pytest.mark.parametrize("kind", ("map", "planned"))
+@pytest.mark.parametrize("cast", (None, "float32"))
+def test_normalized_values(counted, kind, cast):
+    shown = xarray.open_zarr(counted)
+    with chunkmill.Loader(counted, variables=["t2m", "z"], sample={"time": 1}, order="sequential", normalize=True, cast=cast,
+                          loader=kind, sync=True) as loader:
+        found = {name: {int(row[0]): x.copy() for batch in loader for row, x in zip(batch.index, batch[name].numpy())}
+                 for name in ("t2m", "z")}
+    for name, by_time in found.items():
+        values = shown[name].values.astype("f8")
+        expected = (values - np.nanmean(values)) / np.nanstd(values)
+        got = np.concatenate([by_time[t] for t in range(40)])
+        assert got.dtype == (cast or shown[name].dtype)
+        assert np.array_equal(np.isnan(got), np.isnan(expected))
+        assert np.allclose(got, expected, atol=2e-6, equal_nan=True)
+        assert abs(np.nanmean(got)) < 1e-5 and abs(np.nanstd(got) - 1) < 1e-5
+
+
+def test_statistics_elsewhere(counted, tmp_path):
+    os.rename(f"{counted}.statistics.zarr", tmp_path / "s.zarr")
+    try:
+        with chunkmill.Loader(counted, variables="z", sample={"time": 1}, normalize=tmp_path / "s.zarr") as loader:
+            assert abs(np.mean([batch["z"].numpy().mean() for batch in loader])) < 0.2
+        with pytest.raises(chunkmill.ChunkmillError, match="normalize: .*statistics.zarr"):
+            chunkmill.Loader(counted, variables="z", sample={"time": 1}, normalize=True)
+    finally:
+        os.rename(tmp_path / "s.zarr", f"{counted}.statistics.zarr")
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("options,words", [
+    ({"variables": "same"}, "variable same: normalize: its values are all the same"),
+    ({"variables": "z", "decode": False}, "normalize: needs unpack and fill_to_nan"),
+    ({"variables": "z", "normalize": "."}, "normalize: "),
+])
+def test_normalize_refuses(counted, options, words):
+    with pytest.raises(chunkmill.ChunkmillError, match=words):
+        chunkmill.Loader(counted, **{"sample": {"time": 1}, "normalize": True, **options})
+
+
+def test_normalize_needs_statistics_of_each(counted, tmp_path):
+    assert nc2zarr("--statistics", "--variables", "t2m", counted.parent / "a.nc", tmp_path / "b.zarr").status == 0
+    with pytest.raises(chunkmill.ChunkmillError, match="variable z: normalize: there are no statistics of it"):
+        chunkmill.Loader(counted, variables="z", sample={"time": 1}, normalize=tmp_path / "b.zarr.statistics.zarr")
+
+
+def test_random_labels(stores):
+    """Any two dates of two kinds, as sel has them."""
+    rng = random.Random(5)
+    shown = xarray.open_zarr(stores["standard"])
+    times = shown.time.values
+    for _ in range(60):
+        a, b = sorted(times[rng.randrange(NTIMES)] + np.timedelta64(rng.randint(-90, 90), "m") for _ in range(2))
+        form = rng.choice(("D", "h", "m", None))
+        first, last = (a, b) if form is None else (str(a.astype(f"M8[{form}]")), str(b.astype(f"M8[{form}]")))
+        places = np.flatnonzero(np.isin(times, shown.sel(time=slice(first, last)).time.values))
+        if not len(places):
+            with pytest.raises(chunkmill.ChunkmillError, match="chooses none"):
+                elements(stores["standard"], subset={"time": slice(first, last)})
+        else:
+            found = elements(stores["standard"], subset={"time": slice(first, last)})["time"]
+            assert found == range(places[0], places[-1] + 1), (first, last)
