@@ -39,8 +39,12 @@ typedef struct cm_readbench_options {
     const char *lags;   /* "-6,0"; NULL: 0 */
     const char *sample; /* SHAPE; NULL: only with orders that say it */
     uint64_t batch;     /* 32 */
-    uint64_t batches;   /* an epoch; 0: 50, or all of them with --order all */
-    uint64_t epochs;    /* 2 */
+    /*
+     * An epoch; 0: all of them, of which the first 50 are taken, or with the order all everything.
+     * By default an epoch is that of chunkmill/loader.h, in the same order.
+     */
+    uint64_t batches;
+    uint64_t epochs; /* 2 */
     uint64_t seed;
     bool drop_last;
     const char *order;       /* "random", "strided:4", ...; NULL: random */

@@ -4,7 +4,7 @@
 #include "bench/readbench.h"
 
 enum {
-    USUAL_BATCHES = 50 /* of an epoch, where the options say nothing */
+    USUAL_BATCHES = 50 /* that are taken of an epoch, where the options say nothing */
 };
 
 void cm_readbench_options_init(cm_readbench_options *o)
@@ -23,45 +23,48 @@ void cm_readbench_options_init(cm_readbench_options *o)
 static void take_load_options(const cm_readbench_options *o, cm_load_options *out)
 {
     const bool takes_all = o->order != NULL && strcmp(o->order, "all") == 0;
-    *out = (cm_load_options){.variables = o->variables,
-                             .lags = o->lags,
-                             .sample = o->sample,
-                             .batch = o->batch,
-                             .batches = o->batches != 0 || takes_all ? o->batches : USUAL_BATCHES,
-                             .seed = o->seed,
-                             .drop_last = o->drop_last,
-                             .order = o->order,
-                             .loader = o->loader,
-                             .window = o->window,
-                             .world_size = o->world_size,
-                             .rank = o->rank,
-                             .ranks = o->accelerators > 0 ? o->accelerators : 1,
-                             .mode = o->mode,
-                             .workers = o->workers,
-                             .worker_threads = o->worker_threads,
-                             .nthreads = o->nthreads,
-                             .prefetch = o->prefetch,
-                             .reserve = o->reserve,
-                             .unordered = o->unordered,
-                             .pool = o->pool,
-                             .worker_memory = o->worker_memory,
-                             .memory = o->memory,
-                             .engine = o->engine,
-                             .io = o->io,
-                             .cache_nbytes = o->cache_nbytes,
-                             .cache_policy = o->cache_policy,
-                             .cache_dir = o->cache_dir,
-                             .cache_dir_nbytes = o->cache_dir_nbytes,
-                             .emulate = o->emulate,
-                             .net = o->net,
-                             .cast = o->cast,
-                             .unpack = o->unpack,
-                             .fill_to_nan = o->fill_to_nan,
-                             .device = o->device,
-                             .staging = o->staging,
-                             .slots = o->slots,
-                             .slot_nbytes = o->slot_nbytes,
-                             .device_hooks = o->hook != NULL ? o->hook->device : NULL};
+    *out = (cm_load_options){
+        .variables = o->variables,
+        .lags = o->lags,
+        .sample = o->sample,
+        .batch = o->batch,
+        /* The epoch is the one that a training has by the same options, and is left early. */
+        .batches = o->batches,
+        .leaves_after = o->batches != 0 || takes_all ? 0 : USUAL_BATCHES,
+        .seed = o->seed,
+        .drop_last = o->drop_last,
+        .order = o->order,
+        .loader = o->loader,
+        .window = o->window,
+        .world_size = o->world_size,
+        .rank = o->rank,
+        .ranks = o->accelerators > 0 ? o->accelerators : 1,
+        .mode = o->mode,
+        .workers = o->workers,
+        .worker_threads = o->worker_threads,
+        .nthreads = o->nthreads,
+        .prefetch = o->prefetch,
+        .reserve = o->reserve,
+        .unordered = o->unordered,
+        .pool = o->pool,
+        .worker_memory = o->worker_memory,
+        .memory = o->memory,
+        .engine = o->engine,
+        .io = o->io,
+        .cache_nbytes = o->cache_nbytes,
+        .cache_policy = o->cache_policy,
+        .cache_dir = o->cache_dir,
+        .cache_dir_nbytes = o->cache_dir_nbytes,
+        .emulate = o->emulate,
+        .net = o->net,
+        .cast = o->cast,
+        .unpack = o->unpack,
+        .fill_to_nan = o->fill_to_nan,
+        .device = o->device,
+        .staging = o->staging,
+        .slots = o->slots,
+        .slot_nbytes = o->slot_nbytes,
+        .device_hooks = o->hook != NULL ? o->hook->device : NULL};
 }
 
 static void set_steps(const cm_readbench_options *o, cm_bench_setting *s)

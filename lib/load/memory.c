@@ -156,7 +156,7 @@ static void choose_shape(cm_load_run *l)
     const uint64_t nbytes = memory != 0 ? memory / SHAPE_SHARE : USUAL_FRAMES;
     const cm_blocks_budget budget = {.nbytes = nbytes / l->setting.ranks / l->nsharing,
                                      .window = l->options->window,
-                                     .nsamples = l->rank[0].share.per_rank,
+                                     .nsamples = l->rank[0].share.whole,
                                      .batch = l->options->batch,
                                      .sample_nbytes = l->shared.space.sample_nbytes};
     cm_blocks_fitted fitted;

@@ -35,7 +35,8 @@ static int make_ranks(cm_load_run *l, cm_error *err)
                                     .world = o->world_size > 1 ? o->world_size : l->setting.ranks,
                                     .rank = o->world_size > 1 ? o->rank : i,
                                     .batch = o->batch,
-                                    .drop_last = o->drop_last};
+                                    .drop_last = o->drop_last,
+                                    .leaves_after = o->leaves_after};
         rc = cm_epoch_share_init(&r->share, err);
         if (rc == CM_OK && r->share.nbatches == 0)
             rc = cm_fail(err, CM_EINVAL, "%" PRIu64 " %s no batch of %" PRIu64 " with `drop_last`",

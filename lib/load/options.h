@@ -34,8 +34,9 @@ typedef struct cm_load_options {
     const char *sample;         /* SHAPE in elements; NULL: only with orders that say it */
     const cm_load_range *range; /* at most one of a dimension; the others are whole */
     size_t nranges;
-    uint64_t batch;   /* samples; 32 */
-    uint64_t batches; /* of an epoch and rank; 0: all */
+    uint64_t batch;        /* samples; 32 */
+    uint64_t batches;      /* of an epoch and rank; 0: all */
+    uint64_t leaves_after; /* batches that a rank takes of such an epoch; 0: all */
     uint64_t seed;
     bool drop_last;
     const char *order;   /* "random", "strided:4", ...; NULL: random */

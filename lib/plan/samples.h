@@ -90,7 +90,7 @@ void cm_sample_part_box(const cm_sample_part *part, const cm_box *sample, cm_box
  * in batches, as DataLoader and DistributedSampler do it.  Rank r takes samples
  * r, r + WORLD, ...; where they do not come out even the first ones are taken
  * again, or with DROP_LAST the last ones left out, and so is a last batch that is
- * not full.
+ * not full.  A rank that leaves the epoch early takes the same samples until then.
  */
 typedef struct cm_epoch_share {
     uint64_t nsamples; /* of the epoch, all ranks */
@@ -98,9 +98,11 @@ typedef struct cm_epoch_share {
     uint64_t rank;
     uint64_t batch;
     bool drop_last;
+    uint64_t leaves_after; /* batches; 0: at the end */
 
     /* Set by init. */
-    uint64_t per_rank; /* samples that this rank delivers */
+    uint64_t whole;    /* samples of each rank in the whole epoch */
+    uint64_t per_rank; /* of these, what this rank delivers */
     uint64_t nbatches; /* of this rank */
 } cm_epoch_share;
 

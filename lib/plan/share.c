@@ -19,18 +19,19 @@ int cm_epoch_share_init(cm_epoch_share *share, cm_error *err)
         return cm_fail(err, CM_EINVAL,
                        "rank %" PRIu64 " is not one of %" PRIu64 ", which begin at 0", share->rank,
                        world);
-    if (!share->drop_last) {
-        share->per_rank = cm_div_ceil(n, world);
-        share->nbatches = cm_div_ceil(share->per_rank, share->batch);
-        return CM_OK;
-    }
-    share->nbatches = n / world / share->batch;
-    share->per_rank = share->nbatches * share->batch;
-    if (share->nbatches == 0)
+    share->whole =
+        share->drop_last ? n / world / share->batch * share->batch : cm_div_ceil(n, world);
+    if (share->whole == 0)
         return cm_fail(err, CM_EINVAL,
                        "%" PRIu64 " samples on %" PRIu64 " ranks make no full batch of %" PRIu64
                        ", and one that is not full is dropped",
                        n, world, share->batch);
+    share->nbatches = cm_div_ceil(share->whole, share->batch);
+    share->per_rank = share->whole;
+    if (share->leaves_after != 0 && share->leaves_after < share->nbatches) {
+        share->nbatches = share->leaves_after;
+        share->per_rank = share->nbatches * share->batch;
+    }
     return CM_OK;
 }
 
@@ -41,7 +42,7 @@ uint64_t cm_epoch_share_sample(const cm_epoch_share *share, uint64_t k)
 
 uint64_t cm_epoch_share_place(const cm_epoch_share *share, uint64_t k)
 {
-    return (share->rank * share->per_rank + k) % share->nsamples;
+    return (share->rank * share->whole + k) % share->nsamples;
 }
 
 uint64_t cm_epoch_share_batch(const cm_epoch_share *share, uint64_t b)

@@ -3,6 +3,8 @@
  * kind of store, byte for byte what the test put there.
  */
 #include "../fixtures/readbench_fixture.h"
+#include <chunkmill/loader.h>
+
 #include "format/nc/nc.h"
 
 #include <math.h>
@@ -381,6 +383,84 @@ static void test_small_arrays(void **state)
             }
 }
 
+/* ---- an epoch of a training ---- */
+
+static cm_loader *open_loader(const cm_readbench_options *o)
+{
+    cm_loader_options to;
+    cm_loader *l;
+    cm_loader_options_init(&to, sizeof to);
+    to.sample = o->sample;
+    to.loader = o->loader;
+    to.world_size = o->world_size;
+    to.rank = o->rank;
+    to.drop_last = o->drop_last;
+    OK(cm_loader_open(path[0], &to, &l, err));
+    return l;
+}
+
+/* Samples of BATCHES batches of EPOCH, as the log of a session has them; returns how many. */
+static size_t compare_epoch(cm_loader *l, const cm_readbench_session *s, uint64_t epoch,
+                            uint64_t batches, size_t from)
+{
+    OK(cm_loader_begin(l, epoch, err));
+    for (uint64_t i = 0; i < batches; i++) {
+        cm_batch *b;
+        cm_batch_info info = {.size = sizeof info};
+        OK(cm_loader_next_described(l, CM_LOADER_FOR_EVER, &b, &info, err));
+        assert_non_null(b);
+        for (uint64_t k = 0; k < info.nsamples; k++, from++) {
+            const cm_readbench_sample *logged = &s->logged[from];
+            assert_true(from < s->nlogged);
+            assert_int_equal(logged->epoch, epoch);
+            assert_int_equal(logged->batch, i);
+            assert_int_equal(logged->place, k);
+            for (unsigned d = 0; d < 3; d++)
+                assert_int_equal(logged->start[d], info.index[3 * k + d]);
+        }
+        cm_batch_release(b);
+    }
+    return from;
+}
+
+/*
+ * With the options that both have, and none of how many batches, an epoch is the same: what is
+ * measured are the first 50 batches of a training's, or all of them.
+ */
+static void test_an_epoch_of_a_training(void **state)
+{
+    static const char *const loader[] = {NULL, "planned"}, *const sample[] = {"t=3,y=6,x=8",
+                                                                              "t=20,y=20,x=27"};
+    (void)state;
+    for (unsigned i = 0; i < 16; i++) {
+        const char *const list[] = {path[0]};
+        cm_readbench_options o;
+        cm_readbench_report r;
+        cm_loader_info info = {.size = sizeof info};
+        cm_readbench_options_init(&o);
+        o.store = (cm_texts){list, 1};
+        o.step_forward = 0;
+        o.hook = &quick;
+        o.log_samples = true;
+        o.loader = loader[i % 2];
+        o.sample = sample[i / 2 % 2];
+        o.world_size = i / 4 % 2 ? 3 : 1;
+        o.rank = i / 4 % 2;
+        o.drop_last = i / 8 && i / 2 % 2 == 0; /* few samples make no batch of 32 */
+        run(&o, &r, "an epoch");
+        const cm_readbench_session *s = &r.session[0];
+        cm_loader *l = open_loader(&o);
+        OK(cm_loader_describe(l, &info, err));
+        const uint64_t batches = info.nbatches < 50 ? info.nbatches : 50;
+        assert_int_equal(s->window, info.window);
+        size_t n = compare_epoch(l, s, 0, batches, 0);
+        n = compare_epoch(l, s, 1, batches, n);
+        assert_int_equal(n, s->nlogged);
+        cm_loader_close(l);
+        cm_readbench_report_release(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_ranks_share_an_epoch),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_small_arrays),
+        cmocka_unit_test(test_an_epoch_of_a_training),
     };
     return cmocka_run_group_tests_name("readbench_samples", tests, make_stores, remove_stores);
 }

@@ -479,7 +479,8 @@ static void check_share(uint64_t n, uint64_t world, uint64_t batch, bool drop_la
     const uint64_t kept = n / world / batch * batch;
 
     for (uint64_t rank = 0; rank < world; rank++) {
-        cm_epoch_share share = {n, world, rank, batch, drop_last, 0, 0};
+        cm_epoch_share share = {
+            .nsamples = n, .world = world, .rank = rank, .batch = batch, .drop_last = drop_last};
         uint64_t list[256], k = 0;
         const size_t full = distributed_sampler(n, world, rank, list);
         if (drop_last && kept == 0) {
@@ -514,6 +515,32 @@ static void test_shares_are_those_of_torch(void **state)
                 check_share(n, world, batch, true);
             }
     check_share(200, 7, 16, true);
+}
+
+/* A rank that leaves early takes the first samples of its whole share, and so do all others. */
+static void test_shares_left_early(void **state)
+{
+    (void)state;
+    for (uint64_t most = 1; most < 9; most++)
+        for (uint64_t rank = 0; rank < 3; rank++)
+            for (int drop = 0; drop < 2; drop++) {
+                cm_epoch_share whole = {
+                    .nsamples = 50, .world = 3, .rank = rank, .batch = 4, .drop_last = drop};
+                cm_epoch_share share = whole;
+                share.leaves_after = most;
+                assert_int_equal(cm_epoch_share_init(&whole, NULL), CM_OK);
+                assert_int_equal(cm_epoch_share_init(&share, NULL), CM_OK);
+                const bool ends = most >= whole.nbatches;
+                assert_int_equal(share.nbatches, ends ? whole.nbatches : most);
+                assert_int_equal(share.per_rank, ends ? whole.per_rank : 4 * most);
+                assert_int_equal(share.whole, whole.per_rank);
+                for (uint64_t k = 0; k < share.per_rank; k++) {
+                    assert_int_equal(cm_epoch_share_sample(&share, k),
+                                     cm_epoch_share_sample(&whole, k));
+                    assert_int_equal(cm_epoch_share_place(&share, k),
+                                     cm_epoch_share_place(&whole, k));
+                }
+            }
 }
 
 static void test_shares_refused(void **state)
@@ -582,6 +609,7 @@ int main(void)
         cmocka_unit_test(test_the_longest_dimensions),
         cmocka_unit_test(test_parts_of_samples),
         cmocka_unit_test(test_shares_are_those_of_torch),
+        cmocka_unit_test(test_shares_left_early),
         cmocka_unit_test(test_shares_refused),
         cmocka_unit_test(test_displacement),
     };
