@@ -9,7 +9,8 @@ On a machine that does something else, only the CPU seconds say something.
 
 Others, as far as they are installed: PyTorch's DataLoader with as many workers, over zarr-python and
 over xarray, which cut the very samples that the package gave; xbatcher with DataLoader, whose
-batches lie on a grid.  requirements-loader.txt installs them all.
+batches lie on a grid; insitubatch, whose samples are whole fields, with blocks so short that it decodes
+the store in each epoch.  requirements-loader.txt installs them all, in Python 3.12 or newer.
 """
 import argparse
 import importlib.util
@@ -23,56 +24,73 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve()
 ROOT = HERE.parents[2]
-SAMPLE = {"time": 4, "lat": 32, "lon": 32}
-SHAPE, CHUNK = (200, 192, 192), (20, 64, 64)
+DIMS, SHAPE, CHUNK = ("time", "lat", "lon"), (200, 192, 192), (20, 64, 64)
 WORKERS = 2
-BATCHES = {16: 60, 256: 15}  # of an epoch, by samples of a batch
-SIZE = {16: "256 KiB", 256: "4 MiB"}
-EPOCHS = {("map", 16): 6, ("planned", 16): 80, ("map", 256): 2, ("planned", 256): 25}
 PEER_EPOCHS = 2
+
+
+class Case(NamedTuple):
+    """Samples of a shape in batches, and as many epochs as take long enough to be measured."""
+
+    sample: dict[str, int]
+    batch: int
+    batches: int  # of an epoch
+    epochs: dict[str, int]  # by loader
+
+
+WINDOW, FIELD = {"time": 4, "lat": 32, "lon": 32}, {"time": 1, "lat": SHAPE[1], "lon": SHAPE[2]}
+CASES = {"16 windows, 256 KiB": Case(WINDOW, 16, 60, {"map": 6, "planned": 80}),
+         "256 windows, 4 MiB": Case(WINDOW, 256, 15, {"map": 2, "planned": 25}),
+         "20 fields, 2.8 MiB": Case(FIELD, 20, 10, {"map": 3, "planned": 40})}
+INSITU_EPOCHS = 20
 
 
 def make(path):
     import numpy as np
     import zarr
     values = np.cumsum(np.random.default_rng(1).normal(size=SHAPE).astype("f4"), 0)
-    zarr.open_group(str(path), mode="w").create_array("z", data=values, chunks=CHUNK, dimension_names=tuple(SAMPLE))
+    zarr.open_group(str(path), mode="w").create_array("z", data=values, chunks=CHUNK, dimension_names=DIMS)
 
 
 # ---- contenders: each reads EPOCHS epochs
 
 
-def ours(store, how, size):
+def ours(store, how, case):
     import numpy as np
     from chunkmill import Loader
-    loader = Loader(store, variables="z", sample=SAMPLE, batch=size, batches=BATCHES[size], workers=WORKERS, loader=how)
+    loader = Loader(store, variables="z", sample=case.sample, batch=case.batch, batches=case.batches, workers=WORKERS, loader=how)
     while True:
         for batch in loader:
             np.from_dlpack(batch["z"])
         yield
 
 
-def starts(store, size):
+def list_of_starts(store, case):
+    return Path(f"{store}.{case.batch}.json")
+
+
+def starts(store, case):
     """Where the package's samples of each epoch begin."""
-    return json.loads(Path(f"{store}.{size}.json").read_text())
+    return json.loads(list_of_starts(store, case).read_text())
 
 
-def write_starts(store, size):
+def write_starts(store, case):
     from chunkmill import Loader
-    with Loader(store, variables="z", sample=SAMPLE, batch=size, batches=BATCHES[size]) as loader:
+    with Loader(store, variables="z", sample=case.sample, batch=case.batch, batches=case.batches) as loader:
         epochs = [[row for batch in loader for row in batch.index.tolist()] for _ in range(PEER_EPOCHS)]
-    Path(f"{store}.{size}.json").write_text(json.dumps(epochs))
+    list_of_starts(store, case).write_text(json.dumps(epochs))
 
 
-def data_loader(dataset, size, **more):
+def data_loader(dataset, case, **more):
     from torch.utils.data import DataLoader
-    return DataLoader(dataset, batch_size=size, num_workers=WORKERS, **more)
+    return DataLoader(dataset, batch_size=case.batch, num_workers=WORKERS, **more)
 
 
-def zarr_python(store, _, size):
+def zarr_python(store, _, case):
     import torch
     import zarr
 
@@ -85,15 +103,15 @@ def zarr_python(store, _, size):
 
         def __getitem__(self, i):
             self.array = self.array or zarr.open_group(store, mode="r")["z"]
-            return torch.from_numpy(self.array[tuple(slice(s, s + n) for s, n in zip(self.at[i], SAMPLE.values()))])
+            return torch.from_numpy(self.array[tuple(slice(s, s + n) for s, n in zip(self.at[i], case.sample.values()))])
 
-    for at in starts(store, size):
-        for _ in data_loader(Samples(at), size):
+    for at in starts(store, case):
+        for _ in data_loader(Samples(at), case):
             pass
         yield
 
 
-def xarray_isel(store, _, size):
+def xarray_isel(store, _, case):
     import torch
     import xarray
 
@@ -107,30 +125,49 @@ def xarray_isel(store, _, size):
         def __getitem__(self, i):
             if self.array is None:
                 self.array = xarray.open_zarr(store, chunks=None)["z"]
-            cut = {d: slice(s, s + n) for (d, n), s in zip(SAMPLE.items(), self.at[i])}
+            cut = {d: slice(s, s + n) for (d, n), s in zip(case.sample.items(), self.at[i])}
             return torch.from_numpy(self.array.isel(cut).values)
 
-    for at in starts(store, size):
-        for _ in data_loader(Samples(at), size):
+    for at in starts(store, case):
+        for _ in data_loader(Samples(at), case):
             pass
         yield
 
 
-def xbatcher_grid(store, _, size):
+def xbatcher_grid(store, _, case):
     import torch
     import xarray
     import xbatcher
     from xbatcher.loaders.torch import MapDataset
     field = xarray.open_zarr(store, chunks=None)["z"]
     while True:
-        batches = MapDataset(xbatcher.BatchGenerator(field, SAMPLE))
-        some = torch.utils.data.RandomSampler(batches, num_samples=size * BATCHES[size], replacement=len(batches) < size * BATCHES[size])
-        for _ in data_loader(batches, size, sampler=some):
+        batches, n = MapDataset(xbatcher.BatchGenerator(field, case.sample)), case.batch * case.batches
+        some = torch.utils.data.RandomSampler(batches, num_samples=n, replacement=len(batches) < n)
+        for _ in data_loader(batches, case, sampler=some):
             pass
         yield
 
 
-CONTENDERS = {"package": ours, "zarr-python": zarr_python, "xarray": xarray_isel, "xbatcher": xbatcher_grid}
+def insitubatch(store, _, case):
+    from insitubatch import InSituDataset, as_torch, obstore_store, open_geometries, split_by_chunk
+    from torch.utils.data import DataLoader
+    opened = obstore_store(f"file://{store}")
+    geometries = open_geometries(opened)
+    parts = split_by_chunk(geometries["z"], fractions=(1.0, 0.0, 0.0))
+    data = InSituDataset(opened, parts, batch_size=case.batch, block_chunks=2)
+    epoch = 0
+    while True:
+        data.set_epoch(epoch)
+        for _ in DataLoader(as_torch(data.train), batch_size=None, num_workers=0):
+            pass
+        # Two blocks of the five are resident: the others were decoded in this epoch.
+        assert data.cache_misses >= 6, data.cache_misses
+        epoch += 1
+        yield
+
+
+CONTENDERS = {"package": ours, "zarr-python": zarr_python, "xarray": xarray_isel, "xbatcher": xbatcher_grid,
+              "insitubatch": insitubatch}
 
 
 # ---- measuring
@@ -149,30 +186,30 @@ def once(argv, build):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.perf_counter() - start
 
 
-def of_batch(argv, build, epochs, size):
+def of_batch(argv, build, epochs, case):
     """CPU and wall seconds of a batch, once everything is open."""
     a, b = once(argv(1), build), once(argv(epochs), build)
-    return [(y - x) / ((epochs - 1) * BATCHES[size]) for x, y in zip(a, b)]
+    return [(y - x) / ((epochs - 1) * case.batches) for x, y in zip(a, b)]
 
 
-def command(who, how, store, size):
-    return lambda epochs: [sys.executable, str(HERE), "--contender", who, how, str(store), str(size), str(epochs)]
+def command(who, how, store, name):
+    return lambda epochs: [sys.executable, str(HERE), "--contender", who, how, str(store), name, str(epochs)]
 
 
-def readbench(build, how, store, size):
-    shape = ",".join(f"{d}={n}" for d, n in SAMPLE.items())
+def readbench(build, how, store, case):
+    shape = ",".join(f"{d}={n}" for d, n in case.sample.items())
     return lambda epochs: [str(build / "bin/readbench"), "--no-out", "--quiet", "--variable", "z", "--sample", shape, "--batch",
-                           str(size), "--batches", str(BATCHES[size]), "--epochs", str(epochs), "--step-time", "0ms", "--mode",
+                           str(case.batch), "--batches", str(case.batches), "--epochs", str(epochs), "--step-time", "0ms", "--mode",
                            "threads", "--workers", str(WORKERS), "--worker-threads", "1", "--loader", how, str(store)]
 
 
-def compare(build, one, other, pairs, epochs, size):
+def compare(build, one, other, pairs, epochs, case):
     """Medians of OTHER / ONE, and of both."""
     seen = []
     for i in range(pairs):
         both = {}
         for k in (0, 1) if i % 2 == 0 else (1, 0):
-            both[k] = of_batch((one, other)[k], build, epochs[k], size)
+            both[k] = of_batch((one, other)[k], build, epochs[k], case)
         seen.append((*both[0], *both[1]))
     median = statistics.median
     return {"cpu_us": [1e6 * median(s[0] for s in seen), 1e6 * median(s[2] for s in seen)],
@@ -180,25 +217,27 @@ def compare(build, one, other, pairs, epochs, size):
 
 
 def installed(who):
-    needs = ["torch", "zarr", "xarray"] + (["xbatcher"] if who == "xbatcher" else [])
+    needs = ["torch", "zarr", "xarray"] + ([who] if who in ("xbatcher", "insitubatch") else [])
     return all(importlib.util.find_spec(name) for name in needs)
 
 
 def rows(build, store, peers):
-    """Name, who is divided by, who is divided, their epochs, samples of a batch."""
-    for size in BATCHES:
-        for how in ("map", "planned"):
-            package, epochs = command("package", how, store, size), EPOCHS[how, size]
-            at = f"{how}, batch of {SIZE[size]}"
-            yield f"package / readbench, {at}", readbench(build, how, store, size), package, (epochs, epochs), size
+    """Name, who is divided by, who is divided, their epochs, what is read."""
+    for name, case in CASES.items():
+        for how, epochs in case.epochs.items():
+            package, at = command("package", how, store, name), f"{how}, {name}"
+            yield f"package / readbench, {at}", readbench(build, how, store, case), package, (epochs, epochs), case
             for who in peers:
-                yield f"{who} / package, {at}", package, command(who, how, store, size), (epochs, PEER_EPOCHS), size
+                if who == "insitubatch" and case.sample != FIELD:
+                    continue
+                its = INSITU_EPOCHS if who == "insitubatch" else PEER_EPOCHS
+                yield f"{who} / package, {at}", package, command(who, how, store, name), (epochs, its), case
 
 
 def main():
     if sys.argv[1:2] == ["--contender"]:
-        _, _, who, how, store, size, epochs = sys.argv
-        reading = CONTENDERS[who](store, how, int(size))
+        _, _, who, how, store, name, epochs = sys.argv
+        reading = CONTENDERS[who](store, how, CASES[name])
         for _ in range(int(epochs)):
             next(reading)
         return
@@ -216,13 +255,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "z.zarr"
         make(store)
-        for size in BATCHES:
-            write_starts(store, size)
+        for case in CASES.values():
+            write_starts(store, case)
         print(f"{'':46}{'CPU of a batch':>20}{'ratio':>8}{'wall':>8}", flush=True)
-        for name, one, other, epochs, size in rows(build, store, peers):
+        for name, one, other, epochs, case in rows(build, store, peers):
             if not re.search(options.only, name):
                 continue
-            r = result[name] = compare(build, one, other, options.pairs, epochs, size)
+            r = result[name] = compare(build, one, other, options.pairs, epochs, case)
             print(f"{name:46}{r['cpu_us'][0]:9.0f}{r['cpu_us'][1]:8.0f} us{r['cpu']:8.3f}{r['wall']:8.3f}", flush=True)
     print(json.dumps(result))
 
