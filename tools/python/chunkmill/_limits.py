@@ -25,11 +25,10 @@ def ranges(dims: list[Dim], subset: Subset, split: Split, split_dim: str | None)
     for name, key in (subset or {}).items():
         found[name] = _elements(f"subset[{name!r}]", _find("subset", dims, name), key)
     if split is not None:
-        name = split_dim or ("time" if any(d.name == "time" for d in dims) else dims[0].name if dims else None)
-        if name is None:
-            raise InvalidError("split: the first dimension has no name; split by ranges of positions is not possible")
-        whole = range(_find("split_dim", dims, name).length)
-        found[name] = _part(split, name, found.get(name, whole))
+        cut = split_dim or ("time" if any(d.name == "time" for d in dims) else dims[0].name if dims else None)
+        if cut is None:
+            raise InvalidError("split: the first dimension has no name, and only one with a name can be split")
+        found[cut] = _part(split, cut, found.get(cut, range(_find("split_dim", dims, cut).length)))
     return found
 
 

@@ -262,7 +262,7 @@ class Loader:
                 found = _limits.ranges(self._read_dims(), subset, split, a.name("split_dim", split_dim))
                 self._close()
                 values["range"] = (c.Range * (len(found) + 1))(
-                    *((name.encode(), within.start, len(within)) for name, within in found.items()))
+                    *(c.Range(name.encode(), within.start, len(within)) for name, within in found.items()))
                 values["nranges"] = len(found)
             self._open(source.place.path, values)
             _opened.add(self)
