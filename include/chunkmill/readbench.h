@@ -181,6 +181,9 @@ typedef struct cm_readbench_part {
     uint64_t sample[32];
     uint64_t chunk[32], shard[32];
     uint64_t best_chunk[32]; /* that suit these samples best; 0: not known */
+    /* The same where they are compressed by CM_READBENCH_LIGHT_CODEC; 0: not asked. */
+    uint64_t light_chunk[32];
+    bool best_in_shards, light_in_shards; /* so many chunks that shards hold them */
     bool chunked, sharded;
     int64_t lag;
     bool is_static;  /* read once by each worker */
@@ -197,7 +200,10 @@ typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts 
      */
     double best_decoded_nbytes;
     double read_seconds, best_read_seconds; /* as it is stored, and with those chunks */
-    char *costs;                            /* where the costs come from; or NULL */
+    /* Their ratio with the costs of each of the rounds in which they were measured. */
+    double least_times, most_times;
+    double light_read_seconds; /* with the best chunks for the light codec; 0: not asked */
+    char *costs;               /* where the costs come from; or NULL */
     uint64_t planned_chunks,
         planned_decoded_nbytes; /* of the samples drawn, all epochs; 0: too many to count */
     /* One batch alone, as cm_readbench_measured has it, from probed costs; negative: not known. */
@@ -233,8 +239,13 @@ typedef struct cm_readbench_rates { /* bytes a second, but for `samples` and `ef
     double physical; /* that storage gave, over all epochs */
     /* the same over the time that was spent asking for it, times the threads that asked */
     double asked;
-    /* the same chunks read without decoding, by as many threads, in this run; 0: not probed */
-    double storage;
+    /*
+     * The same chunks read without decoding, by as many threads, in this run: the median of its
+     * rounds, and the least and most; by `more_threads`, in turn with them.  0: not probed.
+     */
+    double storage, storage_least, storage_most;
+    double storage_more;
+    unsigned more_threads;
     double memory;          /* memory copied by one thread */
     double efficiency;      /* asked over storage; 0: not known, or UNCOMPARED says why not */
     bool from_memory;       /* STORAGE was measured where the page cache held the store */
@@ -298,8 +309,29 @@ typedef enum cm_readbench_cause {
     CM_CAUSE_UNEVEN        /* the loader's capacity is enough, but batches come late all the same */
 } cm_readbench_cause;
 
+/* A change that would make the samples come faster. */
+typedef enum cm_readbench_change {
+    CM_CHANGE_NONE,
+    CM_CHANGE_CHUNKS,   /* the best_chunk of each part */
+    CM_CHANGE_CODEC,    /* the light_chunk of each part, and the light codec */
+    CM_CHANGE_WORKERS,  /* VALUE of them; of a loader without any: worker threads */
+    CM_CHANGE_PREFETCH, /* VALUE batches */
+    CM_CHANGE_STAGING   /* page-locked */
+} cm_readbench_change;
+
+#define CM_READBENCH_LIGHT_CODEC "blosc:lz4"
+
+typedef struct cm_readbench_proposal {
+    bool simulated; /* changes were */
+    cm_readbench_change change;
+    double gain; /* samples a second with it over those without, as simulated */
+    unsigned value;
+} cm_readbench_proposal;
+
 /* "contention", "chunk-shape", ...: stable names, for documents. */
 const char *cm_readbench_cause_name(cm_readbench_cause cause);
+/* "chunks", "codec", "workers", "prefetch", "staging"; NULL of none. */
+const char *cm_readbench_change_name(cm_readbench_change change);
 
 typedef struct cm_readbench_setting { /* as it was run, chosen values included */
     char *name, *value;
@@ -310,7 +342,8 @@ typedef struct cm_readbench_session {
     char *label; /* unique in the report, fit for a folder's name: "era5.zarr", "workers=4" */
     char *store, *format, *engine, *io, *order, *loader, *mode, *pool;
     bool emulated;
-    char *emulation; /* "s3: 30 ms a request, 90 MB/s a stream, 64 at a time"; or NULL */
+    char *emulation;  /* "s3: 30 ms a request, 90 MB/s a stream, 64 at a time"; or NULL */
+    unsigned streams; /* of these at a time; 0: not emulated */
     cm_readbench_setting *setting;
     size_t nsettings;
     cm_readbench_part *part;
@@ -367,8 +400,9 @@ typedef struct cm_readbench_session {
     double own_cpus;   /* kept busy by this process and its workers, a mean over the epochs */
     double other_cpus; /* and by everything else on the same CPUs; both negative: not known */
     cm_readbench_cause cause;
-    char *sentence;      /* the bottleneck, and what to try */
-    char *first_failure; /* of a batch; or NULL */
+    cm_readbench_proposal proposal; /* simulated, and predicted to help; or none */
+    char *sentence;                 /* the bottleneck, and the proposal */
+    char *first_failure;            /* of a batch; or NULL */
 
     cm_readbench_batch *record;
     size_t nrecords;

@@ -207,6 +207,7 @@ static int describe_emulation(cm_bench *b, cm_error *err)
     b->session->emulated = t->emulated;
     if (!t->emulated)
         return CM_OK;
+    b->session->streams = t->delay.concurrency;
     b->session->emulation =
         cm_asprintf(err, "%s: %s a request, %s a stream, %u at a time", b->options->emulate,
                     cm_format_time(t->delay.latency, latency, sizeof latency),

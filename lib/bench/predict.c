@@ -7,12 +7,11 @@
 /* Above this many the exact count of what was drawn would itself take noticeable time. */
 #define COUNTED_SAMPLES UINT64_C(4000000)
 
-/* Offsets are uniform over all that fit, independently in each dimension. */
-static bool is_uniform(const cm_load_space *s)
+bool cm_bench_is_uniform(const cm_bench *b)
 {
-    const cm_order o = s->space.order;
-    return s->space.reach == 0 &&
-           (o == CM_ORDER_RANDOM || o == CM_ORDER_MAP || o == CM_ORDER_SERIES);
+    const cm_sample_space *s = &b->load.shared.space.space;
+    const cm_order o = s->order;
+    return s->reach == 0 && (o == CM_ORDER_RANDOM || o == CM_ORDER_MAP || o == CM_ORDER_SERIES);
 }
 
 uint64_t cm_bench_sample_along(const cm_bench *b, const cm_sample_part *p, unsigned d)
@@ -92,7 +91,7 @@ int cm_bench_predict(cm_bench *b, cm_error *err)
     uint64_t total = 0;
     int rc = CM_OK;
     memset(out, 0, sizeof *out);
-    out->known = is_uniform(s);
+    out->known = cm_bench_is_uniform(b);
     for (size_t p = 0; p < s->nparts; p++) {
         const cm_array *a = b->load.shared.data.array[s->part[p].array];
         out->known = out->known && a->chunked;

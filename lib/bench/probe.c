@@ -4,7 +4,9 @@
  * threads as the workers had.
  *
  * Storage is asked after the epochs, so that it is as warm as they left it; where
- * the run was cold it is made cold again first.
+ * the run was cold it is made cold again first.  It is asked several times, in turn by
+ * as many threads as the workers had and by more, so that what others do meanwhile meets
+ * both; the medians count.
  */
 #include <stdlib.h>
 
@@ -15,9 +17,12 @@
 #include "watch/probe.h"
 
 enum {
-    PROBED_CHUNKS = 4096
+    PROBED_CHUNKS = 4096,
+    ROUNDS = 3,
+    MORE = 4,         /* times the threads, */
+    MOST_THREADS = 64 /* up to so many */
 };
-#define PROBE_SECONDS  0.5
+#define PROBE_SECONDS  0.1 /* a round */
 #define MEMORY_SECONDS 0.1
 #define LEAST_MEMORY   ((uint64_t)2 << 20)
 #define MEMORY_NBYTES  ((uint64_t)512 << 20) /* several times the caches */
@@ -53,7 +58,8 @@ static unsigned probing_threads(const cm_bench *b)
     return b->load.npools * t->workers * t->worker_threads;
 }
 
-uint64_t cm_bench_probing_nbytes(const cm_bench *b)
+/* Bytes that N threads take. */
+static uint64_t threads_nbytes(const cm_bench *b, unsigned n)
 {
     const cm_load_space *s = &b->load.shared.space;
     uint64_t most = 0;
@@ -63,36 +69,80 @@ uint64_t cm_bench_probing_nbytes(const cm_bench *b)
             a->chunked ? cm_probe_fetch_nbytes(a) : cm_mul_sat(s->part_nelem[p], a->dtype.nbytes);
         most = one > most ? one : most;
     }
-    return cm_add_sat(cm_mul_sat(most, probing_threads(b)), PROBED_CHUNKS * sizeof(cm_probe_item));
+    return cm_add_sat(cm_mul_sat(most, n), PROBED_CHUNKS * sizeof(cm_probe_item));
 }
 
-static int probe_storage(cm_bench *b, double *rate, cm_error *err)
+uint64_t cm_bench_probing_nbytes(const cm_bench *b)
+{
+    return threads_nbytes(b, probing_threads(b));
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Bytes a second of one round; 0: none were read. */
+static int ask(cm_bench *b, const cm_probe_item *item, size_t n, unsigned nthreads, double *rate,
+               cm_error *err)
 {
     cm_probe_result result;
+    int rc = b->options->cold ? cm_bench_evict(b, err) : CM_OK;
+    *rate = 0;
+    if (rc == CM_OK)
+        rc = cm_probe_storage(item, n, nthreads, PROBE_SECONDS, &result, err);
+    if (rc == CM_OK && result.seconds > 0)
+        *rate = (double)result.nbytes / result.seconds;
+    return rc;
+}
+
+/* The rounds; MORE 0: only with the workers' threads. */
+static int ask_in_turn(cm_bench *b, const cm_probe_item *item, size_t n, unsigned more,
+                       cm_readbench_rates *r, cm_error *err)
+{
+    double own[ROUNDS], with_more[ROUNDS] = {0};
+    int rc = CM_OK;
+    for (int i = 0; i < ROUNDS && rc == CM_OK; i++) {
+        rc = ask(b, item, n, probing_threads(b), &own[i], err);
+        if (rc == CM_OK && more > 0)
+            rc = ask(b, item, n, more, &with_more[i], err);
+    }
+    if (rc != CM_OK)
+        return rc;
+    qsort(own, ROUNDS, sizeof *own, by_value);
+    qsort(with_more, ROUNDS, sizeof *with_more, by_value);
+    r->storage = own[ROUNDS / 2];
+    r->storage_least = own[0];
+    r->storage_most = own[ROUNDS - 1];
+    r->storage_more = with_more[ROUNDS / 2];
+    r->more_threads = more;
+    return CM_OK;
+}
+
+/* Where the batches were: no more than was planned, so that a small run is not a large one. */
+static uint64_t planned_nbytes(const cm_bench *b)
+{
+    const uint64_t here = cm_resident(NULL), planned = b->session->memory_planned;
+    return planned > here ? planned - here : 0;
+}
+
+static int probe_storage(cm_bench *b, cm_readbench_rates *r, cm_error *err)
+{
     const unsigned nthreads = probing_threads(b);
     if (cm_bench_probing_nbytes(b) > cm_load_room(&b->load))
         return cm_bench_note(b, err,
                              "the rate of storage without decoding was not measured: `memory` is "
                              "too small for %u threads to ask for many chunks at once",
                              nthreads);
+    const bool fits =
+        MORE * nthreads <= MOST_THREADS && threads_nbytes(b, MORE * nthreads) <= planned_nbytes(b);
     cm_probe_item *item = cm_calloc(PROBED_CHUNKS, sizeof *item, err);
     if (item == NULL)
         return CM_ENOMEM;
-    int rc = b->options->cold ? cm_bench_evict(b, err) : CM_OK;
-    if (rc == CM_OK)
-        rc = cm_probe_storage(item, choose(b, item), nthreads, PROBE_SECONDS, &result, err);
-    if (rc == CM_OK && result.seconds > 0)
-        *rate = (double)result.nbytes / result.seconds;
+    int rc = ask_in_turn(b, item, choose(b, item), fits ? MORE * nthreads : 0, r, err);
     free(item);
     return rc;
-}
-
-/* Where the batches were: no more than was planned, so that a small run is not a large one. */
-static uint64_t copied_nbytes(const cm_bench *b)
-{
-    const uint64_t here = cm_resident(NULL), planned = b->session->memory_planned;
-    const uint64_t n = planned > here ? planned - here : 0;
-    return n < MEMORY_NBYTES ? n : MEMORY_NBYTES;
 }
 
 int cm_bench_probe(cm_bench *b, cm_error *err)
@@ -100,7 +150,8 @@ int cm_bench_probe(cm_bench *b, cm_error *err)
     cm_readbench_rates *r = &b->session->rates;
     cm_error ignored = {0};
     const struct cm_readbench_hook *hook = b->options->hook;
-    const uint64_t room = copied_nbytes(b);
+    const uint64_t planned = planned_nbytes(b);
+    const uint64_t room = planned < MEMORY_NBYTES ? planned : MEMORY_NBYTES;
     int rc = CM_OK;
     if (cm_monitor_canceled(b->monitor) || (hook != NULL && hook->no_probe))
         return CM_OK;
@@ -111,7 +162,7 @@ int cm_bench_probe(cm_bench *b, cm_error *err)
      * rate.
      */
     if (rc == CM_OK && b->load.setting.engine == CM_LOAD_NATIVE && !b->load.setting.emulated &&
-        probe_storage(b, &r->storage, &ignored) != CM_OK)
-        r->storage = 0;
+        probe_storage(b, r, &ignored) != CM_OK)
+        r->storage = r->storage_more = 0;
     return rc;
 }

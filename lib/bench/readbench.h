@@ -147,6 +147,8 @@ int cm_bench_evict(const cm_bench *b, cm_error *err);
  */
 int cm_bench_residency(const cm_bench *b, uint64_t *nbytes, double *share, cm_error *err);
 /* predict.c */
+/* Offsets are uniform over all that fit, independently in each dimension. */
+bool cm_bench_is_uniform(const cm_bench *b);
 int cm_bench_predict(cm_bench *b, cm_error *err);
 /* Elements that PART takes along its dimension D. */
 uint64_t cm_bench_sample_along(const cm_bench *b, const cm_sample_part *part, unsigned d);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "bench/cause.h"
+#include "bench/propose.h"
 #include "bench/sentence.h"
 
 enum {
@@ -51,8 +52,7 @@ static bool contended(const cm_readbench_session *s, const cm_readbench_facts *f
 static bool loader_waits(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                          size_t size)
 {
-    snprintf(text, size, "steps waited %.0f %% of the time for data: check the loader",
-             s->wait_share * 100);
+    snprintf(text, size, "steps waited %.0f %% of the time for data", s->wait_share * 100);
     return s->wait_share > CM_RULE_WAITS && !f->contended;
 }
 
@@ -71,9 +71,7 @@ static bool io_bound(const cm_readbench_session *s, const cm_readbench_facts *f,
 static bool one_core(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                      size_t size)
 {
-    snprintf(text, size,
-             "one CPU was busy above %.0f %% while the other %u were below %.0f %%: more workers "
-             "would use them",
+    snprintf(text, size, "one CPU was busy above %.0f %% while the other %u were below %.0f %%",
              CM_RULE_CORE_BUSY * 100, s->ncpus - 1, CM_RULE_CORE_IDLE * 100);
     return f->one_core > CM_RULE_LOOKS && !f->contended &&
            (f->cause == CM_CAUSE_FEW_WORKERS || f->cause == CM_CAUSE_FEW_REQUESTS);
@@ -85,7 +83,7 @@ static bool cpu_bound(const cm_readbench_session *s, const cm_readbench_facts *f
 {
     snprintf(text, size,
              "all %u CPUs were busy above %.0f %% with this loader and steps still waited %.0f %% "
-             "of the time: rechunk, or take a cheaper codec or faster storage, not more workers",
+             "of the time: more workers are no gain",
              s->ncpus, CM_RULE_ALL_BUSY * 100, s->wait_share * 100);
     return f->all_cores > CM_RULE_LOOKS && !f->contended &&
            (f->cause == CM_CAUSE_CPUS || f->cause == CM_CAUSE_CHUNK_SHAPE);
@@ -288,6 +286,9 @@ int cm_readbench_explain(cm_readbench_session *s, cm_error *err)
     s->cause = facts.cause;
     s->own_cpus = facts.own_cpus;
     s->other_cpus = facts.other_cpus;
+    rc = cm_readbench_propose(s, &facts, &s->proposal, err);
+    if (rc != CM_OK)
+        return rc;
     rank_rules(s, &facts, order);
     for (size_t i = 0; i < NRULES && rc == CM_OK; i++)
         if (rules[order[i]].holds(s, &facts, text, sizeof(text)))

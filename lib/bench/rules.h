@@ -38,6 +38,10 @@
 #define CM_RULE_RESIDENT     0.90 /* of the store in the page cache */
 #define CM_RULE_STORAGE_RATE 0.80 /* of what storage gave without decoding: it gives no more */
 #define CM_RULE_GAIN         0.05 /* of samples/s from more workers: less is saturated */
+/* Gain of samples/s that a simulated change must promise: another setting, a store written anew, */
+#define CM_RULE_PROPOSED  0.10
+#define CM_RULE_REWRITTEN 0.25
+#define CM_RULE_CLEARER   0.10 /* and over a change that is as easy, or easier, to make */
 
 enum {
     CM_RULE_LEAST_LOOKS = 3, /* at the CPUs: fewer say nothing about others */

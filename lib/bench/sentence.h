@@ -4,7 +4,7 @@
 
 #include "bench/facts.h"
 
-/* The cause and a remedy in a sentence; NULL and an error without memory. */
+/* The cause and S's proposal in a sentence; NULL and an error without memory. */
 char *cm_readbench_sentence(const cm_readbench_session *s, const cm_readbench_facts *facts,
                             cm_error *err);
 

@@ -214,9 +214,9 @@ static int finish(cm_bench *b, cm_error *err)
     if (rc == CM_OK)
         rc = cm_bench_foresee(b, err);
     if (rc == CM_OK)
-        rc = cm_bench_best_chunks(b, err);
-    if (rc == CM_OK)
         rc = cm_bench_summarise(b, err);
+    if (rc == CM_OK)
+        rc = cm_bench_best_chunks(b, err);
     if (rc == CM_OK && b->load.setting.uses_device)
         rc = cm_bench_stage_summarise(b, err);
     keep_peak(b);

@@ -79,14 +79,26 @@ ITEM(asked)
     return rate(s->rates.asked, buf, size);
 }
 
+/* "13.4 GB/s (12.1 GB/s to 14.0 GB/s)". */
+static bool probed(const cm_readbench_rates *r, char *buf, size_t size)
+{
+    char median[32], least[32], most[32];
+    if (!(r->storage_least < r->storage_most))
+        return rate(r->storage, buf, size);
+    snprintf(buf, size, "%s (%s to %s)", cm_format_rate(r->storage, median, sizeof(median)),
+             cm_format_rate(r->storage_least, least, sizeof(least)),
+             cm_format_rate(r->storage_most, most, sizeof(most)));
+    return r->storage > 0;
+}
+
 ITEM(storage)
 {
-    return !s->rates.from_memory && rate(s->rates.storage, buf, size);
+    return !s->rates.from_memory && probed(&s->rates, buf, size);
 }
 
 ITEM(page_cache)
 {
-    return s->rates.from_memory && rate(s->rates.storage, buf, size);
+    return s->rates.from_memory && probed(&s->rates, buf, size);
 }
 
 ITEM(memory_rate)

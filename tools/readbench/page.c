@@ -186,11 +186,9 @@ static void page_tiles(const cm_readbench_session *s, FILE *to)
     fputs("</dl>\n", to);
 }
 
-/* The command against WHAT, a rule or a cause; PAGE_SCRIPT puts a button beside it. */
-static void page_remedy(const readbench_run *run, const cm_readbench_session *s, const char *what,
-                        FILE *to)
+/* PAGE_SCRIPT puts a button beside it.  Takes COMMAND, which may be NULL. */
+static void page_command(char *command, FILE *to)
 {
-    char *command = readbench_remedy(run, s, what);
     if (command != NULL) {
         fputs("<pre class=\"try\">", to);
         page_text(command, to);
@@ -201,7 +199,8 @@ static void page_remedy(const readbench_run *run, const cm_readbench_session *s,
 
 static void page_findings(const readbench_run *run, const cm_readbench_session *s, FILE *to)
 {
-    page_remedy(run, s, cm_readbench_cause_name(s->cause), to);
+    page_command(readbench_proposed_command(run, s), to);
+    page_command(readbench_remedy(run, s, cm_readbench_cause_name(s->cause)), to);
     if (s->nfindings == 0 && s->first_failure == NULL)
         return;
     fputs("<section><h2>Findings</h2>\n<ul class=\"findings\">\n", to);
@@ -215,7 +214,7 @@ static void page_findings(const readbench_run *run, const cm_readbench_session *
         page_text(s->finding[i].rule ? s->finding[i].rule : "", to);
         fputs("</code>", to);
         put_prose(s->finding[i].sentence ? s->finding[i].sentence : "", to);
-        page_remedy(run, s, s->finding[i].rule ? s->finding[i].rule : "", to);
+        page_command(readbench_remedy(run, s, s->finding[i].rule ? s->finding[i].rule : ""), to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);

@@ -34,8 +34,8 @@ static const cm_readbench_part *worst_part(const cm_readbench_session *s)
     return worst;
 }
 
-/* By name where all have one that needs no escapes, otherwise in order. */
-static void put_sample(const cm_readbench_part *p, FILE *to)
+/* LENGTHS by name where all have one that needs no escapes, otherwise in order. */
+static void put_lengths(const cm_readbench_part *p, const uint64_t *length, FILE *to)
 {
     bool named = true;
 
@@ -44,9 +44,9 @@ static void put_sample(const cm_readbench_part *p, FILE *to)
                  p->dim_name[d][0] != '\0' && strpbrk(p->dim_name[d], ",=:\\ '\"$`*") == NULL;
     for (unsigned d = 0; d < p->rank; d++)
         if (named)
-            cm_print(to, "%s%s=%" PRIu64, d > 0 ? "," : "", p->dim_name[d], p->sample[d]);
+            cm_print(to, "%s%s=%" PRIu64, d > 0 ? "," : "", p->dim_name[d], length[d]);
         else
-            cm_print(to, "%s%" PRIu64, d > 0 ? "x" : "", p->sample[d]);
+            cm_print(to, "%s%" PRIu64, d > 0 ? "x" : "", length[d]);
 }
 
 static bool is_netcdf(const cm_readbench_session *s)
@@ -108,7 +108,7 @@ static void put_paths(const cm_readbench_session *s, FILE *to)
     free(target);
 }
 
-/* ---- commands: each writes nothing where it has none ---------------------------------------- */
+/* ---- commands that find out more: each writes nothing where it has none --------------------- */
 
 typedef void remedy_fn(const readbench_run *run, const cm_readbench_session *s, FILE *to);
 
@@ -134,56 +134,12 @@ static void again_cold(const readbench_run *run, const cm_readbench_session *s, 
         fputs(" --cold", to);
 }
 
-static void with_more_workers(const readbench_run *run, const cm_readbench_session *s, FILE *to)
-{
-    if (s->mode != NULL && strcmp(s->mode, "sync") == 0) {
-        if (put_again(run, to))
-            fputs(" --mode threads", to);
-    } else if (put_again(run, to)) {
-        const unsigned workers = s->workers * 2, ranks = s->ranks > 0 ? s->ranks : 1;
-        cm_print(to, " --workers %u", workers);
-        /* The limit that was typed refuses more of them. */
-        if (run->nthreads > 0)
-            cm_print(to, " --threads %u",
-                     workers * ranks * (s->worker_threads > 0 ? s->worker_threads : 1));
-    }
-}
-
-static void with_fewer_workers(const readbench_run *run, const cm_readbench_session *s, FILE *to)
-{
-    const unsigned threads = s->worker_threads > 0 ? s->worker_threads : 1;
-    const unsigned ranks = s->ranks > 0 ? s->ranks : 1;
-    const unsigned fit = s->cpus / threads / ranks;
-    if (fit > 0 && fit < s->workers && put_again(run, to))
-        cm_print(to, " --workers %u", fit);
-}
-
 static void with_the_native_engine(const readbench_run *run, const cm_readbench_session *s,
                                    FILE *to)
 {
     (void)s;
     if (put_again(run, to))
         fputs(" --engine native", to);
-}
-
-static void with_staging(const readbench_run *run, const cm_readbench_session *s, FILE *to)
-{
-    (void)s;
-    if (put_again(run, to))
-        fputs(" --staging pinned --slots 8", to);
-}
-
-static void for_the_sample(const readbench_run *run, const cm_readbench_session *s, FILE *to)
-{
-    const cm_readbench_part *p = s->nparts > 0 ? &s->part[0] : NULL;
-    const cm_readbench_part *worst = worst_part(s);
-    (void)run;
-    p = worst != NULL ? worst : p;
-    if (p == NULL || p->rank == 0)
-        return;
-    cm_print(to, "%s --sample ", is_netcdf(s) ? "nc2zarr" : "rechunk");
-    put_sample(p, to);
-    put_paths(s, to);
 }
 
 static void ask_chunkcalc(const readbench_run *run, const cm_readbench_session *s, FILE *to)
@@ -193,31 +149,12 @@ static void ask_chunkcalc(const readbench_run *run, const cm_readbench_session *
     fputs("chunkcalc", to);
     if (worst != NULL) {
         fputs(" --sample ", to);
-        put_sample(worst, to);
+        put_lengths(worst, worst->sample, to);
         fputs(" --variable ", to);
         cm_print_shell_word(worst->variable, to);
         fputs(" --recommend", to);
     }
     put_store(s->store, to);
-}
-
-static void with_codec(const cm_readbench_session *s, const char *codec, FILE *to)
-{
-    cm_print(to, "%s --codec %s", is_netcdf(s) ? "nc2zarr" : "rechunk", codec);
-    put_paths(s, to);
-}
-
-static void with_a_cheaper_codec(const readbench_run *run, const cm_readbench_session *s, FILE *to)
-{
-    (void)run;
-    with_codec(s, "blosc:lz4", to);
-}
-
-static void with_a_longer_prefetch(const readbench_run *run, const cm_readbench_session *s,
-                                   FILE *to)
-{
-    if (put_again(run, to))
-        cm_print(to, " --prefetch %u", s->prefetch * 2);
 }
 
 static void read_it_all(const readbench_run *run, const cm_readbench_session *s, FILE *to)
@@ -235,21 +172,134 @@ static const struct {
     {"failures", read_it_all},
     {"contended", again},
     {"contention", again},
-    {"one-core", with_more_workers},
-    {"few-workers", with_more_workers},
-    {"few-requests", with_more_workers},
-    {"oversubscribed", with_fewer_workers},
-    {"cpu-bound", with_a_cheaper_codec},
-    {"cpus", with_a_cheaper_codec},
-    {"work", with_a_cheaper_codec},
-    {"uneven", with_a_longer_prefetch},
     {"amplification", ask_chunkcalc},
-    {"chunk-shape", for_the_sample},
-    {"library", for_the_sample},
+    {"library", with_the_native_engine},
     {"user-loader", with_the_native_engine},
-    {"device-copy", with_staging},
     {"fits-in-memory", again_cold},
 };
+
+/* ---- commands that make samples come faster ------------------------------------------------- */
+
+/* The name of a variable as options take it, exactly; false: it looks like a pattern or more. */
+static bool is_plain_name(const char *name)
+{
+    return name != NULL && name[0] != '\0' && strpbrk(name, "*?[]{}\\,:=") == NULL;
+}
+
+/* "t2m:time=4,lat=32,lon=32", quoted where it has to be. */
+static void put_chunks(const cm_readbench_part *p, const uint64_t *chunk, FILE *to)
+{
+    cm_outtext t;
+    FILE *word = cm_outtext_open(&t);
+    if (word == NULL)
+        return;
+    cm_print(word, "%s:", p->variable);
+    put_lengths(p, chunk, word);
+    char *text = cm_outtext_close(&t);
+    if (text != NULL)
+        cm_print_shell_word(text, to);
+    free(text);
+}
+
+static void put_for_variable(const char *option, const cm_readbench_part *p, const char *value,
+                             FILE *to)
+{
+    cm_outtext t;
+    FILE *word = cm_outtext_open(&t);
+    if (word == NULL)
+        return;
+    cm_print(to, " --%s ", option);
+    cm_print(word, "%s:%s", p->variable, value);
+    char *text = cm_outtext_close(&t);
+    if (text != NULL)
+        cm_print_shell_word(text, to);
+    free(text);
+}
+
+/* Whether an earlier part of S is of the same variable, at another lag. */
+static bool is_told(const cm_readbench_session *s, size_t part)
+{
+    for (size_t i = 0; i < part; i++)
+        if (strcmp(s->part[i].variable, s->part[part].variable) == 0)
+            return true;
+    return false;
+}
+
+static bool is_version_2(const cm_readbench_session *s)
+{
+    return s->format != NULL && strcmp(s->format, "Zarr v2") == 0;
+}
+
+/* The store written anew for these samples; nothing where an option cannot name a variable. */
+static void rewrite(const cm_readbench_session *s, bool light, FILE *to)
+{
+    for (size_t i = 0; i < s->nparts; i++)
+        if (!is_plain_name(s->part[i].variable))
+            return;
+    cm_print(to, "%s", is_netcdf(s) ? "nc2zarr" : "rechunk");
+    for (size_t i = 0; i < s->nparts; i++) {
+        const cm_readbench_part *p = &s->part[i];
+        const uint64_t *chunk = light ? p->light_chunk : p->best_chunk;
+        if (p->is_static || chunk[0] == 0 || is_told(s, i))
+            continue;
+        fputs(" --chunks ", to);
+        put_chunks(p, chunk, to);
+        if (!is_version_2(s))
+            put_for_variable("shards", p,
+                             (light ? p->light_in_shards : p->best_in_shards) ? "auto" : "none",
+                             to);
+        if (light)
+            put_for_variable("codec", p, CM_READBENCH_LIGHT_CODEC, to);
+    }
+    put_paths(s, to);
+}
+
+static void with_workers(const readbench_run *run, const cm_readbench_session *s, FILE *to)
+{
+    const unsigned workers = s->proposal.value, ranks = s->ranks > 0 ? s->ranks : 1;
+    if (!put_again(run, to))
+        return;
+    if (s->mode != NULL && strcmp(s->mode, "sync") == 0)
+        fputs(" --mode threads", to);
+    cm_print(to, " --workers %u", workers);
+    /* The limit that was typed refuses more of them. */
+    if (run->nthreads > 0)
+        cm_print(to, " --threads %u",
+                 workers * ranks * (s->worker_threads > 0 ? s->worker_threads : 1));
+}
+
+static void put_proposed(const readbench_run *run, const cm_readbench_session *s, FILE *to)
+{
+    switch (s->proposal.change) {
+    case CM_CHANGE_NONE:
+        break;
+    case CM_CHANGE_CHUNKS:
+    case CM_CHANGE_CODEC:
+        rewrite(s, s->proposal.change == CM_CHANGE_CODEC, to);
+        break;
+    case CM_CHANGE_WORKERS:
+        with_workers(run, s, to);
+        break;
+    case CM_CHANGE_PREFETCH:
+        if (put_again(run, to))
+            cm_print(to, " --prefetch %u", s->proposal.value);
+        break;
+    case CM_CHANGE_STAGING:
+        if (put_again(run, to))
+            fputs(" --staging pinned", to);
+        break;
+    }
+}
+
+/* The text that was written; NULL: none, or no memory. */
+static char *written(cm_outtext *t)
+{
+    char *text = cm_outtext_close(t);
+    if (text != NULL && *text != '\0')
+        return text;
+    free(text);
+    return NULL;
+}
 
 char *readbench_remedy(const readbench_run *run, const cm_readbench_session *s, const char *what)
 {
@@ -260,11 +310,17 @@ char *readbench_remedy(const readbench_run *run, const cm_readbench_session *s, 
     for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
         if (strcmp(remedies[i].what, what) == 0)
             remedies[i].put(run, s, to);
-    char *text = cm_outtext_close(&t);
-    if (text != NULL && *text != '\0')
-        return text;
-    free(text);
-    return NULL;
+    return written(&t);
+}
+
+char *readbench_proposed_command(const readbench_run *run, const cm_readbench_session *s)
+{
+    cm_outtext t;
+    FILE *to = cm_outtext_open(&t);
+    if (to == NULL)
+        return NULL;
+    put_proposed(run, s, to);
+    return written(&t);
 }
 
 char *readbench_tuned_command(const readbench_run *run, const cm_readbench_session *s)

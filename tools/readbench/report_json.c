@@ -147,6 +147,10 @@ static cm_json *predicted(cm_document *d, const cm_readbench_session *s)
     cm_document_double(d, o, "seconds_per_sample", p->read_seconds, p->read_seconds > 0);
     cm_document_double(d, o, "best_seconds_per_sample", p->best_read_seconds,
                        p->best_read_seconds > 0);
+    cm_document_double(d, o, "least_times_the_best", p->least_times, p->least_times > 0);
+    cm_document_double(d, o, "most_times_the_best", p->most_times, p->most_times > 0);
+    cm_document_double(d, o, "light_seconds_per_sample", p->light_read_seconds,
+                       p->light_read_seconds > 0);
     cm_document_text(d, o, "costs", p->costs);
     bool counted = p->planned_chunks > 0;
     cm_document_known_u64(d, o, "chunks", p->planned_chunks, counted);
@@ -214,6 +218,10 @@ static cm_json *rates(cm_document *d, const cm_readbench_session *s)
     number(d, o, "physical", r->physical);
     known(d, o, "asked", r->asked);
     known(d, o, "storage", r->storage);
+    known(d, o, "storage_least", r->storage_least);
+    known(d, o, "storage_most", r->storage_most);
+    known(d, o, "storage_more", r->storage_more);
+    cm_document_known_u64(d, o, "storage_more_threads", r->more_threads, r->storage_more > 0);
     known(d, o, "memory", r->memory);
     known(d, o, "efficiency", r->efficiency);
     known(d, o, "capacity", r->capacity);
@@ -283,12 +291,27 @@ static void remedy(cm_document *d, cm_json *o, const readbench_run *run,
     free(command);
 }
 
+static void proposal(cm_document *d, cm_json *to, const readbench_run *run,
+                     const cm_readbench_session *s)
+{
+    const cm_readbench_proposal *p = &s->proposal;
+    cm_json *o = cm_document_object(d, to, "proposal", p->change != CM_CHANGE_NONE);
+    if (p->change == CM_CHANGE_NONE)
+        return;
+    char *command = readbench_proposed_command(run, s);
+    cm_document_text(d, o, "change", cm_readbench_change_name(p->change));
+    number(d, o, "gain", p->gain);
+    cm_document_text(d, o, "command", command);
+    free(command);
+}
+
 static cm_json *diagnosis(cm_document *d, const readbench_run *run, const cm_readbench_session *s)
 {
     const char *cause = cm_readbench_cause_name(s->cause);
     cm_json *o = cm_json_object();
     cm_document_text(d, o, "cause", cause);
     cm_document_text(d, o, "sentence", s->sentence);
+    proposal(d, o, run, s);
     remedy(d, o, run, s, cause);
     return o;
 }

@@ -168,12 +168,12 @@ static void print_line(const char *label, const char *text, FILE *to)
     fputs("\n", to);
 }
 
-/* The command that acts on WHAT, a rule or a cause. */
+/* The command that tells more of WHAT, a rule or a cause. */
 static void print_remedy(const readbench_run *run, const cm_readbench_session *s, const char *what,
                          FILE *to)
 {
     char *command = readbench_remedy(run, s, what);
-    print_line("  try: ", command, to);
+    print_line("  check: ", command, to);
     free(command);
 }
 
@@ -204,6 +204,9 @@ static void print_session(const readbench_run *run, const cm_readbench_session *
     }
     print_line("first failure: ", s->first_failure, to);
     print_line("", s->sentence, to);
+    char *proposed = readbench_proposed_command(run, s);
+    print_line("  try: ", proposed, to);
+    free(proposed);
     print_remedy(run, s, cm_readbench_cause_name(s->cause), to);
 }
 

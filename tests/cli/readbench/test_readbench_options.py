@@ -167,7 +167,9 @@ def pasted(work, *args):
     (bare if "--tune" in args else run)(*QUICK, *args, cwd=work).ok()
     document = json.loads(next(p for p in work.glob("**/summary.json")).read_text())
     said = {f["command"] for s in document["sessions"] for f in [*s["findings"], s["diagnosis"]] if f.get("command")}
-    said |= {document["tuned_command"]} - {None}
+    said |= {s["diagnosis"]["proposal"]["command"] for s in document["sessions"] if s["diagnosis"]["proposal"]}
+    said |= {document["tuned_command"]}
+    said -= {None}
     for command in sorted(said):
         # Its measurements are tested with the first run.
         path = f"{paths.BUILD / 'tests' / 'bare'}:{paths.BUILD / 'bin'}:{os.environ['PATH']}"

@@ -316,6 +316,13 @@ def test_the_summary_says_what_a_device_was_and_cost():
     assert "logical (before any cast)" in said
 
 
+def test_a_proposal_says_what_it_promises(made):
+    """In the sentence, with the command below it; and in the document."""
+    assert re.search(r"predicted 1\.6 times the samples/s with 8 workers\n  try: readbench .* --workers 8$", run("usual").ok().out, re.M)
+    proposal = json.loads((made("usual") / "summary.json").read_text())["sessions"][0]["diagnosis"]["proposal"]
+    assert proposal["change"] == "workers" and proposal["gain"] == 1.6 and proposal["command"].endswith(" --workers 8")
+
+
 def test_several_stand_beside_each_other():
     out = run("two").ok().out
     assert re.search(r"^ +era5\.nc +era5\.zarr$", out, re.M)

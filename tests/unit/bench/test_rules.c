@@ -272,15 +272,15 @@ static void test_rules_on_either_side(void **state)
         double silent, speaks;
         const char *says;
     } rows[] = {
-        {"loader-waits", waits, 0.30, 0.301, "check the loader"},
+        {"loader-waits", waits, 0.30, 0.301, "waited 30 % of the time for data"},
         {"io-bound", waits_for_storage, 0.40, 0.401, "bound by I/O"},
         {"io-bound", storage_dominates, 0.50, 0.501, "60 %"},
-        {"one-core", core_is_busy, 0.94, 0.96, "more workers"},
+        {"one-core", core_is_busy, 0.94, 0.96, "one CPU was busy"},
         {"one-core", others_are_busy, 0.51, 0.49, "other 3"},
-        {"one-core", one_core_while_waiting, 0.05, 0.06, "more workers"},
-        {"one-core", one_core_at_looks, 0.5, 0.6, "more workers"},
-        {"cpu-bound", all_are_busy, 0.89, 0.91, "not more workers"},
-        {"cpu-bound", all_busy_while_waiting, 0.05, 0.06, "cheaper codec"},
+        {"one-core", one_core_while_waiting, 0.05, 0.06, "one CPU was busy"},
+        {"one-core", one_core_at_looks, 0.5, 0.6, "one CPU was busy"},
+        {"cpu-bound", all_are_busy, 0.89, 0.91, "more workers are no gain"},
+        {"cpu-bound", all_busy_while_waiting, 0.05, 0.06, "all 4 CPUs were busy"},
         {"memory-grows", third_epoch_has, 404, 405, "a leak, or a cache"},
         {"memory-grows", second_epoch_has, 1010, 1011, "with each epoch"},
         {"memory-grows", small_growth_to, 66, 67, "62.00 MiB to 67.00 MiB"},
@@ -495,39 +495,39 @@ static void test_the_closing_sentence(void **state)
     } rows[] = {
         {waits, 0.05, "step", {"keeps up", "5.0 %"}},
         {waits, 0.06, "few-workers", {"steps waited 6 %", "decoding is the bottleneck"}},
-        {has_spare, 3.5, "step", {"3.5 times as much", "fewer workers"}},
-        {storage_is_slow, 0.9, "storage", {"storage is the bottleneck", "cache on a faster disk"}},
-        {storage_is_slow, 0.4, "few-requests", {"at 40 %", "more workers or a longer prefetch"}},
-        {storage_is_slow, 0, "few-requests", {"storage is the bottleneck", "more requests"}},
-        {reads_by_library, 0.4, "library", {"through libnetcdf is the bottleneck", "nc2zarr"}},
-        {decodes_and_waits, 12, "chunk-shape", {"shape is the bottleneck (12.0", "the planned"}},
-        {decodes_with_a_plan, 12, "chunk-shape", {"chunks' shape", "rechunk for these samples"}},
+        {has_spare, 3.5, "step", {"3.5 times as much", ""}},
+        {storage_is_slow, 0.9, "storage", {"storage is the bottleneck", "at 90 %"}},
+        {storage_is_slow, 0.4, "few-requests", {"storage is the bottleneck", "at 40 %"}},
+        {storage_is_slow, 0, "few-requests", {"storage is the bottleneck (80 %", ""}},
+        {reads_by_library, 0.4, "library", {"through libnetcdf is the bottleneck", ""}},
+        {decodes_and_waits, 12, "chunk-shape", {"shape is the bottleneck (12.0", ""}},
+        {decodes_with_a_plan, 12, "chunk-shape", {"chunks' shape", ""}},
         {decodes_and_waits_beside_the_best, 1.5, "few-workers", {"decoding is the bottleneck", ""}},
         {decodes_and_waits_beside_the_best, 3, "chunk-shape", {"where 3.0 would do", ""}},
         {saves_while_waiting, 0.1, "few-workers", {"decoding is the bottleneck", ""}},
         {saves_while_waiting, 0.8, "chunk-shape", {"(15.0 bytes decoded", "where 3.0 would do"}},
         {has_small_chunks, 2, "few-workers", {"decoding is the bottleneck", ""}},
-        {has_small_chunks, 4, "chunk-shape", {"takes 4.0 times as long", "rechunk for these"}},
-        {all_busy_while_waiting, 0.5, "cpus", {"the CPUs are the bottleneck", "not more workers"}},
+        {has_small_chunks, 4, "chunk-shape", {"takes 4.0 times as long", ""}},
+        {all_busy_while_waiting, 0.5, "cpus", {"the CPUs are the bottleneck", "all 4 of them"}},
         {others_use, 2, "contention", {"other programs kept 2.0 of the 4 CPUs", "quiet machine"}},
         {waits_with_threads,
          2,
          "few-workers",
-         {"decoding is the bottleneck (67 %", "more workers"}},
-        {waits_with_threads, NCPUS, "work", {"decoding is the bottleneck", "cheaper codec"}},
-        {waits_without_stages, 0.5, "few-workers", {"loader's own work", "more workers"}},
-        {waits_for_copies, 6, "device-copy", {"copy to the device is the bottleneck", "pinned"}},
+         {"decoding is the bottleneck (67 %", "CPUs are idle"}},
+        {waits_with_threads, NCPUS, "work", {"decoding is the bottleneck (67 %", ""}},
+        {waits_without_stages, 0.5, "few-workers", {"loader's own work", "CPUs are idle"}},
+        {waits_for_copies, 6, "device-copy", {"copy to the device is the bottleneck", ""}},
         {waits_for_copies, 4, "few-workers", {"decoding is the bottleneck", ""}},
         {fails, 2, "failures", {"2 of 100 batches failed", "chunk 3/0/1"}},
         {is_resident, 1, "step", {"keeps up", "from cold"}},
         {meets_nothing, 20, "nothing-stored", {"none of the chunks", "is stored"}},
         {meets_nothing, 19, "step", {"keeps up", ""}},
-        {has_capacity_while_waiting, 0.9, "storage", {"gives no more", ""}},
-        {has_capacity_while_waiting, 1.1, "uneven", {"capacity of 1.10 GB/s", "longer prefetch"}},
+        {has_capacity_while_waiting, 0.9, "storage", {"at 95 %", ""}},
+        {has_capacity_while_waiting, 1.1, "uneven", {"capacity of 1.10 GB/s", "unevenly"}},
         {decodes_among_others, 58, "chunk-shape", {"where 3.0 would do", ""}},
         {decodes_among_others, 1, "contention", {"quiet machine", ""}},
         {has_small_chunks_among_others, 20, "chunk-shape", {"takes 20.0 times as long", ""}},
-        {is_delayed_among_others, 0.95, "few-requests", {"EMULATED", "more workers"}},
+        {is_delayed_among_others, 0.95, "few-requests", {"EMULATED", "storage is the bottleneck"}},
         {is_delayed_among_others, 0.1, "contention", {"EMULATED", "quiet machine"}},
         {is_emulated, 0.5, "few-workers", {"EMULATED: steps waited", ""}},
     };
@@ -542,8 +542,9 @@ static void test_the_closing_sentence(void **state)
                 fail_msg("row %zu: %s", r, f.s.sentence);
         if (strcmp(cm_readbench_cause_name(f.s.cause), rows[r].cause) != 0)
             fail_msg("row %zu: %s", r, cm_readbench_cause_name(f.s.cause));
-        if (rows[r].set == decodes_with_a_plan)
-            assert_null(strstr(f.s.sentence, "planned loader"));
+        /* Nothing was simulated, so nothing is advised. */
+        assert_null(strstr(f.s.sentence, "predicted"));
+        assert_null(strstr(f.s.sentence, "try "));
         release(&f);
     }
 }
@@ -648,32 +649,6 @@ static void test_what_keeps_up_feeds(void **state)
     assert_true(fabs(one.accelerators.got - (60)) < 1e-9);
 }
 
-/* One says that more workers help, or one says that they do not; never both. */
-static void test_no_contradictions(void **state)
-{
-    static const double storage[] = {0.1, 0.8}, busy[] = {0.2, 0.99};
-    static const double waited[] = {0.1, 0.5}, decoded[] = {1.5, 12};
-    (void)state;
-    for (unsigned k = 0; k < 32; k++) {
-        fixture f;
-        init(&f);
-        storage_dominates(&f, storage[k & 1]);
-        f.s.wait_share = waited[k >> 1 & 1];
-        f.s.amplification[0] = decoded[k >> 2 & 1];
-        set_cores(&f, (float)busy[k >> 3 & 1], (float)busy[k >> 4 & 1]);
-        assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
-        bool more = strstr(f.s.sentence, "try more workers") != NULL, fewer = false;
-        for (size_t i = 0; i < f.s.nfindings; i++) {
-            more |= strstr(f.s.finding[i].sentence, "more workers would") != NULL;
-            fewer |= strstr(f.s.finding[i].sentence, "not more workers") != NULL;
-        }
-        fewer |= strstr(f.s.sentence, "not more workers") != NULL;
-        if (more && fewer)
-            fail_msg("case %u: %s", k, f.s.sentence);
-        release(&f);
-    }
-}
-
 static void test_the_order_of_findings(void **state)
 {
     fixture f;
@@ -736,7 +711,6 @@ int main(void)
         cmocka_unit_test(test_counts_come_before_others),
         cmocka_unit_test(test_a_bound_that_is_passed_is_none),
         cmocka_unit_test(test_what_keeps_up_feeds),
-        cmocka_unit_test(test_no_contradictions),
         cmocka_unit_test(test_the_order_of_findings),
         cmocka_unit_test(test_the_closing_sentence),
         cmocka_unit_test(test_saturation),

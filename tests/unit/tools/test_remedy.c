@@ -1,4 +1,4 @@
-/* The commands against what was found can be typed as they are. */
+/* The commands of diagnoses, findings and proposals can be typed as they are. */
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,37 +39,12 @@ static void test_commands(void **state)
          "chunkcalc --sample 1x64 --variable 'ocean tas' --recommend 'it'\\''s.zarr'"},
         {"amplification", "era5.zarr", "Zarr 3", "threads", 0, 2, 4, SIZE_MAX,
          "chunkcalc era5.zarr"},
-        {"chunk-shape", "d/era5.zarr/", "Zarr 2", "threads", 1, 2, 4, SIZE_MAX,
-         "rechunk --sample time=1,lat=64,lon=64 d/era5.zarr/ d/era5-rechunked.zarr"},
-        {"chunk-shape", "d.x/era5", "Zarr 2", "threads", 1, 2, 4, SIZE_MAX,
-         "rechunk --sample time=1,lat=64,lon=64 d.x/era5 d.x/era5-rechunked.zarr"},
-        {"chunk-shape", "../.hidden", "Zarr 2", "threads", 1, 2, 4, SIZE_MAX,
-         "rechunk --sample time=1,lat=64,lon=64 ../.hidden ../.hidden-rechunked.zarr"},
-        {"chunk-shape", "d.x/era5.zarr::a/b.c", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
-         "rechunk --sample time=1,lat=64,lon=64 d.x/era5.zarr::a/b.c d.x/era5-rechunked.zarr"},
-        {"chunk-shape", "https://host.org/a/era5.zarr/?v=1/2.3", "Zarr 3", "threads", 1, 2, 4,
-         SIZE_MAX,
-         "rechunk --sample time=1,lat=64,lon=64 'https://host.org/a/era5.zarr/?v=1/2.3' "
-         "era5-rechunked.zarr"},
-        {"chunk-shape", "s3://bucket/era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
-         "rechunk --sample time=1,lat=64,lon=64 s3://bucket/era5.zarr "
-         "s3://bucket/era5-rechunked.zarr"},
         {"failures", "-j.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
          "rechunk --digest ./-j.zarr"},
-        {"cpus", "-j.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
-         "rechunk --codec blosc:lz4 ./-j.zarr ./-j-rechunked.zarr"},
         {"library", "a b.nc", "NetCDF-4", "threads", 1, 2, 4, SIZE_MAX,
-         "nc2zarr --sample time=1,lat=64,lon=64 'a b.nc' 'a b-rechunked.zarr'"},
-        {"cpus", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
-         "rechunk --codec blosc:lz4 era5.zarr era5-rechunked.zarr"},
-        {"few-workers", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
-         "readbench --sample 1x64x64 era5.zarr --workers 4"},
-        {"few-workers", "era5.zarr", "Zarr 3", "sync", 1, 1, 4, SIZE_MAX,
-         "readbench --sample 1x64x64 era5.zarr --mode threads"},
-        {"few-workers", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, 0, NULL}, /* of a sweep */
-        {"oversubscribed", "era5.zarr", "Zarr 3", "threads", 1, 6, 4, SIZE_MAX,
-         "readbench --sample 1x64x64 era5.zarr --workers 4"},
-        {"oversubscribed", "era5.zarr", "Zarr 3", "threads", 1, 3, 4, SIZE_MAX, NULL},
+         "readbench --sample 1x64x64 era5.zarr --engine native"},
+        {"few-workers", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX, NULL},
+        {"oversubscribed", "era5.zarr", "Zarr 3", "threads", 1, 6, 4, SIZE_MAX, NULL},
         {"fits-in-memory", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
          "readbench --sample 1x64x64 era5.zarr --cold"},
         {"contention", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX, again},
@@ -101,25 +76,112 @@ static void test_commands(void **state)
     }
 }
 
-/* More workers than -j allows come with a larger limit. */
-static void test_workers_with_a_limit(void **state)
+/* ---- proposals ------------------------------------------------------------------------------ */
+
+static char *proposed(const cm_readbench_session *s, const char *again, unsigned nthreads)
+{
+    const cm_readbench_report report = {.session = (cm_readbench_session *)s,
+                                        .nsessions = 1,
+                                        .best = SIZE_MAX,
+                                        .baseline = SIZE_MAX};
+    const readbench_run run = {.report = &report, .again = again, .nthreads = nthreads};
+    return readbench_proposed_command(&run, s);
+}
+
+static void expect(const cm_readbench_session *s, unsigned nthreads, const char *want)
+{
+    char *command = proposed(s, "readbench era5.zarr", nthreads);
+    if (want == NULL && command != NULL)
+        fail_msg("%s", command);
+    if (want != NULL) {
+        assert_non_null(command);
+        assert_string_equal(command, want);
+    }
+    free(command);
+}
+
+/* The store written anew beside the old one, whatever that is called. */
+static void test_rewriting(void **state)
+{
+    static const struct {
+        const char *store, *format, *command;
+    } rows[] = {
+        {"d/era5.zarr/", "Zarr v3",
+         "rechunk --chunks t2m:time=2,lat=64,lon=64 --shards t2m:none d/era5.zarr/ "
+         "d/era5-rechunked.zarr"},
+        {"d.x/era5", "Zarr v2",
+         "rechunk --chunks t2m:time=2,lat=64,lon=64 d.x/era5 d.x/era5-rechunked.zarr"},
+        {"../.hidden", "Zarr v2",
+         "rechunk --chunks t2m:time=2,lat=64,lon=64 ../.hidden ../.hidden-rechunked.zarr"},
+        {"d.x/era5.zarr::a/b.c", "Zarr v2",
+         "rechunk --chunks t2m:time=2,lat=64,lon=64 d.x/era5.zarr::a/b.c d.x/era5-rechunked.zarr"},
+        {"https://host.org/a/era5.zarr/?v=1/2.3", "Zarr v2",
+         "rechunk --chunks t2m:time=2,lat=64,lon=64 'https://host.org/a/era5.zarr/?v=1/2.3' "
+         "era5-rechunked.zarr"},
+        {"s3://bucket/era5.zarr", "Zarr v2",
+         "rechunk --chunks t2m:time=2,lat=64,lon=64 s3://bucket/era5.zarr "
+         "s3://bucket/era5-rechunked.zarr"},
+        {"-j.zarr", "Zarr v2",
+         "rechunk --chunks t2m:time=2,lat=64,lon=64 ./-j.zarr ./-j-rechunked.zarr"},
+        {"a b.nc", "NetCDF-4",
+         "nc2zarr --chunks t2m:time=2,lat=64,lon=64 --shards t2m:none 'a b.nc' "
+         "'a b-rechunked.zarr'"},
+    };
+    (void)state;
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        cm_readbench_part part = parts[0];
+        memcpy(part.best_chunk, (uint64_t[]){2, 64, 64}, 3 * sizeof(uint64_t));
+        const cm_readbench_session s = {.store = (char *)rows[r].store,
+                                        .format = (char *)rows[r].format,
+                                        .part = &part,
+                                        .nparts = 1,
+                                        .proposal = {.change = CM_CHANGE_CHUNKS}};
+        expect(&s, 0, rows[r].command);
+    }
+}
+
+/* Each variable once, by its own chunks and codec; a lag is no other variable. */
+static void test_rewriting_several_variables(void **state)
+{
+    (void)state;
+    cm_readbench_part part[] = {parts[0], parts[0], parts[1]};
+    memcpy(part[0].light_chunk, (uint64_t[]){2, 64, 64}, 3 * sizeof(uint64_t));
+    memcpy(part[1].light_chunk, (uint64_t[]){2, 64, 64}, 3 * sizeof(uint64_t));
+    memcpy(part[2].light_chunk, (uint64_t[]){8, 64}, 2 * sizeof(uint64_t));
+    part[2].light_in_shards = true;
+    cm_readbench_session s = {.store = (char *)"a.zarr",
+                              .format = (char *)"Zarr v3",
+                              .part = part,
+                              .nparts = 3,
+                              .proposal = {.change = CM_CHANGE_CODEC}};
+    expect(&s, 0,
+           "rechunk --chunks t2m:time=2,lat=64,lon=64 --shards t2m:none --codec t2m:blosc:lz4 "
+           "--chunks 'ocean tas:8x64' --shards 'ocean tas:auto' --codec 'ocean tas:blosc:lz4' "
+           "a.zarr a-rechunked.zarr");
+    part[2].variable = (char *)"t[2]"; /* which an option takes for a pattern */
+    expect(&s, 0, NULL);
+}
+
+static void test_settings(void **state)
 {
     (void)state;
     cm_readbench_session s = {.store = (char *)"era5.zarr",
-                              .format = (char *)"Zarr 3",
                               .mode = (char *)"threads",
                               .workers = 2,
                               .worker_threads = 3,
                               .ranks = 2,
-                              .cpus = 64};
-    const cm_readbench_report report = {
-        .session = &s, .nsessions = 1, .best = SIZE_MAX, .baseline = SIZE_MAX};
-    const readbench_run run = {
-        .report = &report, .again = "readbench -j 12 era5.zarr", .nthreads = 12};
-    char *command = readbench_remedy(&run, &s, "few-workers");
-    assert_non_null(command);
-    assert_string_equal(command, "readbench -j 12 era5.zarr --workers 4 --threads 24");
-    free(command);
+                              .proposal = {.change = CM_CHANGE_WORKERS, .value = 4}};
+    expect(&s, 0, "readbench era5.zarr --workers 4");
+    expect(&s, 12, "readbench era5.zarr --workers 4 --threads 24"); /* -j allows as many */
+    s.mode = (char *)"sync";
+    s.proposal.value = 1;
+    expect(&s, 0, "readbench era5.zarr --mode threads --workers 1");
+    s.proposal = (cm_readbench_proposal){.change = CM_CHANGE_PREFETCH, .value = 8};
+    expect(&s, 0, "readbench era5.zarr --prefetch 8");
+    s.proposal = (cm_readbench_proposal){.change = CM_CHANGE_STAGING};
+    expect(&s, 0, "readbench era5.zarr --staging pinned");
+    s.proposal = (cm_readbench_proposal){.change = CM_CHANGE_NONE};
+    expect(&s, 0, NULL);
 }
 
 /* A hint never names an existing output. */
@@ -132,12 +194,16 @@ static void test_new_names(void **state)
     for (int i = 1; i <= 3; i++) {
         const char *format = i == 1 ? "%s/a-rechunked.zarr" : "%s/a-rechunked-%d.zarr";
         snprintf(taken, sizeof taken, format, folder, i);
-        snprintf(want, sizeof want, "rechunk --codec blosc:lz4 %s %s", store, taken);
-        cm_readbench_session s = {.store = store, .format = (char[]){"Zarr 3"}};
-        const readbench_run run = {0};
-        char *command = readbench_remedy(&run, &s, "cpus");
-        assert_string_equal(command, want);
-        free(command);
+        snprintf(want, sizeof want, "rechunk --chunks t2m:time=2,lat=64,lon=64 %s %s", store,
+                 taken);
+        cm_readbench_part part = parts[0];
+        memcpy(part.best_chunk, (uint64_t[]){2, 64, 64}, 3 * sizeof(uint64_t));
+        const cm_readbench_session s = {.store = store,
+                                        .format = (char[]){"Zarr v2"},
+                                        .part = &part,
+                                        .nparts = 1,
+                                        .proposal = {.change = CM_CHANGE_CHUNKS}};
+        expect(&s, 0, want);
         assert_int_equal(mkdir(taken, 0777), 0);
     }
     for (int i = 1; i <= 3; i++) {
@@ -150,8 +216,9 @@ static void test_new_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands),
-                                       cmocka_unit_test(test_workers_with_a_limit),
-                                       cmocka_unit_test(test_new_names)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_commands), cmocka_unit_test(test_rewriting),
+        cmocka_unit_test(test_rewriting_several_variables), cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_new_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

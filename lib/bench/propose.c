@@ -1,0 +1,341 @@
+#include "bench/propose.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/cause.h"
+#include "bench/pipeline.h"
+#include "bench/rules.h"
+
+enum {
+    MOST_MORE = 8,      /* times as many workers, or batches ahead */
+    MOST_PREFETCH = 16, /* of a worker */
+    THREADS_PER_CPU = 4 /* those that wait for storage leave the CPU to others */
+};
+/* Memory is copied in short runs: of the rate of long ones, so much. */
+#define SHORT_RUNS 0.25
+#define CACHED     0.1 /* of the chunks: where caches give more, costs of reading say little */
+
+typedef struct ground { /* the session as it ran, for all simulations */
+    const cm_readbench_session *s;
+    const cm_readbench_facts *f;
+    double *service; /* of the first rank's batches, epoch after epoch */
+    size_t *epoch;   /* where each begins */
+    size_t n, nepochs;
+    double step;
+    double cpu;  /* seconds of a batch */
+    double cpus; /* that others leave */
+    double now;  /* seconds simulated */
+} ground;
+
+/* ---- as it ran ----------------------------------------------------------------------------- */
+
+static bool is_planned(const cm_readbench_session *s)
+{
+    return s->loader != NULL && strcmp(s->loader, "planned") == 0;
+}
+
+static bool is_sync(const cm_readbench_session *s)
+{
+    return s->mode != NULL && strcmp(s->mode, "sync") == 0;
+}
+
+static double stages_of(const cm_readbench_batch *b)
+{
+    double ns = 0;
+    for (int k = 0; k < CM_READBENCH_STAGES; k++)
+        ns += (double)b->stage_ns[k];
+    return ns / 1e9;
+}
+
+/* The planned loader's batches are of no worker; their work is that of their stages. */
+static double service_of(const cm_readbench_session *s, const cm_readbench_batch *b)
+{
+    if (is_planned(s))
+        return stages_of(b) / (s->worker_threads > 0 ? s->worker_threads : 1);
+    return b->end_ns > b->begin_ns ? (double)(b->end_ns - b->begin_ns) / 1e9 : 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const cm_readbench_batch *x = *(cm_readbench_batch *const *)a,
+                             *y = *(cm_readbench_batch *const *)b;
+    if (x->epoch != y->epoch)
+        return x->epoch < y->epoch ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static int collect(ground *g, cm_error *err)
+{
+    const cm_readbench_session *s = g->s;
+    const cm_readbench_batch **b = cm_calloc(s->nrecords + 1, sizeof *b, err);
+    g->service = cm_calloc(s->nrecords + 1, sizeof *g->service, err);
+    g->epoch = cm_calloc(s->nrecords + 1, sizeof *g->epoch, err);
+    if (b == NULL || g->service == NULL || g->epoch == NULL) {
+        free(b);
+        return CM_ENOMEM;
+    }
+    for (size_t i = 0; i < s->nrecords; i++)
+        if (s->record[i].rank == s->record[0].rank && !s->record[i].failed)
+            b[g->n++] = &s->record[i];
+    qsort(b, g->n, sizeof(*b), by_number);
+    for (size_t i = 0; i < g->n; i++) {
+        g->service[i] = service_of(s, b[i]);
+        if (i == 0 || b[i]->epoch != b[i - 1]->epoch)
+            g->epoch[g->nepochs++] = i;
+    }
+    free(b);
+    return CM_OK;
+}
+
+/* Seconds of all epochs under a change of workers, batches ahead, or of what a batch takes. */
+static double simulate(const ground *g, unsigned workers, unsigned ahead, double slower)
+{
+    double total = 0;
+    for (size_t e = 0; e < g->nepochs; e++) {
+        const size_t from = g->epoch[e], to = e + 1 < g->nepochs ? g->epoch[e + 1] : g->n;
+        const cm_pipeline p = {.service = g->service + from,
+                               .n = to - from,
+                               .slower = slower,
+                               .step = g->step,
+                               .workers = workers,
+                               .ahead = ahead};
+        total += cm_pipeline_seconds(&p);
+    }
+    return total;
+}
+
+static unsigned workers_of(const cm_readbench_session *s)
+{
+    return is_sync(s) ? 0 : s->workers;
+}
+
+static unsigned ahead_of(const cm_readbench_session *s)
+{
+    const unsigned all = s->workers * s->prefetch;
+    const unsigned slots = s->ranks > 0 ? s->batches_in_flight / s->ranks : 0;
+    return slots > 1 && slots - 1 < all ? slots - 1 : all;
+}
+
+/* The baseline: batches as they were made, and the CPU time of each. */
+static int prepare(ground *g, cm_error *err)
+{
+    const cm_readbench_session *s = g->s;
+    const double batches = (double)(s->counts.batches - s->counts.failed_batches);
+    int rc = collect(g, err);
+    if (rc != CM_OK || g->n == 0)
+        return rc;
+    g->step = s->step.mean;
+    if (g->f->own_cpus > 0 && batches > 0)
+        g->cpu = g->f->own_cpus * s->wall_seconds / batches;
+    g->cpu = fmax(g->cpu, s->measured.rounds > 0 ? s->measured.batch_cpu_seconds : 0);
+    g->cpus = fmax(0.5, (double)s->cpus - fmax(0, g->f->other_cpus));
+    g->now = simulate(g, workers_of(s), ahead_of(s), 1);
+    return CM_OK;
+}
+
+/* How many times the samples a second, where the epochs take SECONDS and batches CPU of its own. */
+static double gain(const ground *g, double seconds, double cpu)
+{
+    const double ranks = g->s->ranks > 0 ? g->s->ranks : 1;
+    const double least = (double)g->n * ranks * cpu / g->cpus;
+    return g->now / fmax(seconds, least);
+}
+
+static void offer(cm_readbench_proposal *best, cm_readbench_change change, unsigned value,
+                  double gained, double least)
+{
+    const bool rewrites = best->change == CM_CHANGE_CHUNKS || best->change == CM_CHANGE_CODEC;
+    const bool rewritten = change == CM_CHANGE_CHUNKS || change == CM_CHANGE_CODEC;
+    /* A cheaper change is not given up for little. */
+    const double clear =
+        best->change == CM_CHANGE_NONE || (rewrites && !rewritten) ? 1 : 1 + CM_RULE_CLEARER;
+    if (gained >= least && gained > best->gain * clear)
+        *best = (cm_readbench_proposal){true, change, gained, value};
+}
+
+/* ---- chunks and codecs --------------------------------------------------------------------- */
+
+/* Seconds of a batch besides what the cost model knows: elements go into samples, and are cast. */
+static double assembling(const cm_readbench_session *s, double whole)
+{
+    const double batches = (double)s->counts.batches;
+    double seconds = batches > 0 ? (s->stage[2].total + s->stage[3].total) / batches : 0;
+    if (!s->predicted.known && s->rates.memory > 0)
+        seconds += (double)s->batch_nbytes / (s->rates.memory * SHORT_RUNS);
+    return fmin(seconds, 0.9 * whole);
+}
+
+/* Share of a batch's present time that it would take if a sample were read in MODEL seconds. */
+static double slower_by(const ground *g, double model)
+{
+    const cm_readbench_session *s = g->s;
+    const double batch = (double)s->batch, batches = (double)s->counts.batches;
+    double whole = s->measured.rounds > 0 ? s->measured.batch_seconds : 0;
+    if (!(whole > 0) && batches > 0)
+        for (int k = 0; k < CM_READBENCH_STAGES; k++)
+            whole += s->stage[k].total / batches;
+    if (!(whole > 0))
+        return 0;
+    const double rest = assembling(s, whole);
+    const double told = s->predicted.read_seconds * batch;
+    const double off = told > 0 ? fmax(1, (whole - rest) / told) : 1;
+    return (off * model * batch + rest) / whole;
+}
+
+/* Chunks are decoded for each sample, by this library, and not kept. */
+static bool pays_for_chunks(const cm_readbench_session *s)
+{
+    const cm_readbench_counts *c = &s->counts;
+    const double hits = (double)(c->cache_hits + c->disk_hits);
+    return !is_planned(s) && !cm_readbench_by_user(s) && !cm_readbench_by_library(s) &&
+           hits <= CACHED * (double)c->chunks;
+}
+
+static void offer_layout(const ground *g, cm_readbench_change change, double model,
+                         cm_readbench_proposal *best)
+{
+    const cm_readbench_session *s = g->s;
+    const double slower = model > 0 ? slower_by(g, model) : 0;
+    if (slower > 0)
+        offer(best, change, 0,
+              gain(g, simulate(g, workers_of(s), ahead_of(s), slower), g->cpu * slower),
+              1 + CM_RULE_REWRITTEN);
+}
+
+static void offer_layouts(const ground *g, cm_readbench_proposal *best)
+{
+    const cm_readbench_predicted *p = &g->s->predicted;
+    if (!pays_for_chunks(g->s))
+        return;
+    offer_layout(g, CM_CHANGE_CHUNKS, p->best_read_seconds, best);
+    offer_layout(g, CM_CHANGE_CODEC, p->light_read_seconds, best);
+}
+
+/* ---- workers and prefetch ------------------------------------------------------------------ */
+
+/* How much longer storage takes for a request where MORE times the threads ask. */
+static double crowding(const cm_readbench_session *s, double more)
+{
+    const double threads = (double)s->pool_workers * s->worker_threads;
+    const cm_readbench_rates *r = &s->rates;
+    if (s->emulated)
+        return s->streams > 0 ? fmax(1, threads * more / s->streams) : 1;
+    if (!(r->storage > 0) || !(r->storage_more > 0) || !(threads > 0))
+        return 1;
+    /* As it went from the one number of threads that was probed to the other. */
+    const double probed = r->more_threads / threads;
+    const double share = probed > 1 ? fmin(1, log(more) / log(probed)) : 1;
+    const double scaled = fmin(pow(fmax(1, r->storage_more / r->storage), share), more);
+    return more / scaled;
+}
+
+static bool fits(const cm_readbench_session *s, double more)
+{
+    const double nbytes = (double)s->memory_planned + (more - 1) * (double)s->in_flight_nbytes;
+    return s->memory_limit == 0 || nbytes <= (double)s->memory_limit;
+}
+
+static void offer_workers(const ground *g, cm_readbench_proposal *best)
+{
+    const cm_readbench_session *s = g->s;
+    const unsigned own = is_sync(s) ? 1 : s->workers;
+    const unsigned threads = s->worker_threads > 0 ? s->worker_threads : 1;
+    const unsigned ranks = s->ranks > 0 ? s->ranks : 1;
+    const unsigned from = is_sync(s) ? 1 : 2;
+    for (unsigned more = from; more <= MOST_MORE; more *= 2) {
+        const unsigned workers = own * more;
+        if ((uint64_t)workers * threads * ranks > (uint64_t)s->cpus * THREADS_PER_CPU ||
+            !fits(s, more))
+            break;
+        const double slower = 1 - g->f->stage_share[0] + g->f->stage_share[0] * crowding(s, more);
+        const double seconds = simulate(g, workers, workers * s->prefetch, slower);
+        offer(best, CM_CHANGE_WORKERS, workers, gain(g, seconds, g->cpu), 1 + CM_RULE_PROPOSED);
+    }
+}
+
+static void offer_prefetch(const ground *g, cm_readbench_proposal *best)
+{
+    const cm_readbench_session *s = g->s;
+    if (is_sync(s))
+        return;
+    for (unsigned more = 2; more <= MOST_MORE && s->prefetch * more <= MOST_PREFETCH; more *= 2)
+        if (fits(s, more))
+            offer(best, CM_CHANGE_PREFETCH, s->prefetch * more,
+                  gain(g, simulate(g, s->workers, ahead_of(s) * more, 1), g->cpu),
+                  1 + CM_RULE_PROPOSED);
+}
+
+/* ---- the device ---------------------------------------------------------------------------- */
+
+static const char *setting(const cm_readbench_session *s, const char *name)
+{
+    for (size_t i = 0; i < s->nsettings; i++)
+        if (strcmp(s->setting[i].name, name) == 0)
+            return s->setting[i].value;
+    return "";
+}
+
+/* Waits for copies are shorter by what page-locked memory was faster in this run. */
+static void offer_staging(const ground *g, cm_readbench_proposal *best)
+{
+    const cm_readbench_session *s = g->s;
+    const cm_readbench_device *d = &s->device;
+    const double all = s->wait.total + s->step.total;
+    if (!d->used || strcmp(setting(s, "staging"), "pageable") != 0 || !(d->copied > 0) ||
+        d->link_pinned <= d->copied || !(all > 0))
+        return;
+    const double saved = d->wait.total * (1 - d->copied / d->link_pinned);
+    offer(best, CM_CHANGE_STAGING, 0, all / fmax(all - saved, s->step.total), 1 + CM_RULE_PROPOSED);
+}
+
+/* ---- the best ------------------------------------------------------------------------------ */
+
+/* Where nothing waits, or other things are to be mended first, nothing is simulated. */
+static bool is_asked(const cm_readbench_session *s)
+{
+    switch (s->cause) {
+    case CM_CAUSE_UNKNOWN:
+    case CM_CAUSE_FAILURES:
+    case CM_CAUSE_NOTHING:
+    case CM_CAUSE_CONTENTION:
+    case CM_CAUSE_STEP:
+    case CM_CAUSE_USER_LOADER:
+    case CM_CAUSE_LIBRARY:
+        return false;
+    default:
+        return s->nrecords > 0;
+    }
+}
+
+int cm_readbench_propose(const cm_readbench_session *s, const cm_readbench_facts *f,
+                         cm_readbench_proposal *out, cm_error *err)
+{
+    ground g = {.s = s, .f = f};
+    *out = (cm_readbench_proposal){.change = CM_CHANGE_NONE};
+    if (!is_asked(s))
+        return CM_OK;
+    int rc = prepare(&g, err);
+    if (rc == CM_OK && g.n > 0) {
+        out->simulated = true;
+        offer_prefetch(&g, out);
+        offer_workers(&g, out);
+        offer_staging(&g, out);
+        offer_layouts(&g, out);
+    }
+    free(g.service);
+    free(g.epoch);
+    return rc;
+}
+
+const char *cm_readbench_change_name(cm_readbench_change change)
+{
+    static const char *const names[] = {
+        [CM_CHANGE_NONE] = NULL,           [CM_CHANGE_CHUNKS] = "chunks",
+        [CM_CHANGE_CODEC] = "codec",       [CM_CHANGE_WORKERS] = "workers",
+        [CM_CHANGE_PREFETCH] = "prefetch", [CM_CHANGE_STAGING] = "staging",
+    };
+    return names[change];
+}
