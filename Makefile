@@ -83,7 +83,7 @@ SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard 
 BARE_BIN := $(patsubst tests/support/bare/%.c,$(BUILD)/tests/bare/%,$(wildcard tests/support/bare/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
-.PHONY: all lib tools loader demo docs check check-ci check-long check-asan check-tsan test-programs unit bench foresight asan tsan \
+.PHONY: all lib tools loader demo docs check check-ci check-long check-asan check-tsan test-programs unit bench foresight advice asan tsan \
         fuzz fuzzers fuzz-replay lint format pictures \
         install uninstall bundle wheel portable trial deps clean help
 .SECONDARY:
@@ -287,6 +287,10 @@ foresight: deps ## how well predicted times and recommendations hold (RANDOM_SEE
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
 	@scripts/bench/foresight.py $(BUILD)/bin $(BUILD)/foresight --rounds $(or $(ROUNDS),3) \
 	    $(if $(RANDOM_SEED),--random $(RANDOM_SEED))
+
+advice: deps ## whether readbench names planted causes, and its advice helps; some minutes on a quiet machine
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@scripts/bench/advice.py $(BUILD)/bin $(BUILD)/advice --rounds $(or $(ROUNDS),3)
 
 lint: deps ## includes go down only, no new circle of files, third-party headers in their place, sources formatted
 	@$(QUIETLY) all

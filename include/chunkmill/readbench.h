@@ -209,6 +209,7 @@ typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts 
     /* One batch alone, as cm_readbench_measured has it, from probed costs; negative: not known. */
     double batch_seconds, batch_cpu_seconds;
     double batch_requests; /* as the reader merges them */
+    double batch_chunks;   /* that it meets */
 } cm_readbench_predicted;
 
 /*

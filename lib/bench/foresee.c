@@ -251,6 +251,7 @@ static int sum_up(foresight *f, cm_error *err)
     s->predicted.batch_seconds = total.wall / (double)f->nbatches;
     s->predicted.batch_cpu_seconds = total.cpu / (double)f->nbatches;
     s->predicted.batch_requests = requests / (double)f->nbatches;
+    s->predicted.batch_chunks = chunks / (double)f->nbatches;
     if (requests != chunks) /* neighbours come together: not what counting chunks says */
         s->predicted.requests = requests / samples;
     s->measured = (cm_readbench_measured){.batch_seconds = cm_cost_middle(f->wall, f->nrounds),

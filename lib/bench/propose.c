@@ -168,19 +168,33 @@ static double assembling(const cm_readbench_session *s, double whole)
     return fmin(seconds, 0.9 * whole);
 }
 
+/*
+ * Seconds of a mean batch of the session as one thread makes it alone: as measured, by the chunks
+ * that the measured ones met; where they were not, by the stages of all.
+ */
+static double alone(const cm_readbench_session *s)
+{
+    const double batches = (double)s->counts.batches, chunks = (double)s->counts.chunks;
+    double whole = 0;
+    if (s->measured.rounds > 0 && s->predicted.batch_chunks > 0)
+        return s->measured.batch_seconds * chunks / batches / s->predicted.batch_chunks;
+    for (int k = 0; k < CM_READBENCH_STAGES; k++)
+        whole += s->stage[k].total / batches;
+    return whole;
+}
+
 /* Share of a batch's present time that it would take if a sample were read in MODEL seconds. */
 static double slower_by(const ground *g, double model)
 {
     const cm_readbench_session *s = g->s;
     const double batch = (double)s->batch, batches = (double)s->counts.batches;
-    double whole = s->measured.rounds > 0 ? s->measured.batch_seconds : 0;
-    if (!(whole > 0) && batches > 0)
-        for (int k = 0; k < CM_READBENCH_STAGES; k++)
-            whole += s->stage[k].total / batches;
+    const double whole = batches > 0 ? alone(s) : 0;
     if (!(whole > 0))
         return 0;
     const double rest = assembling(s, whole);
-    const double told = s->predicted.read_seconds * batch;
+    /* The model, of samples that meet as many chunks as those of the session did. */
+    const double each = s->predicted.known ? s->predicted.read_seconds / s->predicted.chunks : 0;
+    const double told = each * (double)s->counts.chunks / batches;
     const double off = told > 0 ? fmax(1, (whole - rest) / told) : 1;
     return (off * model * batch + rest) / whole;
 }
@@ -232,9 +246,12 @@ static double crowding(const cm_readbench_session *s, double more)
     return more / scaled;
 }
 
+/* MORE times the batches in flight, and in processes of their own all that a worker holds. */
 static bool fits(const cm_readbench_session *s, double more)
 {
-    const double nbytes = (double)s->memory_planned + (more - 1) * (double)s->in_flight_nbytes;
+    const bool apart = s->mode != NULL && strcmp(s->mode, "processes") == 0;
+    const uint64_t each = apart ? s->memory_planned : s->in_flight_nbytes;
+    const double nbytes = (double)s->memory_planned + (more - 1) * (double)each;
     return s->memory_limit == 0 || nbytes <= (double)s->memory_limit;
 }
 

@@ -171,8 +171,13 @@ static void set_model(fixture *f, double now, double then, double light)
     f->f.own_cpus = 1;
     f->s.wall_seconds = 0.032 * NBATCHES;
     f->s.memory_limit = f->s.memory_planned; /* only other chunks */
-    f->s.predicted = (cm_readbench_predicted){
-        .known = true, .read_seconds = now, .best_read_seconds = then, .light_read_seconds = light};
+    f->s.counts.chunks = 32 * NBATCHES;
+    f->s.predicted = (cm_readbench_predicted){.known = true,
+                                              .chunks = 1,
+                                              .batch_chunks = 32,
+                                              .read_seconds = now,
+                                              .best_read_seconds = then,
+                                              .light_read_seconds = light};
 }
 
 static void test_chunks_that_cost_less(void **state)
@@ -195,6 +200,19 @@ static void test_chunks_that_cost_less(void **state)
     assert_int_equal(propose(&f).change, CM_CHANGE_CODEC);
     set_model(&f, 0.001, 0.0005, 0.00049); /* not worth another codec */
     assert_int_equal(propose(&f).change, CM_CHANGE_CHUNKS);
+}
+
+/* Batches that were measured alone may have met fewer chunks than others do. */
+static void test_samples_are_not_alike(void **state)
+{
+    fixture f;
+    (void)state;
+    init(&f, 0.032, 0.1, 0.001);
+    set_model(&f, 0.001, 0.00065, 0);
+    f.s.measured = (cm_readbench_measured){.batch_seconds = 0.024, .rounds = 1};
+    f.s.predicted.batch_chunks = 24;
+    assert_int_equal(propose(&f).change, CM_CHANGE_CHUNKS);
+    assert_true(fabs(propose(&f).gain - 1.5) < 0.1);
 }
 
 /* Copying elements into samples stays whatever the chunks are. */
@@ -272,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_no_workers_without_room),
         cmocka_unit_test(test_a_worker_where_there_is_none),
         cmocka_unit_test(test_chunks_that_cost_less),
+        cmocka_unit_test(test_samples_are_not_alike),
         cmocka_unit_test(test_assembling_stays),
         cmocka_unit_test(test_no_chunks_where_the_model_does_not_hold),
         cmocka_unit_test(test_page_locked_memory),
