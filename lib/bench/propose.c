@@ -16,6 +16,7 @@ enum {
 };
 /* Memory is copied in short runs: of the rate of long ones, so much. */
 #define SHORT_RUNS 0.25
+#define MUCH_MORE  1.5
 #define CACHED     0.1 /* of the chunks: where caches give more, costs of reading say little */
 
 typedef struct ground { /* the session as it ran, for all simulations */
@@ -25,7 +26,8 @@ typedef struct ground { /* the session as it ran, for all simulations */
     size_t *epoch;   /* where each begins */
     size_t n, nepochs;
     double step;
-    double cpu;  /* seconds of a batch */
+    double cpu;  /* seconds of a batch, as they were counted, */
+    double work; /* and that threads worked on it, whether or not they had a CPU all the time */
     double cpus; /* that others leave */
     double now;  /* seconds simulated */
 } ground;
@@ -119,6 +121,23 @@ static unsigned ahead_of(const cm_readbench_session *s)
     return slots > 1 && slots - 1 < all ? slots - 1 : all;
 }
 
+/* Seconds of threads in a mean batch. */
+static double staged(const cm_readbench_session *s)
+{
+    double seconds = 0;
+    for (int k = 0; k < CM_READBENCH_STAGES; k++)
+        seconds += s->stage[k].total;
+    return s->counts.batches > 0 ? seconds / (double)s->counts.batches : 0;
+}
+
+/* The same without waiting for storage; reading the page cache is work. */
+static double working(const cm_readbench_session *s)
+{
+    const bool waits = s->emulated || !(s->resident_after > CM_RULE_RESIDENT);
+    const double batches = (double)s->counts.batches;
+    return staged(s) - (waits && batches > 0 ? s->stage[0].total / batches : 0);
+}
+
 /* The baseline: batches as they were made, and the CPU time of each. */
 static int prepare(ground *g, cm_error *err)
 {
@@ -131,17 +150,21 @@ static int prepare(ground *g, cm_error *err)
     if (g->f->own_cpus > 0 && batches > 0)
         g->cpu = g->f->own_cpus * s->wall_seconds / batches;
     g->cpu = fmax(g->cpu, s->measured.rounds > 0 ? s->measured.batch_cpu_seconds : 0);
+    g->work = working(s);
     g->cpus = fmax(0.5, (double)s->cpus - fmax(0, g->f->other_cpus));
     g->now = simulate(g, workers_of(s), ahead_of(s), 1);
     return CM_OK;
 }
 
-/* How many times the samples a second, where the epochs take SECONDS and batches CPU of its own. */
-static double gain(const ground *g, double seconds, double cpu)
+/*
+ * How many times the samples a second, where the epochs take SECONDS, and batches SLOWER times the
+ * present work.  The CPUs bound it: time that others took from a thread is not there for more.
+ */
+static double gain(const ground *g, double seconds, double slower)
 {
     const double ranks = g->s->ranks > 0 ? g->s->ranks : 1;
-    const double least = (double)g->n * ranks * cpu / g->cpus;
-    return g->now / fmax(seconds, least);
+    const double each = fmax(g->cpu / g->cpus, g->s->cpus > 0 ? g->work / g->s->cpus : 0);
+    return g->now / fmax(seconds, (double)g->n * ranks * each * slower);
 }
 
 static void offer(cm_readbench_proposal *best, cm_readbench_change change, unsigned value,
@@ -175,12 +198,16 @@ static double assembling(const cm_readbench_session *s, double whole)
 static double alone(const cm_readbench_session *s)
 {
     const double batches = (double)s->counts.batches, chunks = (double)s->counts.chunks;
-    double whole = 0;
     if (s->measured.rounds > 0 && s->predicted.batch_chunks > 0)
         return s->measured.batch_seconds * chunks / batches / s->predicted.batch_chunks;
-    for (int k = 0; k < CM_READBENCH_STAGES; k++)
-        whole += s->stage[k].total / batches;
-    return whole;
+    return staged(s);
+}
+
+/* Whether the page cache served most of a session that began cold, a batch of which takes WHOLE. */
+static bool is_warmed(const cm_readbench_session *s, double whole)
+{
+    const bool cold = s->temperature != NULL && strcmp(s->temperature, "cold") == 0;
+    return cold && whole > MUCH_MORE * staged(s);
 }
 
 /* Share of a batch's present time that it would take if a sample were read in MODEL seconds. */
@@ -189,7 +216,7 @@ static double slower_by(const ground *g, double model)
     const cm_readbench_session *s = g->s;
     const double batch = (double)s->batch, batches = (double)s->counts.batches;
     const double whole = batches > 0 ? alone(s) : 0;
-    if (!(whole > 0))
+    if (!(whole > 0) || is_warmed(s, whole))
         return 0;
     const double rest = assembling(s, whole);
     /* The model, of samples that meet as many chunks as those of the session did. */
@@ -214,8 +241,7 @@ static void offer_layout(const ground *g, cm_readbench_change change, double mod
     const cm_readbench_session *s = g->s;
     const double slower = model > 0 ? slower_by(g, model) : 0;
     if (slower > 0)
-        offer(best, change, 0,
-              gain(g, simulate(g, workers_of(s), ahead_of(s), slower), g->cpu * slower),
+        offer(best, change, 0, gain(g, simulate(g, workers_of(s), ahead_of(s), slower), slower),
               1 + CM_RULE_REWRITTEN);
 }
 
@@ -269,7 +295,7 @@ static void offer_workers(const ground *g, cm_readbench_proposal *best)
             break;
         const double slower = 1 - g->f->stage_share[0] + g->f->stage_share[0] * crowding(s, more);
         const double seconds = simulate(g, workers, workers * s->prefetch, slower);
-        offer(best, CM_CHANGE_WORKERS, workers, gain(g, seconds, g->cpu), 1 + CM_RULE_PROPOSED);
+        offer(best, CM_CHANGE_WORKERS, workers, gain(g, seconds, 1), 1 + CM_RULE_PROPOSED);
     }
 }
 
@@ -281,8 +307,7 @@ static void offer_prefetch(const ground *g, cm_readbench_proposal *best)
     for (unsigned more = 2; more <= MOST_MORE && s->prefetch * more <= MOST_PREFETCH; more *= 2)
         if (fits(s, more))
             offer(best, CM_CHANGE_PREFETCH, s->prefetch * more,
-                  gain(g, simulate(g, s->workers, ahead_of(s) * more, 1), g->cpu),
-                  1 + CM_RULE_PROPOSED);
+                  gain(g, simulate(g, s->workers, ahead_of(s) * more, 1), 1), 1 + CM_RULE_PROPOSED);
 }
 
 /* ---- the device ---------------------------------------------------------------------------- */

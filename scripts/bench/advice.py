@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Whether readbench names a planted cause, and whether following its advice helps:
-advice.py BIN FOLDER [--only NAME,...] [--rounds N] [--fixed].  `make advice` runs it.
+advice.py BIN FOLDER [--only NAME,...] [--rounds N] [--fixed] [--blind].  `make advice` runs it.
 
 Twelve causes are planted, one at a time, in stores of one variable (96 x 256 x 256, float32).  Of each
 readbench has to name the cause, and the command that it prints is run as it stands: a command that
@@ -140,7 +140,8 @@ def wait_for_quiet(seconds):
 
 
 class Bench:
-    def __init__(self, programs, folder, rounds, patience):
+    def __init__(self, programs, folder, rounds, patience, blind=False):
+        self.blind = blind
         self.programs, self.folder, self.rounds, self.patience = Path(programs).absolute(), folder.absolute(), rounds, patience
         self.folder.mkdir(parents=True, exist_ok=True)
         self.env = {**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}"}
@@ -167,7 +168,9 @@ class Bench:
     def words(self, s, store):
         told = [] if WHOLE[0] in s.options else ["--sample", SAMPLE]
         warm = [] if "--cold" in s.options else ["--warm"]
-        return ["readbench", "--json", "--no-out", *told, *warm, *s.options, store]
+        # Too few looks at the CPUs say nothing of others.
+        blind = ["--sample-interval", "60000"] if self.blind and not s.load else []
+        return ["readbench", "--json", "--no-out", *told, *warm, *blind, *s.options, store]
 
     def measure(self, s, words):
         if s.load:
@@ -222,7 +225,7 @@ class Row:
 
 
 def judge(s, found):
-    """What is wrong with the diagnosis FOUND of S; "" nothing, and "disturbed" by others."""
+    """The fault in the diagnosis FOUND of S: "" for none, "disturbed" where others used the CPUs."""
     proposal = found["proposal"]
     if found["cause"] == "contention" and not s.load:
         return "disturbed"
@@ -256,8 +259,9 @@ def main():
     p.add_argument("--only", default="", help="names of situations, with commas between them")
     p.add_argument("--fixed", action="store_true")
     p.add_argument("--patience", type=float, default=60, metavar="SECONDS", help="of waiting for a quiet machine")
+    p.add_argument("--blind", action="store_true", help="do not look at what others do: for a machine that is never quiet")
     o = p.parse_args()
-    bench = Bench(o.programs, o.folder, o.rounds, o.patience)
+    bench = Bench(o.programs, o.folder, o.rounds, o.patience, o.blind)
     only = [n for n in o.only.split(",") if n]
     chosen = [s for s in SITUATIONS if (not only or s.name in only) and (s.fixed or not o.fixed)]
     print("| situation | verdict | advice | predicted | before, samples/s | after | ratio | right |\n|---|---|---|---|---|---|---|---|")

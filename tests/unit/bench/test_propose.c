@@ -130,6 +130,10 @@ static void test_no_workers_without_room(void **state)
     f.s.wall_seconds = 0.02 * NBATCHES;
     assert_int_equal(propose(&f).change, CM_CHANGE_NONE);
 
+    init(&f, 0.02, 0.1, 0.002); /* nobody has looked at the CPUs, of which there are two */
+    f.s.cpus = 2;
+    assert_true(propose(&f).gain < 2.3);
+
     init(&f, 0.02, 0.1, 0.002); /* more batches than the memory holds */
     f.s.memory_limit = f.s.memory_planned + MIB;
     assert_int_equal(propose(&f).change, CM_CHANGE_NONE);
@@ -223,6 +227,7 @@ static void test_assembling_stays(void **state)
     init(&f, 0.032, 0.1, 0.001);
     set_model(&f, 0.0005, 0.00001, 0);
     f.s.stage[2].total = 0.016 * NBATCHES;
+    f.s.stage[1].total -= 0.016 * NBATCHES;
     f.s.measured = (cm_readbench_measured){.batch_seconds = 0.032, .rounds = 1};
     assert_true(propose(&f).gain > 1.8 && propose(&f).gain < 2);
 }
@@ -239,6 +244,11 @@ static void test_no_chunks_where_the_model_does_not_hold(void **state)
     f.s.counts.cache_hits = 500;
     assert_int_equal(propose(&f).change, CM_CHANGE_NONE);
     f.s.counts.cache_hits = 0;
+    f.s.measured = (cm_readbench_measured){.batch_seconds = 0.1, .rounds = 1};
+    f.s.temperature = "cold"; /* which later batches did not find it */
+    assert_int_equal(propose(&f).change, CM_CHANGE_NONE);
+    f.s.temperature = "warm";
+    assert_int_equal(propose(&f).change, CM_CHANGE_CHUNKS);
     f.s.engine = "netcdf";
     assert_int_equal(propose(&f).change, CM_CHANGE_NONE);
 }
