@@ -142,6 +142,7 @@ typedef struct layout {
     bool sharded;
     const uint64_t *shard; /* NULL: one shard has all chunks */
     bool in_objects;       /* else in parts of an open one */
+    double together;       /* requests of a chunk, as they were counted; 0: not known */
 } layout;
 
 /* The read of a sample of P from L: its requests as the reader merges them. */
@@ -165,12 +166,10 @@ static int work_of(const cm_bench *b, const cm_sample_part *p, const layout *l, 
     }
     int rc = cm_touch_read(p->rank, axis, a->dtype.nbytes, &stats, err);
     *out = (cm_cost_work){.chunks = stats.chunks.mean, .decoded = stats.bytes.mean};
-    if (l->sharded)
-        out->ranges = stats.runs;
-    else if (l->in_objects)
+    if (l->in_objects && !l->sharded)
         out->objects = stats.chunks.mean;
     else
-        out->ranges = stats.chunks.mean;
+        out->ranges = l->together > 0 ? stats.chunks.mean * l->together : stats.runs;
     return rc;
 }
 
@@ -234,7 +233,8 @@ static int compare_part(cm_bench *b, const cm_sample_part *p, const round_costs 
     const layout stored = {.chunk = a->grid.chunk,
                            .sharded = v->is_sharded,
                            .shard = v->source_shard,
-                           .in_objects = v->words != NULL && !v->is_sharded};
+                           .in_objects = v->words != NULL,
+                           .together = out->chunks > 0 ? out->requests / out->chunks : 0};
     cm_cost_work present = {0};
     choice best;
     int rc = choose(b, p, &then->middle, a->chunked ? a->grid.chunk : NULL, &best, err);

@@ -14,12 +14,15 @@
 enum {
     MAX_BATCHES = 8,
     ROUNDS = 9,
+    MAX_SAMPLES = 2048,   /* whose requests are counted, */
+    LEAST_SAMPLES = 64,   /* or so few of many */
     MAX_COUNTED = 1 << 22 /* chunks of a batch that are held to find those that are met again */
 };
 /* A round is short, for a machine that others use changes its speed within tenths of a second. */
 #define ROUND_SECONDS 0.08  /* of measuring; one batch where it takes longer */
 #define PROBE_SECONDS 0.025 /* an array and round */
 #define MOST_SECONDS  4.0   /* in all: then the rounds end */
+#define COUNT_SECONDS 0.1
 
 typedef struct foresight {
     cm_bench *b;
@@ -219,13 +222,53 @@ static int choose_batches(foresight *f, cm_error *err)
     return rc;
 }
 
+/* Chunks side by side in a file or a shard come with one request: only it knows which those are. */
+static bool lies_together(const foresight *f)
+{
+    const cm_load_data *d = &f->b->load.shared.data;
+    for (size_t i = 0; i < d->narrays; i++)
+        if (d->variable[i]->words == NULL || d->variable[i]->is_sharded)
+            return true;
+    return false;
+}
+
+/*
+ * Requests of a sample: a mean over samples of the first epoch, many more than a round has.  Where
+ * indices of shards are so far away that few can be counted, arithmetic knows better.
+ */
+static int count_requests(foresight *f, cm_error *err)
+{
+    const cm_load_space *s = &f->b->load.shared.space;
+    cm_load_rank *rank = f->b->rank[0].load;
+    const uint64_t step = rank->share.per_rank / MAX_SAMPLES + 1, start = cm_now_ns();
+    cm_load_counts counts = {0};
+    uint64_t n = 0;
+    int rc = CM_OK;
+    for (uint64_t k = 0; k < rank->share.per_rank && rc == CM_OK; k += step, n++) {
+        cm_box sample, box;
+        if ((double)(cm_now_ns() - start) * 1e-9 > COUNT_SECONDS)
+            break;
+        cm_sample_at(&s->space, 0, cm_load_number(rank, 0, k), &sample);
+        for (size_t p = 0; p < s->nparts && rc == CM_OK; p++) {
+            cm_sample_part_box(&s->part[p], &sample, &box);
+            rc = cm_reader_count(f->reader, f->b->load.shared.data.array[s->part[p].array], &box,
+                                 &counts, err);
+        }
+    }
+    const uint64_t least =
+        rank->share.per_rank < LEAST_SAMPLES ? rank->share.per_rank : LEAST_SAMPLES;
+    if (rc == CM_OK && n > 0 && n >= least)
+        f->b->session->predicted.requests = (double)counts.requests / (double)n;
+    return rc;
+}
+
 static int sum_up(foresight *f, cm_error *err)
 {
     cm_readbench_session *s = f->b->session;
     const cm_delay_model *delay = &f->setting.delay;
     cm_slowed slowed = {0};
     cm_seconds total = {0};
-    double requests = 0, chunks = 0, samples = 0;
+    double requests = 0, chunks = 0;
     int rc = CM_OK;
     if (f->setting.emulated)
         slowed = (cm_slowed){delay->latency, delay->bandwidth};
@@ -244,16 +287,14 @@ static int sum_up(foresight *f, cm_error *err)
             requests += (double)w.requests;
             chunks += (double)w.chunks;
         }
-    for (uint64_t k = 0; k < f->nbatches; k++)
-        samples += (double)cm_epoch_share_batch(&f->b->rank[0].load->share, k);
+    if (rc == CM_OK && lies_together(f))
+        rc = count_requests(f, err);
     if (rc != CM_OK)
         return rc;
     s->predicted.batch_seconds = total.wall / (double)f->nbatches;
     s->predicted.batch_cpu_seconds = total.cpu / (double)f->nbatches;
     s->predicted.batch_requests = requests / (double)f->nbatches;
     s->predicted.batch_chunks = chunks / (double)f->nbatches;
-    if (requests != chunks) /* neighbours come together: not what counting chunks says */
-        s->predicted.requests = requests / samples;
     s->measured = (cm_readbench_measured){.batch_seconds = cm_cost_middle(f->wall, f->nrounds),
                                           .batch_cpu_seconds = cm_cost_middle(f->cpu, f->nrounds),
                                           .batches = f->nbatches,

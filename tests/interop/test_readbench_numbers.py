@@ -428,6 +428,20 @@ def test_a_batch_alone_is_foreseen(root, tmp_path, name):
         assert apart.predicted["batch_seconds"] > 0
 
 
+@pytest.mark.parametrize("name", ["sharded.zarr", "deflate.nc"])
+def test_requests_are_predicted_as_the_reader_merges_them(root, tmp_path, name):
+    """A sharded store by arithmetic, over all offsets; a file by the places of its chunks."""
+    args = ["--sample", BOX, "--batch", 20, "--batches", 30, "--epochs", 1, "--emulate", "latency=0ms,bandwidth=9GB/s,concurrency=8"]
+    session = rb.measure(tmp_path / "out", root / name, *args).only
+    counted = session.counts["requests"] / session.counts["samples"]
+    predicted = session.predicted["requests_per_sample"]
+    assert predicted < 0.9 * session.predicted["chunks_per_sample"], "they are merged"
+    if name == "deflate.nc":
+        assert predicted == pytest.approx(counted)
+    else:
+        assert predicted == pytest.approx(counted, rel=0.15)
+
+
 def test_what_is_not_foreseen_is_null(root, tmp_path):
     session = rb.measure(
         tmp_path / "out", root / "deflate.nc", "--sample", BOX, "--batch", 2, "--batches", 2, "--engine", "netcdf"
