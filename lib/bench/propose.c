@@ -16,8 +16,10 @@ enum {
 };
 /* Memory is copied in short runs: of the rate of long ones, so much. */
 #define SHORT_RUNS 0.25
-#define MUCH_MORE  1.5
-#define CACHED     0.1 /* of the chunks: where caches give more, costs of reading say little */
+/* Times what the model says where there are no present chunks to hold it against. */
+#define UNCHECKED 1.6
+#define MUCH_MORE 1.5
+#define CACHED    0.1 /* of the chunks: where caches give more, costs of reading say little */
 
 typedef struct ground { /* the session as it ran, for all simulations */
     const cm_readbench_session *s;
@@ -222,7 +224,7 @@ static double slower_by(const ground *g, double model)
     /* The model, of samples that meet as many chunks as those of the session did. */
     const double each = s->predicted.known ? s->predicted.read_seconds / s->predicted.chunks : 0;
     const double told = each * (double)s->counts.chunks / batches;
-    const double off = told > 0 ? fmax(1, (whole - rest) / told) : 1;
+    const double off = told > 0 ? fmax(1, (whole - rest) / told) : UNCHECKED;
     return (off * model * batch + rest) / whole;
 }
 

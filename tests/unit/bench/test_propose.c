@@ -206,6 +206,18 @@ static void test_chunks_that_cost_less(void **state)
     assert_int_equal(propose(&f).change, CM_CHANGE_CHUNKS);
 }
 
+/* Nothing to hold the model against: it is believed less. */
+static void test_a_file_without_chunks(void **state)
+{
+    fixture f;
+    (void)state;
+    init(&f, 0.032, 0.1, 0.001);
+    set_model(&f, 0, 0.0001, 0);
+    f.s.predicted.known = false;
+    assert_int_equal(propose(&f).change, CM_CHANGE_CHUNKS);
+    assert_true(propose(&f).gain > 5 && propose(&f).gain < 6.5);
+}
+
 /* Batches that were measured alone may have met fewer chunks than others do. */
 static void test_samples_are_not_alike(void **state)
 {
@@ -300,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_no_workers_without_room),
         cmocka_unit_test(test_a_worker_where_there_is_none),
         cmocka_unit_test(test_chunks_that_cost_less),
+        cmocka_unit_test(test_a_file_without_chunks),
         cmocka_unit_test(test_samples_are_not_alike),
         cmocka_unit_test(test_assembling_stays),
         cmocka_unit_test(test_no_chunks_where_the_model_does_not_hold),
