@@ -1,4 +1,4 @@
-/* What moves one variable, which prepare.c makes ready, and what was moved. */
+/* The writer and the transfer of one variable, which prepare.c makes ready, and counts of them. */
 #ifndef CM_CONVERT_MOVE_MOVE_H
 #define CM_CONVERT_MOVE_MOVE_H
 

@@ -1,4 +1,4 @@
-/* What one process makes of a variable, where several make one store: part_cut.c decides. */
+/* The share of one process in a variable, where several make one store: part_cut.c decides. */
 #ifndef CM_CONVERT_PLAN_SHARE_H
 #define CM_CONVERT_PLAN_SHARE_H
 

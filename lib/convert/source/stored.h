@@ -1,4 +1,4 @@
-/* What the source stores of a variable: open.c finds it. */
+/* Chunks, or objects, of a variable that its source stores: open.c finds them. */
 #ifndef CM_CONVERT_SOURCE_STORED_H
 #define CM_CONVERT_SOURCE_STORED_H
 
