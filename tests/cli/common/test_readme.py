@@ -12,7 +12,7 @@ import pytest
 from support import paths
 
 PROGRAMS = ("nc2zarr", "chunkcalc", "rechunk", "readbench")
-DOCUMENTS = ("README.md", "docs/archives.md", "docs/converting.md", "docs/training.md")
+DOCUMENTS = ("README.md", "docs/archives.md", "docs/converting.md", "docs/loader.md", "docs/training.md")
 
 
 def commands(document):
