@@ -234,7 +234,7 @@ def chromium(tmp_path_factory):
 # The page as read: tiles, and the rows of tables, by their names.
 TILES = "Object.fromEntries([...document.querySelectorAll('.tile')].map(t => [t.querySelector('dt').innerText, t.querySelector('dd').firstChild.textContent]))"
 ROWS = """Object.fromEntries([...document.querySelectorAll('main tr')].filter(r => r.cells.length > 1)
-  .map(r => [r.closest('section').querySelector('h2').innerText + ': ' + r.cells[0].firstChild.textContent,
+  .map(r => [r.closest('section').querySelector('h2').innerText + ': ' + r.cells[0].firstChild?.textContent,
     [...r.cells].slice(1).map(c => c.textContent)]))"""
 
 
