@@ -4,7 +4,8 @@
  *     open -> select -> view (subset, type) -> layout -> describe -> plan -> run
  *          -> metadata -> verify
  *
- * Each step is a file of this folder and fills in its part of every cm_job_var.
+ * Each step is a file of this folder, and gives one value of every cm_job_var, which those behind
+ * it take as const.
  */
 #ifndef CM_CONVERT_JOB_H
 #define CM_CONVERT_JOB_H

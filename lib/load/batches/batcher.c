@@ -184,13 +184,6 @@ static int begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch, uin
     return rc;
 }
 
-void cm_batcher_end(cm_batcher *l)
-{
-    pthread_mutex_lock(&l->lock);
-    end_epoch(l);
-    pthread_mutex_unlock(&l->lock);
-}
-
 int cm_batcher_begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch, uint64_t first,
                      cm_error *err)
 {

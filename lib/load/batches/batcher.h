@@ -80,17 +80,11 @@ void cm_batcher_free(cm_batcher *loader);
 /*
  * Begins an epoch with batch FIRST, at most the number of its batches.  The rest of the epoch
  * before is dropped, after the tasks that workers are at have ended.  Batches that were taken
- * stay valid until their release.  SHARE is borrowed until the next begin or end.
+ * stay valid until their release.  SHARE is borrowed until the next begin.
  * CM_EBUDGET: a batch does not fit a slot, or a task of the pool.
  */
 int cm_batcher_begin(cm_batcher *loader, const cm_epoch_share *share, uint64_t epoch,
                      uint64_t first, cm_error *err);
-
-/*
- * Ends the epoch, if there is one: SHARE is not looked at any more, also when a batch is given
- * back.
- */
-void cm_batcher_end(cm_batcher *loader);
 
 /*
  * The next batch, waiting for it.  CM_OK with *more false at the epoch's end;

@@ -67,8 +67,6 @@ int cm_batcher_slot_get(cm_batcher *l, uint64_t number, uint64_t nsamples, uint3
 void cm_batcher_slot_put(cm_batcher *l, uint32_t slot);
 /* Bytes from the arena's beginning. */
 size_t cm_batcher_slot_offset(const cm_batcher *l, uint32_t slot);
-/* Where PART of the sample at PLACE lies in a batch of NBATCH samples. */
-size_t cm_batcher_part_offset(const cm_batcher *l, uint64_t nbatch, uint64_t place, uint32_t part);
 /* The loader's worker that has the fewest. */
 unsigned cm_batcher_idlest(const cm_batcher *l);
 void cm_load_batch_fail(cm_load_batch *batch, int status, const char *text);

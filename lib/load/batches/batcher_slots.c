@@ -10,14 +10,6 @@ size_t cm_batcher_slot_offset(const cm_batcher *l, uint32_t slot)
     return l->options.arena_offset + slot * l->options.slot_nbytes;
 }
 
-size_t cm_batcher_part_offset(const cm_batcher *l, uint64_t nbatch, uint64_t place, uint32_t part)
-{
-    size_t offset = place * l->part_nbytes[part];
-    for (uint32_t q = 0; q < part; q++)
-        offset += nbatch * l->part_nbytes[q];
-    return offset;
-}
-
 /* Grown in the first epoch, and not afterwards: all batches but the last are of one size. */
 static int hold_samples(cm_batcher_slot *s, uint64_t nsamples, cm_error *err)
 {
