@@ -140,6 +140,7 @@ def kill_after(delay, env, *args, program="nc2zarr"):
     time.sleep(delay)
     run.kill()
     run.communicate()
+    return run.returncode == 0  # it was faster
 
 
 def go_on(env, *args, program="nc2zarr"):
@@ -149,7 +150,6 @@ def go_on(env, *args, program="nc2zarr"):
     if "does not say by whom" in done.err:
         done = tool.run(program, "--break-lock", *args, env=env)
     return done.ok()
-    return run.returncode == 0  # it was faster
 
 
 def test_end_to_end(bucket, source, tmp_path):
