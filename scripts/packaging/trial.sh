@@ -4,7 +4,10 @@
 # Debian is unpacked into FOLDER/SUITE from the archive that this system uses, and entered by a user
 # namespace: no root, and nothing of netCDF, HDF5, curl or compression libraries beyond zlib is there.
 set -eu
-[ $# -eq 4 ] || { echo "usage: scripts/packaging/trial.sh FOLDER SUITE OUT FILE" >&2; exit 2; }
+if [ $# -ne 4 ] || [ -z "$2" ]; then
+    echo "usage: scripts/packaging/trial.sh FOLDER SUITE OUT FILE" >&2
+    exit 2
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$1" && pwd) suite=$2 out=$3 file=$4
 root=$top/$suite debian=$(dpkg --print-architecture)
@@ -12,7 +15,14 @@ root=$top/$suite debian=$(dpkg --print-architecture)
 if [ ! -e "$root/ready" ]; then
     APT_CONFIG=$("$here/apt.sh" "$top" deb "$debian" "$suite")
     export APT_CONFIG
+    # Removed is only a try of this script that was stopped.
+    if [ -e "$root" ] && [ ! -e "$root/begun" ]; then
+        echo "trial.sh: $root: exists and is not of this script" >&2
+        exit 1
+    fi
     rm -rf "$root"
+    mkdir "$root"
+    touch "$root/begun"
     mkdir -p "$root/var/lib/dpkg/info" "$root/var/lib/dpkg/updates" "$root/tmp" "$root/proc" "$root/dev"
     apt-get install -qq -y --download-only --no-install-recommends bash coreutils diffutils dpkg findutils grep gzip libc-bin \
         python3 python3-pip python3-venv sed tar >/dev/null
