@@ -14,6 +14,29 @@ bool cm_readbench_by_user(const cm_readbench_session *s)
     return s->engine != NULL && strncmp(s->engine, "exec:", 5) == 0;
 }
 
+bool cm_readbench_is_planned(const cm_readbench_session *s)
+{
+    return s->loader != NULL && strcmp(s->loader, "planned") == 0;
+}
+
+bool cm_readbench_is_sync(const cm_readbench_session *s)
+{
+    return s->mode != NULL && strcmp(s->mode, "sync") == 0;
+}
+
+bool cm_readbench_is_cold(const cm_readbench_session *s)
+{
+    return s->temperature != NULL && strcmp(s->temperature, "cold") == 0;
+}
+
+const char *cm_readbench_setting_of(const cm_readbench_session *s, const char *name)
+{
+    for (size_t i = 0; i < s->nsettings; i++)
+        if (strcmp(s->setting[i].name, name) == 0)
+            return s->setting[i].value;
+    return "";
+}
+
 const char *cm_readbench_cause_name(cm_readbench_cause cause)
 {
     static const char *const names[] = {

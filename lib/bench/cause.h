@@ -1,4 +1,4 @@
-/* The one cause that explains why steps waited. */
+/* The one cause that explains why steps waited, and what kind of session it is. */
 #ifndef CM_BENCH_CAUSE_H
 #define CM_BENCH_CAUSE_H
 
@@ -7,6 +7,11 @@
 /* libnetcdf read: storage and decoding cannot be told apart. */
 bool cm_readbench_by_library(const cm_readbench_session *s);
 bool cm_readbench_by_user(const cm_readbench_session *s); /* a loader of the user's */
+bool cm_readbench_is_planned(const cm_readbench_session *s);
+bool cm_readbench_is_sync(const cm_readbench_session *s);
+bool cm_readbench_is_cold(const cm_readbench_session *s); /* the page cache was emptied before */
+/* The value that setting NAME was given; "" where none was. */
+const char *cm_readbench_setting_of(const cm_readbench_session *s, const char *name);
 
 /*
  * Share of the loader's time that other chunks would save: of reading and decoding, what is done

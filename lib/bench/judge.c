@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "bench/cause.h"
 #include "bench/rules.h"
 #include "bench/tune.h"
 
@@ -70,32 +71,22 @@ static bool is_alike(const cm_readbench_session *s, const cm_readbench_session *
     return s->nrounds > 1 && top->nrounds > 1 && rate >= best * slowest(top);
 }
 
-static bool is_sync(const cm_readbench_session *s)
-{
-    return s->mode != NULL && strcmp(s->mode, "sync") == 0;
-}
-
-static bool is_planned(const cm_readbench_session *s)
-{
-    return s->loader != NULL && strcmp(s->loader, "planned") == 0;
-}
-
 /* DataLoader has no planned loader, and no workers with threads of their own. */
 static bool is_a_data_loader(const cm_readbench_session *s)
 {
-    return !is_planned(s) && (is_sync(s) || s->worker_threads <= 1);
+    return !cm_readbench_is_planned(s) && (cm_readbench_is_sync(s) || s->worker_threads <= 1);
 }
 
 static uint64_t threads_of(const cm_readbench_session *s)
 {
-    return is_sync(s) ? 0 : (uint64_t)s->pool_workers * s->worker_threads;
+    return cm_readbench_is_sync(s) ? 0 : (uint64_t)s->pool_workers * s->worker_threads;
 }
 
 static bool is_cheaper(const cm_readbench_session *a, const cm_readbench_session *b)
 {
     if (threads_of(a) != threads_of(b))
         return threads_of(a) < threads_of(b);
-    return !is_sync(a) && a->prefetch < b->prefetch;
+    return !cm_readbench_is_sync(a) && a->prefetch < b->prefetch;
 }
 
 static size_t fastest(const cm_readbench_session *session, size_t n, size_t but, bool by_bytes)
@@ -242,14 +233,6 @@ static char *with_whole_epoch(const cm_readbench_report *r, char *reason, cm_err
 
 /* ---- PyTorch ------------------------------------------------------------------------------- */
 
-static bool setting_is(const cm_readbench_session *s, const char *name, const char *value)
-{
-    for (size_t i = 0; i < s->nsettings; i++)
-        if (strcmp(s->setting[i].name, name) == 0)
-            return strcmp(s->setting[i].value, value) == 0;
-    return false;
-}
-
 /* The copy from page-locked memory is the one that runs beside the step. */
 static bool is_gpu(const cm_readbench_session *s)
 {
@@ -262,14 +245,15 @@ static bool is_gpu(const cm_readbench_session *s)
  */
 char *cm_readbench_data_loader(const cm_readbench_session *s, cm_error *err)
 {
-    if (is_sync(s))
+    if (cm_readbench_is_sync(s))
         return cm_asprintf(err, "DataLoader(num_workers=0%s)",
                            is_gpu(s) ? ", pin_memory=True" : "");
     return cm_asprintf(err,
                        "DataLoader(num_workers=%u, prefetch_factor=%u, persistent_workers=%s, "
                        "multiprocessing_context=\"forkserver\"%s)",
                        s->workers, s->prefetch,
-                       setting_is(s, "persistent", "false") ? "False" : "True",
+                       strcmp(cm_readbench_setting_of(s, "persistent"), "false") == 0 ? "False"
+                                                                                      : "True",
                        is_gpu(s) ? ", pin_memory=True" : "");
 }
 

@@ -36,16 +36,6 @@ typedef struct ground { /* the session as it ran, for all simulations */
 
 /* ---- as it ran ----------------------------------------------------------------------------- */
 
-static bool is_planned(const cm_readbench_session *s)
-{
-    return s->loader != NULL && strcmp(s->loader, "planned") == 0;
-}
-
-static bool is_sync(const cm_readbench_session *s)
-{
-    return s->mode != NULL && strcmp(s->mode, "sync") == 0;
-}
-
 static double stages_of(const cm_readbench_batch *b)
 {
     double ns = 0;
@@ -57,7 +47,7 @@ static double stages_of(const cm_readbench_batch *b)
 /* The planned loader's batches are of no worker; their work is that of their stages. */
 static double service_of(const cm_readbench_session *s, const cm_readbench_batch *b)
 {
-    if (is_planned(s))
+    if (cm_readbench_is_planned(s))
         return stages_of(b) / (s->worker_threads > 0 ? s->worker_threads : 1);
     return b->end_ns > b->begin_ns ? (double)(b->end_ns - b->begin_ns) / 1e9 : 0;
 }
@@ -113,7 +103,7 @@ static double simulate(const ground *g, unsigned workers, unsigned ahead, double
 
 static unsigned workers_of(const cm_readbench_session *s)
 {
-    return is_sync(s) ? 0 : s->workers;
+    return cm_readbench_is_sync(s) ? 0 : s->workers;
 }
 
 static unsigned ahead_of(const cm_readbench_session *s)
@@ -208,8 +198,7 @@ static double alone(const cm_readbench_session *s)
 /* Whether the page cache served most of a session that began cold, a batch of which takes WHOLE. */
 static bool is_warmed(const cm_readbench_session *s, double whole)
 {
-    const bool cold = s->temperature != NULL && strcmp(s->temperature, "cold") == 0;
-    return cold && whole > MUCH_MORE * staged(s);
+    return cm_readbench_is_cold(s) && whole > MUCH_MORE * staged(s);
 }
 
 /* Share of a batch's present time that it would take if a sample were read in MODEL seconds. */
@@ -233,7 +222,7 @@ static bool pays_for_chunks(const cm_readbench_session *s)
 {
     const cm_readbench_counts *c = &s->counts;
     const double hits = (double)(c->cache_hits + c->disk_hits);
-    return !is_planned(s) && !cm_readbench_by_user(s) && !cm_readbench_by_library(s) &&
+    return !cm_readbench_is_planned(s) && !cm_readbench_by_user(s) && !cm_readbench_by_library(s) &&
            hits <= CACHED * (double)c->chunks;
 }
 
@@ -286,10 +275,10 @@ static bool fits(const cm_readbench_session *s, double more)
 static void offer_workers(const ground *g, cm_readbench_proposal *best)
 {
     const cm_readbench_session *s = g->s;
-    const unsigned own = is_sync(s) ? 1 : s->workers;
+    const unsigned own = cm_readbench_is_sync(s) ? 1 : s->workers;
     const unsigned threads = s->worker_threads > 0 ? s->worker_threads : 1;
     const unsigned ranks = s->ranks > 0 ? s->ranks : 1;
-    const unsigned from = is_sync(s) ? 1 : 2;
+    const unsigned from = cm_readbench_is_sync(s) ? 1 : 2;
     for (unsigned more = from; more <= MOST_MORE; more *= 2) {
         const unsigned workers = own * more;
         if ((uint64_t)workers * threads * ranks > (uint64_t)s->cpus * THREADS_PER_CPU ||
@@ -304,7 +293,7 @@ static void offer_workers(const ground *g, cm_readbench_proposal *best)
 static void offer_prefetch(const ground *g, cm_readbench_proposal *best)
 {
     const cm_readbench_session *s = g->s;
-    if (is_sync(s))
+    if (cm_readbench_is_sync(s))
         return;
     for (unsigned more = 2; more <= MOST_MORE && s->prefetch * more <= MOST_PREFETCH; more *= 2)
         if (fits(s, more))
@@ -314,22 +303,14 @@ static void offer_prefetch(const ground *g, cm_readbench_proposal *best)
 
 /* ---- the device ---------------------------------------------------------------------------- */
 
-static const char *setting(const cm_readbench_session *s, const char *name)
-{
-    for (size_t i = 0; i < s->nsettings; i++)
-        if (strcmp(s->setting[i].name, name) == 0)
-            return s->setting[i].value;
-    return "";
-}
-
 /* Waits for copies are shorter by what page-locked memory was faster in this run. */
 static void offer_staging(const ground *g, cm_readbench_proposal *best)
 {
     const cm_readbench_session *s = g->s;
     const cm_readbench_device *d = &s->device;
     const double all = s->wait.total + s->step.total;
-    if (!d->used || strcmp(setting(s, "staging"), "pageable") != 0 || !(d->copied > 0) ||
-        d->link_pinned <= d->copied || !(all > 0))
+    if (!d->used || strcmp(cm_readbench_setting_of(s, "staging"), "pageable") != 0 ||
+        !(d->copied > 0) || d->link_pinned <= d->copied || !(all > 0))
         return;
     const double saved = d->wait.total * (1 - d->copied / d->link_pinned);
     offer(best, CM_CHANGE_STAGING, 0, all / fmax(all - saved, s->step.total), 1 + CM_RULE_PROPOSED);

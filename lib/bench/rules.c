@@ -126,7 +126,7 @@ static bool fits_in_memory(const cm_readbench_session *s, const cm_readbench_fac
                            size_t size)
 {
     char nbytes[32];
-    const bool cold = s->temperature != NULL && strcmp(s->temperature, "cold") == 0;
+    const bool cold = cm_readbench_is_cold(s);
     const bool known = s->resident_after >= 0;
     (void)f;
     cm_format_size(s->store_nbytes, nbytes, sizeof(nbytes));

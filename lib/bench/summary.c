@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "bench/cause.h"
 #include "bench/readbench.h"
 #include "bench/rules.h"
 #include "bench/summary.h"
@@ -202,7 +203,7 @@ static void times(const cm_bench *b, cm_readbench_session *s)
 void cm_readbench_compare_storage(cm_readbench_session *s)
 {
     cm_readbench_rates *r = &s->rates;
-    const bool cold = s->temperature != NULL && strcmp(s->temperature, "cold") == 0;
+    const bool cold = cm_readbench_is_cold(s);
     r->efficiency = 0;
     r->uncompared = NULL;
     r->from_memory = !cold && s->resident_after > CM_RULE_RESIDENT;

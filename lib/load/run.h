@@ -149,7 +149,7 @@ typedef struct cm_load_normals {
     size_t n;
 } cm_load_normals;
 
-/* Those of the group at PATH; OUT is to be released whatever is returned. */
+/* Normals, by the statistics in the group at PATH; OUT is to be released whatever is returned. */
 int cm_load_normals_read(const char *path, cm_net *net, cm_load_normals *out, cm_error *err);
 void cm_load_normals_release(cm_load_normals *normals); /* zeroed memory is fine */
 

@@ -12,8 +12,8 @@ typedef struct nc2zarr_suits {
 } nc2zarr_suits;
 
 /*
- * Those of a run that chose chunks by itself, made or planned.  False: there is nothing to say, or
- * no memory to say it; OUT is zeroed then.
+ * Reads and the command of a run, made or planned, that chose chunks by itself.  False: there is
+ * nothing to say, or no memory to say it; OUT is zeroed then.
  */
 bool nc2zarr_suits_find(const cm_transform_options *options, const cm_transform_report *r,
                         const nc2zarr_typed *typed, nc2zarr_suits *out);
