@@ -84,7 +84,7 @@ def test_append_and_parts(bucket, tmp_path):
         for delay in (0.02, 0.05, 0.1, 0.2) if bucket.fast else (0.1, 0.4):
             kill_after(delay, env, "-q", "--append", "time", *days[5:], store)
             assert digest(store, env) in (few, digest(want))
-        done = go_on(env, "--append", "time", *days[5:], store)
+        done = tool.nc2zarr("--append", "time", *days[5:], store, env=env).ok()
         assert ("advisory" in done.err) == (not bucket.conditional)
         assert digest(store, env) == digest(want)
         assert bucket.keys(f"{name}.chunkmill/") == [f"{name}.chunkmill/ledger"]
@@ -141,15 +141,6 @@ def kill_after(delay, env, *args, program="nc2zarr"):
     run.kill()
     run.communicate()
     return run.returncode == 0  # it was faster
-
-
-def go_on(env, *args, program="nc2zarr"):
-    """The command after a kill.  A server may keep what came of a request whose sender died (SeaweedFS does): of such a
-    lock nothing can be read, and it stands until the user says that no other run is there."""
-    done = tool.run(program, *args, env=env)
-    if "does not say by whom" in done.err:
-        done = tool.run(program, "--break-lock", *args, env=env)
-    return done.ok()
 
 
 def test_end_to_end(bucket, source, tmp_path):
@@ -248,7 +239,7 @@ def test_shards_whose_index_is_first_killed_and_over_a_faulty_network(bucket, in
     command = ("-q", *RECODED["recoded"], index_first, f"s3://test/{name}")
     for delay in (0.1, 0.3, 0.6, 1.0):
         kill_after(delay, env, "--overwrite", *command, program="rechunk")
-        go_on(env, "--resume", "--verify", "full", *command, program="rechunk")
+        tool.run("rechunk", "--resume", "--verify", "full", *command, env=env).ok()
         assert digest(command[-1], env) == digest(index_first)
     between = proxy.Proxy(bucket.url, share=0.4, seed=6)
     done = tool.run("rechunk", "--overwrite", "--timeout", "60s", *command, env=bucket.environment(AWS_ENDPOINT_URL=between.url))
@@ -303,13 +294,13 @@ def test_statistics_and_consolidated_metadata(bucket, source):
     assert len([k for k in want if k.endswith("/c")]) >= 6
     for delay in (0.1, 0.2, 0.3, 0.5) if bucket.fast else (0.5, 1.5):
         kill_after(delay, env, "-q", "--overwrite", *options)
-        go_on(env, "-q", "--resume", *options)
+        tool.nc2zarr("-q", "--resume", *options, env=env).ok()
         assert documents(bucket, "counted.zarr.statistics.zarr") == want
     key = "/test/counted.zarr/g/tas/zarr.json"
     bucket.request("PUT", key, body=bucket.request("GET", key).replace(b'"chunk', b' "chunk'))
     for delay in (0.02, 0.05, 0.1):
         kill_after(delay, env, "-q", "--consolidate", store)
-    go_on(env, "-q", "--consolidate", store)
+    tool.nc2zarr("-q", "--consolidate", store, env=env).ok()
     assert "already" in tool.nc2zarr("--consolidate", store, env=env).ok().out
     assert json.loads(bucket.request("GET", "/test/counted.zarr/zarr.json"))["consolidated_metadata"]["metadata"]["g/tas"] == json.loads(bucket.request("GET", key))
     assert digest(store, env) == digest(source)

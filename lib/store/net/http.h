@@ -36,6 +36,8 @@ enum {
     CM_HTTP_RECEIVE_NBYTES = 64 << 10,
     CM_HTTP_ANSWER_NBYTES = 16 << 10, /* for requests without an object */
     CM_HTTP_SEND_NBYTES = 120 << 10,
+    CM_HTTP_TOGETHER_NBYTES =
+        48 << 10, /* a body sent in one call with its headers: libcurl does it to 64 KiB */
     /* Memory of a request under way besides its body: buffers of libcurl and of TLS. */
     CM_HTTP_REQUEST_NBYTES = CM_HTTP_SEND_NBYTES + CM_HTTP_RECEIVE_NBYTES + (128 << 10),
     CM_HTTP_MAX_TEXT = 8 << 20 /* of a listing; less for errors */

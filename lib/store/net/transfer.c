@@ -283,6 +283,8 @@ static int set_headers(cm_transfer_state *t, cm_error *err)
         rc = add_value(t, cm_sum_header(r->checksum), r->sum, err);
     if (rc == CM_OK && r->method == CM_HTTP_GET && r->checksum == CM_CHECKSUM_CRC32C)
         rc = add_header(t, "x-amz-checksum-mode: ENABLED", err);
+    if (rc == CM_OK && r->method == CM_HTTP_PUT)
+        rc = add_header(t, "Content-Type: application/octet-stream", err);
     for (size_t i = 0; rc == CM_OK && i < 4 && r->header[i] != NULL; i++)
         rc = add_header(t, r->header[i], err);
     if (rc == CM_OK && r->signer != NULL && cm_sign_is_needed(r->url))
@@ -314,6 +316,25 @@ static long receive_nbytes(const cm_http *r)
     return r->method == CM_HTTP_GET ? CM_HTTP_RECEIVE_NBYTES : CM_HTTP_ANSWER_NBYTES;
 }
 
+static void set_small_body(CURL *e, const cm_http *r)
+{
+    curl_easy_setopt(e, CURLOPT_POST, 1L);
+    curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_nbytes);
+    curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body != NULL ? r->body : "");
+    curl_easy_setopt(e, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+}
+
+/*
+ * A small body leaves in one call with its headers, as libcurl does for a POST.  A run may be
+ * killed between two calls, and some servers then take an object of no bytes for the whole one:
+ * SeaweedFS 4.48 did for 80 of 160 requests that ended behind their headers, for none of 320 that
+ * ended elsewhere.
+ */
+static bool goes_with_headers(const cm_http *r)
+{
+    return r->body_nbytes <= CM_HTTP_TOGETHER_NBYTES;
+}
+
 static void set_method(cm_transfer_state *t)
 {
     const cm_http *r = t->request;
@@ -326,6 +347,11 @@ static void set_method(cm_transfer_state *t)
         curl_easy_setopt(e, CURLOPT_NOBODY, 1L);
         break;
     case CM_HTTP_PUT:
+        if (goes_with_headers(r)) {
+            set_small_body(e, r);
+            curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, "PUT");
+            break;
+        }
         curl_easy_setopt(e, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(e, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_nbytes);
         curl_easy_setopt(e, CURLOPT_READFUNCTION, on_read);
@@ -337,10 +363,7 @@ static void set_method(cm_transfer_state *t)
         curl_easy_setopt(e, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
         break;
     case CM_HTTP_POST:
-        curl_easy_setopt(e, CURLOPT_POST, 1L);
-        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_nbytes);
-        curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body != NULL ? r->body : "");
-        curl_easy_setopt(e, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+        set_small_body(e, r);
         break;
     case CM_HTTP_DELETE:
         curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
