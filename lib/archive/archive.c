@@ -88,7 +88,7 @@ int cm_archive_open_again(cm_archive *surveyed, const cm_archive_options *option
 bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair)
 {
     const cm_join *j = a->store[i].join;
-    return j != NULL && j->renames != NULL && j->renames[pair];
+    return j != NULL && j->tables.renames != NULL && j->tables.renames[pair];
 }
 
 const char *cm_archive_cache_refused(const cm_archive *a)
@@ -106,11 +106,11 @@ static int find_repeated(cm_archive *a, store *s, cm_error *err)
     const cm_inputs *in = &a->survey->inputs;
     if (in->nrepeated == 0)
         return CM_OK;
-    cm_finding *f =
-        cm_join_find(s->join, CM_FINDING_REPEATED, CM_WEIGHT_NOTE, false, NULL, CM_JOIN_NONE, err,
-                     "%zu file%s named more than once; each counts "
-                     "once",
-                     in->nrepeated, in->nrepeated == 1 ? " is" : "s are");
+    cm_finding *f = cm_join_find(&s->join->findings, CM_FINDING_REPEATED, CM_WEIGHT_NOTE, false,
+                                 NULL, CM_JOIN_NONE, err,
+                                 "%zu file%s named more than once; each counts "
+                                 "once",
+                                 in->nrepeated, in->nrepeated == 1 ? " is" : "s are");
     if (f == NULL || (f->file = cm_strdup(in->repeated, err)) == NULL)
         return CM_ENOMEM;
     f->nfiles = in->nrepeated;
@@ -180,7 +180,7 @@ int cm_archive_left_out(const cm_archive *a, size_t i, size_t file, const char *
                         cm_json **out, cm_error *err)
 {
     const cm_join *j = a->store[i].join;
-    *path = j != NULL && file < j->nfiles ? j->file[file]->path : NULL;
+    *path = j != NULL && file < j->in.nfiles ? j->in.file[file]->path : NULL;
     *out = NULL;
     /* Of no join, and before all variables were compared, nothing is known. */
     return *path == NULL || j->emitted->ngroups == 0

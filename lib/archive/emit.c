@@ -28,8 +28,8 @@ static double number_of(const cm_described *d, const char *name, double otherwis
     return cm_json_get_double(cm_json_member(cm_described_attrs(d), name), &x) ? x : otherwise;
 }
 
-static void set_order(const cm_join *j, const cm_join_var *v, const cm_described *d,
-                      cm_multi_how *how)
+static void set_order(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
+                      const cm_described *d, cm_multi_how *how)
 {
     char buf[512];
     bool used[CM_MAX_RANK] = {false};
@@ -37,8 +37,8 @@ static void set_order(const cm_join *j, const cm_join_var *v, const cm_described
     for (unsigned i = v->nlacking; i < v->rank; i++) {
         unsigned k = 0;
         while (k < d->rank &&
-               (used[k] ||
-                strcmp(j->dim[v->dim[i]].name, cm_join_name(j, d->dim[k], buf, sizeof(buf))) != 0))
+               (used[k] || strcmp(tables->dim[v->dim[i]].name,
+                                  cm_join_name(in, tables, d->dim[k], buf, sizeof(buf))) != 0))
             k++;
         if (k == d->rank && v->is_text && i + 1 == v->rank)
             k = d->rank - 1;
@@ -62,18 +62,19 @@ static bool is_nan(const cm_join_var *v)
 }
 
 /* NULL in *OUT where the elements of D are taken as they are.  LENGTH: of its texts. */
-static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, uint64_t length,
-                    cm_emitted *e, const cm_multi_how **out, cm_error *err)
+static int make_how(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
+                    const cm_described *d, uint64_t length, cm_emitted *e, const cm_multi_how **out,
+                    cm_error *err)
 {
     bool plain = cm_dtype_equal(&d->dtype, &v->dtype);
     cm_multi_how how = {.dtype = d->dtype,
                         .scale = 1,
                         .exact = v->exact && !plain,
-                        .pads =
-                            v->is_text && length < cm_join_length(v, &j->dim[v->dim[v->rank - 1]]),
+                        .pads = v->is_text &&
+                                length < cm_join_length(v, &tables->dim[v->dim[v->rank - 1]]),
                         .width = length};
     *out = NULL;
-    set_order(j, v, d, &how);
+    set_order(in, tables, v, d, &how);
     if (d->has_fill_value && v->has_fill_value && d->dtype.nbytes <= sizeof(how.fill) &&
         (!plain || memcmp(d->fill_value, v->fill_value, d->dtype.nbytes) != 0)) {
         how.replaces_fill = true;
@@ -89,7 +90,7 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, uin
         (v->made_fill || (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0))
         how.checks_fill = true;
     /* In a store they are. */
-    if (v->unpacked && !(j->has_base && d == v->like)) {
+    if (v->unpacked && !(in->has_base && d == v->like)) {
         how.unpacks = true;
         how.other_sign = cm_join_has_other_sign(d);
         how.scale = number_of(d, "scale_factor", 1);
@@ -110,41 +111,42 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, uin
     return CM_OK;
 }
 
-static int set_how(cm_join *j, uint32_t at, cm_emitted *e, hows *h, cm_multi_part *part,
-                   cm_error *err)
+static int set_how(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                   cm_emitted *e, hows *h, cm_multi_part *part, cm_error *err)
 {
-    const cm_described *d = cm_join_described(j, at, part->file);
-    const uint64_t length = j->var[at].is_text ? cm_join_text_length(j, at, part->file) : 0;
+    const cm_described *d = cm_join_described(in, tables, at, part->file);
+    const uint64_t length =
+        tables->var[at].is_text ? cm_join_text_length(in, tables, at, part->file) : 0;
     int rc = CM_OK;
     if (d != h->last || length != h->length) {
         h->last = d;
         h->length = length;
-        cm_survey_rest(j->survey);
-        rc = make_how(j, &j->var[at], d, length, e, &h->how, err);
+        cm_survey_rest(in->survey);
+        rc = make_how(in, tables, &tables->var[at], d, length, e, &h->how, err);
     }
     part->how = h->how;
-    part->name = strcmp(d->name, j->var[at].name) != 0 ? d->name : NULL;
+    part->name = strcmp(d->name, tables->var[at].name) != 0 ? d->name : NULL;
     return rc;
 }
 
 /* ---- a variable ---- */
 
 /* Where the chunks lie by the record; NULL: the file is opened. */
-static int set_located(const cm_join *j, uint32_t at, cm_multi_part *part, cm_located *out,
-                       cm_error *err)
+static int set_located(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                       cm_multi_part *part, cm_located *out, cm_error *err)
 {
     cm_surveyed_var s;
-    if (!cm_join_record(j, at, part->file, &s) || !s.is_located)
+    if (!cm_join_record(in, tables, at, part->file, &s) || !s.is_located)
         return CM_OK;
     *out = s.located;
     part->located = out;
-    return cm_survey_form(j->survey, s.form, &out->form, err);
+    return cm_survey_form(in->survey, s.form, &out->form, err);
 }
 
 /* It is going to be read or written. */
-static cm_located *touch_located(const cm_join *j, cm_located *located)
+static cm_located *touch_located(const cm_join_input *in, cm_located *located)
 {
-    cm_paged_touch(j->survey->paged, located, sizeof(*located));
+    cm_paged_touch(in->survey->paged, located, sizeof(*located));
     return located;
 }
 
@@ -152,23 +154,23 @@ static cm_located *touch_located(const cm_join *j, cm_located *located)
  * Short lists of places are kept apart from the records: data that move would otherwise read
  * all the rest of these too.  Long ones stay where they are.
  */
-static int gather_places(const cm_join *j, cm_located *located, size_t n, cm_error *err)
+static int gather_places(const cm_join_input *in, cm_located *located, size_t n, cm_error *err)
 {
     enum {
         SHORT = 64
     };
     size_t total = 0, at = 0;
     for (size_t i = 0; i < n; i++)
-        total += touch_located(j, &located[i])->nplaces <= SHORT ? located[i].nplaces : 0;
-    cm_chunk_place *list = cm_join_alloc(j, total, sizeof(*list), err);
+        total += touch_located(in, &located[i])->nplaces <= SHORT ? located[i].nplaces : 0;
+    cm_chunk_place *list = cm_join_alloc(in, total, sizeof(*list), err);
     if (list == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        cm_located *l = touch_located(j, &located[i]);
+        cm_located *l = touch_located(in, &located[i]);
         if (l->place == NULL || l->nplaces > SHORT)
             continue;
-        cm_survey_touch(j->survey);
-        cm_paged_touch(j->survey->paged, list + at, l->nplaces * sizeof(*list));
+        cm_survey_touch(in->survey);
+        cm_paged_touch(in->survey->paged, list + at, l->nplaces * sizeof(*list));
         memcpy(list + at, l->place, l->nplaces * sizeof(*list));
         l->place = list + at;
         at += l->nplaces;
@@ -177,9 +179,9 @@ static int gather_places(const cm_join *j, cm_located *located, size_t n, cm_err
 }
 
 /* It is going to be read or written. */
-static const cm_multi_part *touch_part(const cm_join *j, const cm_multi_part *part)
+static const cm_multi_part *touch_part(const cm_join_input *in, const cm_multi_part *part)
 {
-    cm_paged_touch(j->survey->paged, part, sizeof(*part));
+    cm_paged_touch(in->survey->paged, part, sizeof(*part));
     return part;
 }
 
@@ -194,44 +196,44 @@ static void plant(const cm_join_var *v, const cm_placement *p, size_t n, cm_mult
     part[n - 1].count[0]--;
 }
 
-static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_emitted *e,
-                     cm_multi_var *out, cm_error *err)
+static int set_parts(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                     const cm_field_source *field, cm_emitted *e, cm_multi_var *out, cm_error *err)
 {
     const cm_placement *p = field->place;
     size_t n = p == NULL ? 1 : p->nparts;
     hows h = {0};
-    cm_multi_part *part = cm_join_alloc(j, n, sizeof(*part), err);
+    cm_multi_part *part = cm_join_alloc(in, n, sizeof(*part), err);
     if (part == NULL)
         return CM_ENOMEM;
     if (p == NULL)
         part[0].file = field->file;
-    cm_located *located = cm_join_alloc(j, n, sizeof(*located), err);
+    cm_located *located = cm_join_alloc(in, n, sizeof(*located), err);
     if (located == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         if (p != NULL)
-            part[i] = *touch_part(j, &p->part[i]);
-        (void)touch_part(j, &part[i]);
+            part[i] = *touch_part(in, &p->part[i]);
+        (void)touch_part(in, &part[i]);
         if (cm_join_planted != 0 && i + 1 == n)
-            plant(&j->var[at], p, n, part);
-        rc = set_how(j, at, e, &h, &part[i], err);
+            plant(&tables->var[at], p, n, part);
+        rc = set_how(in, tables, at, e, &h, &part[i], err);
         if (rc == CM_OK)
-            rc = set_located(j, at, &part[i], touch_located(j, &located[i]), err);
+            rc = set_located(in, tables, at, &part[i], touch_located(in, &located[i]), err);
     }
     out->part = part;
     out->nparts = n;
-    return rc == CM_OK ? gather_places(j, located, n, err) : rc;
+    return rc == CM_OK ? gather_places(in, located, n, err) : rc;
 }
 
-static int set_axes(const cm_join *j, const cm_join_var *v, const cm_field_source *field,
-                    cm_multi_var *out)
+static int set_axes(const cm_join_tables *tables, const cm_join_var *v,
+                    const cm_field_source *field, cm_multi_var *out)
 {
     const cm_placement *p = field->place;
     out->naxes = p == NULL ? 0 : p->naxes;
     for (unsigned a = 0; a < out->naxes; a++)
         for (unsigned i = 0; i < v->rank; i++)
-            if (j->dim[v->dim[i]].joined == (int)p->axis[a])
+            if (tables->dim[v->dim[i]].joined == (int)p->axis[a])
                 out->axis[a] = i;
     return CM_OK;
 }
@@ -254,16 +256,16 @@ static void set_fill(const cm_join_var *v, cm_multi_var *out)
 }
 
 /* The runs of all files along D. */
-static size_t list_runs(const cm_join *j, const cm_join_var *v, const cm_join_dim *d,
+static size_t list_runs(const cm_join_input *in, const cm_join_var *v, const cm_join_dim *d,
                         cm_multi_part *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < v->nfiles; i++) {
-        const cm_join_vec *vec = cm_axis_vec(j, d, v->file[i]);
+        const cm_join_vec *vec = cm_axis_vec(in, d, v->file[i]);
         for (size_t k = 0; vec != NULL && k < vec->nruns; k++, n++) {
             if (out == NULL)
                 continue;
-            (void)touch_part(j, &out[n]);
+            (void)touch_part(in, &out[n]);
             out[n] = (cm_multi_part){.file = v->file[i],
                                      .origin = {vec->run[k].origin},
                                      .first = {vec->run[k].first},
@@ -274,25 +276,25 @@ static size_t list_runs(const cm_join *j, const cm_join_var *v, const cm_join_di
 }
 
 /* Which files say the values of V: of a coordinate all that have them. */
-static int set_said(const cm_join *j, uint32_t at, const cm_placement *p, cm_multi_var *out,
-                    cm_error *err)
+static int set_said(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                    const cm_placement *p, cm_multi_var *out, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
-    const cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
+    const cm_join_var *v = &tables->var[at];
+    const cm_join_dim *d = v->rank > 0 ? &tables->dim[v->dim[0]] : NULL;
     bool coordinate = v->rank == 1 && d->joined >= 0 && d->var == at && !d->substitute;
     if (d == NULL || d->joined < 0 || (!coordinate && (p == NULL || p->naxes != 1)))
         return CM_OK;
-    size_t n = coordinate ? list_runs(j, v, d, NULL) : p->nparts;
-    cm_multi_part *said = cm_join_alloc(j, n, sizeof(*said), err);
+    size_t n = coordinate ? list_runs(in, v, d, NULL) : p->nparts;
+    cm_multi_part *said = cm_join_alloc(in, n, sizeof(*said), err);
     if (said == NULL)
         return CM_ENOMEM;
     if (coordinate)
-        (void)list_runs(j, v, d, said);
+        (void)list_runs(in, v, d, said);
     else
-        cm_paged_copy(j->survey->paged, said, p->part, n * sizeof(*said));
+        cm_paged_copy(in->survey->paged, said, p->part, n * sizeof(*said));
     for (size_t i = 0; i < n; i++) {
-        (void)touch_part(j, &said[i]);
-        const cm_described *own = cm_join_described(j, at, said[i].file);
+        (void)touch_part(in, &said[i]);
+        const cm_described *own = cm_join_described(in, tables, at, said[i].file);
         said[i].name = own != NULL && strcmp(own->name, v->name) != 0 ? own->name : NULL;
     }
     out->said = said;
@@ -300,14 +302,15 @@ static int set_said(const cm_join *j, uint32_t at, const cm_placement *p, cm_mul
     return CM_OK;
 }
 
-static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_emitted *e,
-                         cm_multi_var *out, cm_error *err)
+static int emit_variable(const cm_join_input *in, cm_join_tables *tables,
+                         cm_join_findings *findings, const cm_field_sources *f, uint32_t at,
+                         cm_emitted *e, cm_multi_var *out, cm_error *err)
 {
-    cm_join_var *v = &j->var[at];
+    cm_join_var *v = &tables->var[at];
     bool placed = !v->given && f->of[at].place != NULL;
     int rc = CM_OK;
     if (placed && f->of[at].place->nholes > 0)
-        rc = cm_join_make_fill(j, v, err);
+        rc = cm_join_make_fill(in, findings, v, err);
     if (rc != CM_OK)
         return rc;
     *out = (cm_multi_var){.name = v->name,
@@ -315,14 +318,15 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
                           .rank = v->rank,
                           .attrs = v->attrs,
                           .is_char = v->like->is_char,
-                          .first_static = cm_join_takes_first(j, v),
-                          .tolerance = cm_join_is_tolerant(j, at) ? j->options->tolerance : 0,
+                          .first_static = cm_join_takes_first(tables, v),
+                          .tolerance =
+                              cm_join_is_tolerant(in, tables, at) ? in->options->tolerance : 0,
                           .scale_nbytes = v->like->scale_nbytes,
                           .offset_nbytes = v->like->offset_nbytes,
                           .unsupported = v->like->unsupported,
                           .decoded_from = v->like->decoded_from};
     for (unsigned i = 0; i < v->rank; i++) {
-        const cm_join_dim *d = &j->dim[v->dim[i]];
+        const cm_join_dim *d = &tables->dim[v->dim[i]];
         out->dim_name[i] = d->name;
         out->shape[i] = cm_join_length(v, d);
         out->unlimited[i] = d->unlimited || d->joined >= 0;
@@ -332,23 +336,23 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
     if (v->given) {
         out->values = v->values;
         out->texts = cm_dtype_is_vlen(&v->dtype) ? &v->texts : NULL;
-        return v->made == NULL ? set_said(j, at, f->of[at].place, out, err) : CM_OK;
+        return v->made == NULL ? set_said(in, tables, at, f->of[at].place, out, err) : CM_OK;
     }
-    rc = set_axes(j, v, &f->of[at], out);
-    return rc == CM_OK ? set_parts(j, at, &f->of[at], e, out, err) : rc;
+    rc = set_axes(tables, v, &f->of[at], out);
+    return rc == CM_OK ? set_parts(in, tables, at, &f->of[at], e, out, err) : rc;
 }
 
 /* ---- all ---- */
 
-static int emit_files(const cm_join *j, cm_emitted *e, cm_error *err)
+static int emit_files(const cm_join_input *in, cm_emitted *e, cm_error *err)
 {
-    if ((e->file = cm_join_alloc(j, j->nfiles, sizeof(e->file[0]), err)) == NULL)
+    if ((e->file = cm_join_alloc(in, in->nfiles, sizeof(e->file[0]), err)) == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < j->nfiles; i++) {
-        const cm_surveyed *f = j->file[i];
-        cm_survey_touch(j->survey);
-        cm_paged_touch(j->survey->paged, f, sizeof(*f));
-        cm_paged_touch(j->survey->paged, &e->file[i], sizeof(e->file[i]));
+    for (size_t i = 0; i < in->nfiles; i++) {
+        const cm_surveyed *f = in->file[i];
+        cm_survey_touch(in->survey);
+        cm_paged_touch(in->survey->paged, f, sizeof(*f));
+        cm_paged_touch(in->survey->paged, &e->file[i], sizeof(e->file[i]));
         e->file[i] = (cm_multi_file){.path = f->path,
                                      .dev = f->dev,
                                      .ino = f->ino,
@@ -360,7 +364,8 @@ static int emit_files(const cm_join *j, cm_emitted *e, cm_error *err)
 }
 
 /* Of files and of everything that was decided. */
-static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec *s, cm_error *err)
+static int set_fingerprint(const cm_join_input *in, const cm_join_tables *tables, cm_emitted *e,
+                           const cm_multi_spec *s, cm_error *err)
 {
     cm_digest sum = {0};
     cm_buf text = {0};
@@ -368,9 +373,9 @@ static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec 
     int rc = CM_OK;
     for (size_t i = 0; i < s->nfiles; i++) {
         const cm_multi_file *f = &s->file[i];
-        cm_survey_touch(j->survey);
+        cm_survey_touch(in->survey);
         /* Another node that mounts the same disk may number the device, and files, otherwise. */
-        const uint64_t id[2] = {f->nbytes, j->file[i]->is_base ? 0 : f->mtime_ns};
+        const uint64_t id[2] = {f->nbytes, in->file[i]->is_base ? 0 : f->mtime_ns};
         cm_digest_element(&sum, n++, f->path, strlen(f->path));
         cm_digest_element(&sum, n++, id, sizeof(id));
     }
@@ -383,7 +388,7 @@ static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec 
         cm_digest_element(&sum, n++, v->shape, v->rank * sizeof(v->shape[0]));
         for (size_t k = 0; k < v->nparts; k++) {
             const cm_multi_part *p = &v->part[k];
-            (void)touch_part(j, p);
+            (void)touch_part(in, p);
             const uint64_t place[7] = {p->file,     p->origin[0], p->origin[1], p->first[0],
                                        p->first[1], p->count[0],  p->count[1]};
             cm_digest_element(&sum, n++, place, sizeof(place));
@@ -393,9 +398,9 @@ static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec 
                 cm_digest_element(&sum, n++, &p->how->width, sizeof(p->how->width));
         }
     }
-    for (size_t i = 0; i < j->nvars; i++)
-        if (j->var[i].values != NULL)
-            cm_digest_element(&sum, n++, j->var[i].values, j->var[i].values_nbytes);
+    for (size_t i = 0; i < tables->nvars; i++)
+        if (tables->var[i].values != NULL)
+            cm_digest_element(&sum, n++, tables->var[i].values, tables->var[i].values_nbytes);
     cm_buf_release(&text);
     cm_digest_text(&sum, e->fingerprint);
     return rc;
@@ -404,28 +409,30 @@ static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec 
 static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *err)
 {
     cm_multi_spec *s = &j->spec;
-    int rc = emit_files(j, e, err);
-    e->var = cm_calloc(j->nvars + 1, sizeof(e->var[0]), err);
-    e->number = cm_calloc(j->nvars + 1, sizeof(e->number[0]), err);
+    int rc = emit_files(&j->in, e, err);
+    e->var = cm_calloc(j->tables.nvars + 1, sizeof(e->var[0]), err);
+    e->number = cm_calloc(j->tables.nvars + 1, sizeof(e->number[0]), err);
     if (e->var == NULL || e->number == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
+    for (size_t i = 0; rc == CM_OK && i < j->tables.nvars; i++) {
         e->number[i] = CM_JOIN_NONE;
-        if (!j->var[i].wanted)
+        if (!j->tables.var[i].wanted)
             continue;
         e->number[i] = (uint32_t)s->nvars;
         /* Values that the join makes have the fill value of the whole. */
-        rc = cm_join_settle_fill(j, (uint32_t)i, f->of[i].place != NULL, err);
+        rc = cm_join_settle_fill(&j->in, &j->tables, (uint32_t)i, f->of[i].place != NULL, err);
         if (rc == CM_OK)
-            rc = cm_join_give_values(j, f, (uint32_t)i, err);
+            rc = cm_join_give_values(&j->in, &j->tables, &j->axes, &j->findings, f, (uint32_t)i,
+                                     err);
         if (rc == CM_OK)
-            rc = emit_variable(j, f, (uint32_t)i, e, &e->var[s->nvars++], err);
+            rc = emit_variable(&j->in, &j->tables, &j->findings, f, (uint32_t)i, e,
+                               &e->var[s->nvars++], err);
     }
     s->var = e->var;
-    s->name = j->report->name;
-    s->format_name = j->file[j->has_base && j->nfiles > 1]->skeleton->format;
+    s->name = j->findings.report->name;
+    s->format_name = j->in.file[j->in.has_base && j->in.nfiles > 1]->skeleton->format;
     s->file = e->file;
-    s->nfiles = j->nfiles;
+    s->nfiles = j->in.nfiles;
     return rc;
 }
 
@@ -435,7 +442,7 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
  */
 static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *err)
 {
-    cm_located *located = cm_join_alloc(j, 2 * f->nchecks, sizeof(*located), err);
+    cm_located *located = cm_join_alloc(&j->in, 2 * f->nchecks, sizeof(*located), err);
     int rc = located == NULL ? CM_ENOMEM : CM_OK;
     uint32_t var = CM_JOIN_NONE, given = CM_JOIN_NONE;
     hows h[2] = {{0}};
@@ -443,10 +450,10 @@ static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error 
     for (size_t i = 0; rc == CM_OK && i < f->nchecks; i++) {
         cm_multi_check *c = &f->check[i];
         const uint32_t at = (uint32_t)c->var;
-        if (j->var[at].given) {
+        if (j->tables.var[at].given) {
             number = at == given ? number : 0;
             given = at;
-            rc = cm_join_check_given(j, f, c, &number, err);
+            rc = cm_join_check_given(&j->in, &j->tables, &j->findings, f, c, &number, err);
             continue;
         }
         if (at != var)
@@ -454,11 +461,11 @@ static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error 
         const cm_multi_part *last = at == var ? f->check[kept - 1].part : NULL;
         for (unsigned k = 0; rc == CM_OK && k < 2; k++) {
             cm_multi_part *p = &c->part[k];
-            rc = set_how(j, at, e, &h[k], p, err);
+            rc = set_how(&j->in, &j->tables, at, e, &h[k], p, err);
             if (last != NULL && last[k].file == p->file)
                 p->located = last[k].located;
             else if (rc == CM_OK)
-                rc = set_located(j, at, p, &located[2 * kept + k], err);
+                rc = set_located(&j->in, &j->tables, at, p, &located[2 * kept + k], err);
         }
         var = at;
         c->var = e->number[at];
@@ -467,21 +474,23 @@ static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error 
     f->nchecks = kept;
     j->spec.check = f->check;
     j->spec.nchecks = kept;
-    return rc == CM_OK ? gather_places(j, located, 2 * kept, err) : rc;
+    return rc == CM_OK ? gather_places(&j->in, located, 2 * kept, err) : rc;
 }
 
 static const char *known_as(const void *context, const char *name, char *buf, size_t size)
 {
-    return cm_join_name(context, name, buf, size);
+    const cm_join *j = context;
+    return cm_join_name(&j->in, &j->tables, name, buf, size);
 }
 
 int cm_join_emit(cm_join *j, cm_error *err)
 {
     cm_field_sources *f = j->fields;
-    int rc = j->refused ? CM_OK : cm_join_fields(j, f, err);
+    int rc = j->axes.refused ? CM_OK
+                             : cm_join_fields(&j->in, &j->tables, &j->axes, &j->findings, f, err);
     if (rc == CM_OK)
-        rc = cm_join_groups(j, err);
-    if (rc != CM_OK || j->report->ndecisions > 0 || j->nfiles == 0)
+        rc = cm_join_groups(&j->in, &j->findings, j->emitted, err);
+    if (rc != CM_OK || j->findings.report->ndecisions > 0 || j->in.nfiles == 0)
         return rc;
     cm_emitted *e = j->emitted;
     rc = emit_all(j, f, e, err);
@@ -490,21 +499,21 @@ int cm_join_emit(cm_join *j, cm_error *err)
     cm_multi_spec *s = &j->spec;
     s->group = e->group;
     s->ngroups = e->ngroups;
-    s->warning = (const char *const *)j->warning;
-    s->nwarnings = j->nwarnings;
-    s->irreversible = j->irreversible;
+    s->warning = (const char *const *)j->findings.warning;
+    s->nwarnings = j->findings.nwarnings;
+    s->irreversible = j->findings.irreversible;
     s->left_out = cm_join_left_out;
     s->known_as = known_as;
     s->context = j;
-    s->any_overlap = j->options->overlap != CM_OVERLAP_ERROR;
-    s->fills_gaps = j->options->gaps == CM_GAPS_FILL;
-    s->base_yields = j->options->base_yields;
-    s->tolerance = j->options->tolerance;
+    s->any_overlap = j->in.options->overlap != CM_OVERLAP_ERROR;
+    s->fills_gaps = j->in.options->gaps == CM_GAPS_FILL;
+    s->base_yields = j->in.options->base_yields;
+    s->tolerance = j->in.options->tolerance;
     if (rc == CM_OK)
-        rc = set_fingerprint(j, e, s, err);
-    s->paged = j->survey->paged;
+        rc = set_fingerprint(&j->in, &j->tables, e, s, err);
+    s->paged = j->in.survey->paged;
     s->fingerprint = e->fingerprint;
-    j->whole = rc == CM_OK && j->report->ndecisions == 0;
+    j->whole = rc == CM_OK && j->findings.report->ndecisions == 0;
     return rc;
 }
 

@@ -21,6 +21,7 @@ void cm_emitted_free(cm_emitted *e);
 int cm_join_left_out(const void *join, uint32_t file, cm_json **out, cm_error *err);
 
 /* groups.c: the attributes of groups that files agree on. */
-int cm_join_groups(cm_join *j, cm_error *err);
+int cm_join_groups(const cm_join_input *in, cm_join_findings *findings, cm_emitted *emitted,
+                   cm_error *err);
 
 #endif

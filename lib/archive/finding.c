@@ -40,16 +40,16 @@ const char *cm_finding_name(cm_finding_kind kind)
     return (unsigned)kind < CM_FINDING_KINDS ? NAME[kind] : "";
 }
 
-static const char *path_of(const cm_join *j, uint32_t file)
+static const char *path_of(const cm_join_findings *findings, uint32_t file)
 {
-    return file == CM_JOIN_NONE ? NULL : j->file[file]->path;
+    return file == CM_JOIN_NONE ? NULL : findings->in->file[file]->path;
 }
 
-cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight weight, bool decided,
-                         const char *variable, uint32_t file, cm_error *err, const char *format,
-                         ...)
+cm_finding *cm_join_find(cm_join_findings *findings, cm_finding_kind kind, cm_finding_weight weight,
+                         bool decided, const char *variable, uint32_t file, cm_error *err,
+                         const char *format, ...)
 {
-    cm_archive_report *r = j->report;
+    cm_archive_report *r = findings->report;
     cm_finding *more = realloc(r->finding, (r->nfindings + 1) * sizeof(*more));
     if (more == NULL) {
         (void)cm_fail(err, CM_ENOMEM, "no memory for the findings of a survey");
@@ -57,8 +57,11 @@ cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight wei
     }
     r->finding = more;
     cm_finding *f = &more[r->nfindings];
-    *f = (cm_finding){
-        .kind = kind, .weight = weight, .decided = decided, .of_store = j->has_base, .nfiles = 1};
+    *f = (cm_finding){.kind = kind,
+                      .weight = weight,
+                      .decided = decided,
+                      .of_store = findings->in->has_base,
+                      .nfiles = 1};
     if (decided && weight == CM_WEIGHT_DECISION)
         f->weight = CM_WEIGHT_WARNING;
     va_list args;
@@ -67,7 +70,7 @@ cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight wei
     va_end(args);
     if (n < 0)
         f->text = NULL;
-    const char *path = path_of(j, file);
+    const char *path = path_of(findings, file);
     if (path == NULL)
         f->nfiles = 0;
     bool whole =
@@ -83,9 +86,9 @@ cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight wei
     return f;
 }
 
-int cm_join_found_in(cm_join *j, cm_finding *f, uint32_t file, cm_error *err)
+int cm_join_found_in(cm_join_findings *findings, cm_finding *f, uint32_t file, cm_error *err)
 {
-    char *last = cm_strdup(path_of(j, file), err);
+    char *last = cm_strdup(path_of(findings, file), err);
     if (last == NULL)
         return CM_ENOMEM;
     free(f->last);
@@ -94,25 +97,25 @@ int cm_join_found_in(cm_join *j, cm_finding *f, uint32_t file, cm_error *err)
     return CM_OK;
 }
 
-int cm_join_irreversible(cm_join *j, cm_error *err, const char *format, ...)
+int cm_join_irreversible(cm_join_findings *findings, cm_error *err, const char *format, ...)
 {
     va_list args;
-    if (j->irreversible != NULL)
+    if (findings->irreversible != NULL)
         return CM_OK;
     va_start(args, format);
-    int n = vasprintf(&j->irreversible, format, args);
+    int n = vasprintf(&findings->irreversible, format, args);
     va_end(args);
     if (n >= 0)
         return CM_OK;
-    j->irreversible = NULL;
+    findings->irreversible = NULL;
     return cm_fail(err, CM_ENOMEM, "no memory for a sentence");
 }
 
-int cm_join_warn(cm_join *j, cm_error *err, const char *format, ...)
+int cm_join_warn(cm_join_findings *findings, cm_error *err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int rc = cm_sentences_add(&j->warning, &j->nwarnings, err, format, args);
+    int rc = cm_sentences_add(&findings->warning, &findings->nwarnings, err, format, args);
     va_end(args);
     return rc;
 }

@@ -1,10 +1,11 @@
 /*
- * From what files hold to one dataset: the state that the steps of a join share.
+ * From what files hold to one dataset, step by step.
  *
  *     names -> renamed -> texts -> compare -> axes -> place -> times -> emit
  *
- * Each is a file of this folder.  Files are numbered by name; a disagreement becomes a
- * finding, and the steps go on as far as they can, so that one survey tells all of them.
+ * Each is a file of this folder, and takes of a join what it needs: the input, the tables of
+ * variables and dimensions, the axes, the findings.  Files are numbered by name; a disagreement
+ * becomes a finding, and the steps go on as far as they can, so that one survey tells all of them.
  * Lists of files, of their coordinates and their parts lie in the survey's paged memory, and live
  * as long as the survey.
  */
@@ -139,7 +140,8 @@ typedef struct cm_join_var {
     cm_described *made; /* LIKE, where no file has the variable; owned */
 } cm_join_var;
 
-typedef struct cm_join {
+/* The input of all steps, the same for each: what is asked for, and the files. */
+typedef struct cm_join_input {
     const cm_archive_options *options;
     const cm_texts *only; /* or NULL */
     cm_survey *survey;
@@ -147,134 +149,168 @@ typedef struct cm_join {
     size_t nfiles;
     size_t *rank;  /* of each file, its place where order matters */
     bool has_base; /* file 0 is the store that grows: what it has stays as it is */
-    cm_archive_report *report;
+} cm_join_input;
 
+/* Variables and dimensions of all files: names.c makes them, later steps fill them in. */
+typedef struct cm_join_tables {
     bool *renames; /* each pair of --rename that joins names; others are for the conversion */
+    bool *scalar;  /* each of --new-dim that takes the values of a scalar variable */
     cm_varopts dtype, fill, statics; /* those of the options */
-    bool *scalar; /* each of --new-dim that takes the values of a scalar variable */
     cm_join_var *var;
     size_t nvars, var_capacity;
     cm_join_dim *dim;
     size_t ndims;
     uint32_t **to_var; /* for each skeleton: position -> var; CM_JOIN_NONE: not wanted */
     uint32_t **to_pos; /* and back */
+} cm_join_tables;
+
+/* The dimensions that are joined. */
+typedef struct cm_join_axes {
     uint32_t axis[CM_MULTI_MAX_AXES]; /* dims */
     unsigned naxes;
-
-    char *apart; /* what `new_dim` would tell apart files by that have the same steps; or NULL */
-    char *twice; /* the end of a message about such files, with that */
-
     bool refused; /* an axis cannot be joined, so that nothing is placed on it */
-    bool whole;   /* SPEC can be opened */
-    cm_multi_spec spec;
-    struct cm_field_sources *fields;
-    struct cm_emitted *emitted;
-    char *irreversible;
+} cm_join_axes;
+
+/* Findings of all steps, for the user to decide or to know. */
+typedef struct cm_join_findings {
+    const cm_join_input *in;
+    cm_archive_report *report;
+    char *irreversible; /* why the originals cannot be made again; or NULL */
     char **warning;
     size_t nwarnings;
+} cm_join_findings;
+
+typedef struct cm_join {
+    cm_join_input in;
+    cm_join_tables tables;
+    cm_join_axes axes;
+    cm_join_findings findings;
+    struct cm_field_sources *fields;
+    struct cm_emitted *emitted;
+    cm_multi_spec spec;
+    bool whole; /* SPEC can be opened */
 } cm_join;
 
 /* COUNT zeroed elements that live as long as the survey. */
-void *cm_join_alloc(const cm_join *j, size_t count, size_t size, cm_error *err);
+void *cm_join_alloc(const cm_join_input *in, size_t count, size_t size, cm_error *err);
 
 /* FILE, which is going to be read, with its path. */
-const cm_surveyed *cm_join_file(const cm_join *j, size_t file);
+const cm_surveyed *cm_join_file(const cm_join_input *in, size_t file);
 /* The variables of FILE. */
-const cm_skeleton *cm_join_skeleton(const cm_join *j, uint32_t file);
+const cm_skeleton *cm_join_skeleton(const cm_join_input *in, uint32_t file);
 
 /* The length of V along D: of the whole, or of the files that have it. */
 uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d);
 
 /* A finding; CM_WEIGHT_DECISION counts, unless DECIDED.  The sentence is about VARIABLE. */
-cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight weight, bool decided,
-                         const char *variable, uint32_t file, cm_error *err, const char *format,
-                         ...) __attribute__((format(printf, 8, 9)));
+cm_finding *cm_join_find(cm_join_findings *findings, cm_finding_kind kind, cm_finding_weight weight,
+                         bool decided, const char *variable, uint32_t file, cm_error *err,
+                         const char *format, ...) __attribute__((format(printf, 8, 9)));
 /* FILE is one more that F concerns. */
-int cm_join_found_in(cm_join *j, cm_finding *f, uint32_t file, cm_error *err);
+int cm_join_found_in(cm_join_findings *findings, cm_finding *f, uint32_t file, cm_error *err);
 /* Why the originals cannot be made again from what is made; the first reason stays. */
-int cm_join_irreversible(cm_join *j, cm_error *err, const char *format, ...)
+int cm_join_irreversible(cm_join_findings *findings, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-int cm_join_warn(cm_join *j, cm_error *err, const char *format, ...)
+int cm_join_warn(cm_join_findings *findings, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* names.c: the tables of variables and dimensions. */
-int cm_join_names(cm_join *j, cm_error *err);
-int cm_join_add_dim(cm_join *j, const char *name, uint32_t *out, cm_error *err);
+int cm_join_names(const cm_join_input *in, cm_join_tables *tables, cm_error *err);
+int cm_join_add_dim(const cm_join_input *in, cm_join_tables *tables, const char *name,
+                    uint32_t *out, cm_error *err);
 /* A variable along dimension DIM that no file has: wanted, and given. */
-int cm_join_make_var(cm_join *j, const char *name, uint32_t dim, cm_dtype dtype, uint32_t *out,
-                     cm_error *err);
-uint32_t cm_join_dim_named(const cm_join *j, const char *name);
-uint32_t cm_join_var_named(const cm_join *j, const char *name);
+int cm_join_make_var(cm_join_tables *tables, const char *name, uint32_t dim, cm_dtype dtype,
+                     uint32_t *out, cm_error *err);
+uint32_t cm_join_dim_named(const cm_join_tables *tables, const char *name);
+uint32_t cm_join_var_named(const cm_join_tables *tables, const char *name);
 /* The name by which NAME, of a file, is known here: that of --rename where it is OLD. */
-const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t size);
+const char *cm_join_name(const cm_join_input *in, const cm_join_tables *tables, const char *name,
+                         char *buf, size_t size);
 
 /* Chooses what chosen variables need: coordinates, and variables that their attributes name. */
-void cm_join_want_needed(cm_join *j);
+void cm_join_want_needed(cm_join_tables *tables);
 
 /*
  * cm_join_name for each word of TEXT, a list of variables; the caller frees it.  NULL: no memory.
  */
-char *cm_join_reword(const cm_join *j, const char *text, cm_error *err);
+char *cm_join_reword(const cm_join_input *in, const cm_join_tables *tables, const char *text,
+                     cm_error *err);
 
 /* renamed.c: dimensions that files name differently: a finding. */
-int cm_join_renamed(cm_join *j, cm_error *err);
+int cm_join_renamed(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                    cm_join_findings *findings, cm_error *err);
 /* A finding: by its standard_name W, in the files that hold it, is V. */
-int cm_join_tell_renamed(cm_join *j, const cm_join_var *v, const cm_join_var *w, cm_error *err);
+int cm_join_tell_renamed(const cm_join_input *in, cm_join_findings *findings, const cm_join_var *v,
+                         const cm_join_var *w, cm_error *err);
 
 /*
  * repeat.c: variables that have more dimensions in some files than in others get those of the
  * file that has most, and files that lack one that is not joined are findings.
  */
-void cm_join_widen(cm_join *j);
-int cm_join_lacking(cm_join *j, cm_error *err);
+void cm_join_widen(const cm_join_input *in, cm_join_tables *tables);
+int cm_join_lacking(const cm_join_input *in, const cm_join_tables *tables,
+                    cm_join_findings *findings, cm_error *err);
 /* Whether the conversion takes D out: a file without it says all there is to say. */
-bool cm_join_is_merged(const cm_join *j, const cm_join_dim *d);
+bool cm_join_is_merged(const cm_join_input *in, const cm_join_dim *d);
 /* Whether FILE has all dimensions of V. */
-bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file);
+bool cm_join_has_dims(const cm_join_tables *tables, const cm_join_var *v, uint32_t file);
 
 /*
  * texts.c: characters whose last dimension is the length of texts, and nothing else.  Where files
  * have other lengths, or other names of that dimension, texts are filled up with NULs.
  */
-int cm_join_texts(cm_join *j, cm_error *err);
+int cm_join_texts(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                  cm_error *err);
 /* How long texts of AT, which is one of them, are in FILE. */
-uint64_t cm_join_text_length(const cm_join *j, uint32_t at, uint32_t file);
+uint64_t cm_join_text_length(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                             uint32_t file);
 
 /* compare.c: descriptions, and attributes of groups. */
-int cm_join_compare(cm_join *j, cm_error *err);
+int cm_join_compare(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                    cm_error *err);
 /* types.c: the type of variable AT that holds those of all files, before a finding says which. */
-void cm_join_widen_types(cm_join *j, uint32_t at);
+void cm_join_widen_types(const cm_join_input *in, cm_join_tables *tables, uint32_t at);
 /* The type that the user asks for V; false: none, or none that numbers have. */
-bool cm_join_asked_type(cm_join *j, const cm_join_var *v, cm_dtype *out);
+bool cm_join_asked_type(cm_join_tables *tables, const cm_join_var *v, cm_dtype *out);
 /* Whether no decision is needed about D's type, which is not V's. */
-bool cm_join_type_is_settled(cm_join *j, cm_join_var *v, const cm_described *d);
+bool cm_join_type_is_settled(const cm_join_input *in, const cm_join_tables *tables, cm_join_var *v,
+                             const cm_described *d);
 /* FILE has V with another type, D's. */
-cm_finding *cm_join_find_type(cm_join *j, cm_join_var *v, const cm_described *d, uint32_t file,
-                              cm_error *err);
+cm_finding *cm_join_find_type(const cm_join_input *in, const cm_join_tables *tables,
+                              cm_join_findings *findings, cm_join_var *v, const cm_described *d,
+                              uint32_t file, cm_error *err);
 /* layouts.c: codecs, for `strict`. */
-int cm_join_layouts(cm_join *j, cm_error *err);
+int cm_join_layouts(const cm_join_input *in, const cm_join_tables *tables,
+                    cm_join_findings *findings, cm_error *err);
 /* unpack.c: the type, fill value and attributes of variables that are unpacked, if asked for. */
-int cm_join_unpack(cm_join *j, cm_error *err);
+int cm_join_unpack(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                   cm_error *err);
 /* Sets `bounds_of` of all variables. */
-void cm_join_find_bounds(cm_join *j);
+void cm_join_find_bounds(cm_join_tables *tables);
 /* The variable that counts time and whose bounds are V; NULL: none. */
-cm_join_var *cm_join_bounded_by(const cm_join *j, const cm_join_var *v);
+cm_join_var *cm_join_bounded_by(const cm_join_tables *tables, const cm_join_var *v);
 /* Whether scale_factor, add_offset or _Unsigned of A and B differ. */
 bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b);
 
 /* keys.c */
-int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err);
+int cm_join_keys(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d,
+                 cm_error *err);
 
 /* made.c: dimensions and coordinates that options make of names and attributes of files. */
-int cm_join_new_dims(cm_join *j, cm_error *err);
-int cm_join_promote(cm_join *j, cm_error *err);
-int cm_join_file_attrs(cm_join *j, cm_error *err);
+int cm_join_new_dims(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                     cm_error *err);
+int cm_join_promote(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                    cm_join_findings *findings, cm_error *err);
+int cm_join_file_attrs(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                       cm_error *err);
 
 /* axes.c: which dimensions are joined, and their coordinates. */
-int cm_join_axes(cm_join *j, cm_error *err);
+int cm_join_find_axes(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                      cm_join_findings *findings, cm_error *err);
 
 /* base.c: whether the store that grows stays as it is. */
-int cm_join_check_base(cm_join *j, cm_error *err);
+int cm_join_check_base(const cm_join_input *in, const cm_join_tables *tables, cm_join_axes *axes,
+                       cm_join_findings *findings, cm_error *err);
 
 /* emit.c */
 int cm_join_emit(cm_join *j, cm_error *err);
@@ -288,7 +324,8 @@ int cm_join_create_names(const cm_archive_options *options, cm_survey *survey,
                          cm_archive_report *report, cm_join **out, cm_error *err);
 void cm_join_free(cm_join *j);
 /* report.c: what was joined, along what, and how; after the last step. */
-int cm_join_report(cm_join *j, cm_error *err);
+int cm_join_report(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
+                   cm_join_findings *findings, cm_error *err);
 void cm_report_release(cm_archive_report *r);
 
 #endif

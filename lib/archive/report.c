@@ -7,25 +7,25 @@
 #include "archive/join.h"
 
 /* "2000 files in archive": the folder that holds them all; and what all their names begin with. */
-static char *name_of(const cm_join *j, cm_error *err)
+static char *name_of(const cm_join_input *in, const cm_join_findings *findings, cm_error *err)
 {
-    size_t base = j->has_base && j->nfiles > 1, nfiles = j->nfiles - base;
-    const char *first = j->file[base]->path;
+    size_t base = in->has_base && in->nfiles > 1, nfiles = in->nfiles - base;
+    const char *first = in->file[base]->path;
     size_t n = strlen(first);
     if (nfiles == 1) {
         const char *slash = strrchr(first, '/');
-        j->report->begins =
+        findings->report->begins =
             cm_asprintf(err, "%.*s", slash == NULL ? 0 : (int)(slash + 1 - first), first);
-        return j->report->begins == NULL ? NULL : cm_strdup(first, err);
+        return findings->report->begins == NULL ? NULL : cm_strdup(first, err);
     }
-    for (size_t i = base + 1; i < j->nfiles; i++) {
-        const char *path = cm_join_file(j, i)->path;
+    for (size_t i = base + 1; i < in->nfiles; i++) {
+        const char *path = cm_join_file(in, i)->path;
         size_t k = 0;
         while (k < n && path[k] == first[k])
             k++;
         n = k;
     }
-    if ((j->report->begins = cm_asprintf(err, "%.*s", (int)n, first)) == NULL)
+    if ((findings->report->begins = cm_asprintf(err, "%.*s", (int)n, first)) == NULL)
         return NULL;
     while (n > 0 && first[n - 1] != '/')
         n--;
@@ -35,32 +35,35 @@ static char *name_of(const cm_join *j, cm_error *err)
                   : cm_asprintf(err, "%zu files in %.*s", nfiles, (int)n, first);
 }
 
-static int describe_axis(cm_join *j, unsigned i, cm_error *err)
+static int describe_axis(const cm_join_input *in, const cm_join_tables *tables,
+                         const cm_join_axes *axes, cm_join_findings *findings, unsigned i,
+                         cm_error *err)
 {
-    const cm_join_dim *d = &j->dim[j->axis[i]];
-    cm_archive_axis *a = &j->report->axis[i];
+    const cm_join_dim *d = &tables->dim[axes->axis[i]];
+    cm_archive_axis *a = &findings->report->axis[i];
     char text[64];
     a->length = d->n;
     for (size_t k = 0; k < d->nvecs; k++)
-        a->nparts += cm_axis_vec_at(j, d, k)->nruns;
+        a->nparts += cm_axis_vec_at(in, d, k)->nruns;
     if ((a->name = cm_strdup(d->name, err)) == NULL)
         return CM_ENOMEM;
-    j->report->naxes = i + 1;
-    if (d->kind == CM_KEY_NONE || d->n == 0 || j->refused)
+    findings->report->naxes = i + 1;
+    if (d->kind == CM_KEY_NONE || d->n == 0 || axes->refused)
         return CM_OK;
-    a->first = cm_strdup(cm_key_text(j, d, d->key[0], text, sizeof(text)), err);
-    a->last = cm_strdup(cm_key_text(j, d, d->key[d->n - 1], text, sizeof(text)), err);
+    a->first = cm_strdup(cm_key_text(in, d, d->key[0], text, sizeof(text)), err);
+    a->last = cm_strdup(cm_key_text(in, d, d->key[d->n - 1], text, sizeof(text)), err);
     return a->first == NULL || a->last == NULL ? CM_ENOMEM : CM_OK;
 }
 
-static int describe_variables(cm_join *j, cm_error *err)
+static int describe_variables(const cm_join_tables *tables, cm_join_findings *findings,
+                              cm_error *err)
 {
     char type[32];
-    cm_archive_report *r = j->report;
-    if ((r->variable = cm_calloc(j->nvars + 1, sizeof(r->variable[0]), err)) == NULL)
+    cm_archive_report *r = findings->report;
+    if ((r->variable = cm_calloc(tables->nvars + 1, sizeof(r->variable[0]), err)) == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < j->nvars; i++) {
-        const cm_join_var *v = &j->var[i];
+    for (size_t i = 0; i < tables->nvars; i++) {
+        const cm_join_var *v = &tables->var[i];
         if (!v->wanted)
             continue;
         cm_archive_variable *out = &r->variable[r->nvariables++];
@@ -70,7 +73,7 @@ static int describe_variables(cm_join *j, cm_error *err)
         if (out->name == NULL || out->type == NULL)
             return CM_ENOMEM;
         for (unsigned k = 0; k < v->rank && k < 32; k++) {
-            const cm_join_dim *d = &j->dim[v->dim[k]];
+            const cm_join_dim *d = &tables->dim[v->dim[k]];
             out->shape[k] = cm_join_length(v, d);
             if ((out->dim_name[k] = cm_strdup(d->name, err)) == NULL)
                 return CM_ENOMEM;
@@ -80,26 +83,27 @@ static int describe_variables(cm_join *j, cm_error *err)
     return CM_OK;
 }
 
-int cm_join_report(cm_join *j, cm_error *err)
+int cm_join_report(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
+                   cm_join_findings *findings, cm_error *err)
 {
-    cm_archive_report *r = j->report;
-    int rc = (r->name = name_of(j, err)) == NULL ? CM_ENOMEM : CM_OK;
-    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++) {
-        rc = describe_axis(j, i, err);
+    cm_archive_report *r = findings->report;
+    int rc = (r->name = name_of(in, findings, err)) == NULL ? CM_ENOMEM : CM_OK;
+    for (unsigned i = 0; rc == CM_OK && i < axes->naxes; i++) {
+        rc = describe_axis(in, tables, axes, findings, i, err);
         if (rc == CM_OK)
-            rc = cm_join_cover(j, i, &r->axis[i], err);
+            rc = cm_join_cover(in, tables, axes, i, &r->axis[i], err);
     }
     if (rc == CM_OK)
-        rc = describe_variables(j, err);
+        rc = describe_variables(tables, findings, err);
     if (rc != CM_OK)
         return rc;
-    if (j->nfiles < 2)
+    if (in->nfiles < 2)
         r->how = cm_strdup("one file", err);
-    else if (j->naxes == 0 && j->refused)
+    else if (axes->naxes == 0 && axes->refused)
         r->how = cm_asprintf(err, "not joined");
-    else if (j->naxes == 0)
+    else if (axes->naxes == 0)
         r->how = cm_asprintf(err, "merged: each file has variables of its own");
-    else if (j->naxes == 1)
+    else if (axes->naxes == 1)
         r->how = cm_asprintf(err, "joined along %s", r->axis[0].name);
     else
         r->how = cm_asprintf(err, "joined along %s and %s", r->axis[0].name, r->axis[1].name);

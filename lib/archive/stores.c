@@ -161,7 +161,8 @@ static int plan_names(const cm_archive_options *options, const cm_survey *survey
 /* ---- by variable ---- */
 
 typedef struct by_variable {
-    cm_join *j;
+    const cm_join_input *in;
+    cm_join_tables *tables;
     const cm_survey *survey;
     bool *field;   /* of each variable: gets a store */
     bool *needed;  /* by any field */
@@ -170,53 +171,53 @@ typedef struct by_variable {
 } by_variable;
 
 /* DONE: AT and all that it needs. */
-static void close_over(cm_join *j, uint32_t at, bool *done)
+static void close_over(cm_join_tables *tables, uint32_t at, bool *done)
 {
-    for (uint32_t i = 0; i < j->nvars; i++)
-        j->var[i].wanted = i == at;
-    cm_join_want_needed(j);
-    for (uint32_t i = 0; i < j->nvars; i++)
-        done[i] = j->var[i].wanted;
+    for (uint32_t i = 0; i < tables->nvars; i++)
+        tables->var[i].wanted = i == at;
+    cm_join_want_needed(tables);
+    for (uint32_t i = 0; i < tables->nvars; i++)
+        done[i] = tables->var[i].wanted;
 }
 
 static void find_fields(by_variable *b)
 {
-    cm_join *j = b->j;
-    for (uint32_t i = 0; i < j->nvars; i++) {
-        const cm_join_var *v = &j->var[i];
-        bool coordinate = v->rank == 1 && strcmp(j->dim[v->dim[0]].name, v->name) == 0;
-        b->field[i] = v->wanted && v->rank > 0 && !coordinate && !cm_join_is_auxiliary(j, i);
+    for (uint32_t i = 0; i < b->tables->nvars; i++) {
+        const cm_join_var *v = &b->tables->var[i];
+        bool coordinate = v->rank == 1 && strcmp(b->tables->dim[v->dim[0]].name, v->name) == 0;
+        b->field[i] =
+            v->wanted && v->rank > 0 && !coordinate && !cm_join_is_auxiliary(b->tables, i);
     }
-    for (uint32_t i = 0; i < j->nvars; i++) {
+    for (uint32_t i = 0; i < b->tables->nvars; i++) {
         if (!b->field[i])
             continue;
-        close_over(j, i, b->chosen);
-        for (uint32_t k = 0; k < j->nvars; k++)
+        close_over(b->tables, i, b->chosen);
+        for (uint32_t k = 0; k < b->tables->nvars; k++)
             b->needed[k] |= b->chosen[k];
     }
 }
 
-static bool holds(const cm_join *j, uint32_t file, uint32_t var)
+static bool holds(const cm_join_input *in, const cm_join_tables *tables, uint32_t file,
+                  uint32_t var)
 {
-    return j->to_pos[cm_join_skeleton(j, file)->index][var] != CM_JOIN_NONE;
+    return tables->to_pos[cm_join_skeleton(in, file)->index][var] != CM_JOIN_NONE;
 }
 
 /* Files that have field AT, and those that have what it needs where these lack it. */
 static int add_files(by_variable *b, uint32_t at, cm_store_plan *s, cm_error *err)
 {
-    const cm_join *j = b->j;
     int rc = CM_OK;
-    for (uint32_t k = 0; k < j->nvars; k++) {
+    for (uint32_t k = 0; k < b->tables->nvars; k++) {
         b->present[k] = false;
-        for (size_t i = 0; b->chosen[k] && !b->present[k] && i < j->var[at].nfiles; i++)
-            b->present[k] = holds(j, j->var[at].file[i], k);
+        for (size_t i = 0; b->chosen[k] && !b->present[k] && i < b->tables->var[at].nfiles; i++)
+            b->present[k] = holds(b->in, b->tables, b->tables->var[at].file[i], k);
     }
-    for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
-        bool wanted = holds(j, i, at);
-        for (uint32_t k = 0; !wanted && k < j->nvars; k++)
-            wanted = b->chosen[k] && !b->present[k] && holds(j, i, k);
+    for (uint32_t i = 0; rc == CM_OK && i < b->in->nfiles; i++) {
+        bool wanted = holds(b->in, b->tables, i, at);
+        for (uint32_t k = 0; !wanted && k < b->tables->nvars; k++)
+            wanted = b->chosen[k] && !b->present[k] && holds(b->in, b->tables, i, k);
         if (wanted)
-            rc = add_file(s, (uint32_t)(j->file[i] - b->survey->file), err);
+            rc = add_file(s, (uint32_t)(b->in->file[i] - b->survey->file), err);
     }
     /* A file that cannot be read may have had it. */
     for (size_t i = 0; rc == CM_OK && i < b->survey->nfiles; i++)
@@ -233,23 +234,22 @@ static int by_number(const void *a, const void *b)
 
 static int plan_field(by_variable *b, uint32_t at, plans *p, cm_error *err)
 {
-    const cm_join *j = b->j;
-    const char *name = j->var[at].name;
+    const char *name = b->tables->var[at].name;
     cm_store_plan *s = add_store(p, name, strlen(name), err);
     if (s == NULL)
         return CM_ENOMEM;
-    const char **text = cm_calloc(j->nvars + 1, sizeof(*text), err);
+    const char **text = cm_calloc(b->tables->nvars + 1, sizeof(*text), err);
     s->only = (cm_texts){text, 0};
     if (text == NULL)
         return CM_ENOMEM;
-    close_over(b->j, at, b->chosen);
+    close_over(b->tables, at, b->chosen);
     int rc = add_files(b, at, s, err);
     qsort(s->file, s->nfiles, sizeof(s->file[0]), by_number);
     /* Variables that no field needs go with all of them: nothing is left behind. */
-    for (uint32_t k = 0; rc == CM_OK && k < j->nvars; k++) {
+    for (uint32_t k = 0; rc == CM_OK && k < b->tables->nvars; k++) {
         if (k != at && (b->field[k] || b->needed[k]))
             continue;
-        if ((text[s->only.n] = cm_strdup(j->var[k].name, err)) == NULL)
+        if ((text[s->only.n] = cm_strdup(b->tables->var[k].name, err)) == NULL)
             rc = CM_ENOMEM;
         else
             s->only.n++;
@@ -261,7 +261,7 @@ static int plan_fields(by_variable *b, plans *p, cm_error *err)
 {
     int rc = CM_OK;
     find_fields(b);
-    for (uint32_t i = 0; rc == CM_OK && i < b->j->nvars; i++)
+    for (uint32_t i = 0; rc == CM_OK && i < b->tables->nvars; i++)
         if (b->field[i])
             rc = plan_field(b, i, p, err);
     if (rc == CM_OK && p->n == 0)
@@ -274,13 +274,16 @@ static int plan_variables(const cm_archive_options *options, cm_survey *survey, 
 {
     cm_archive_report report = {0};
     by_variable b = {.survey = survey};
-    int rc = cm_join_create_names(options, survey, &report, &b.j, err);
-    size_t n = b.j != NULL ? b.j->nvars + 1 : 1;
+    cm_join *j = NULL;
+    int rc = cm_join_create_names(options, survey, &report, &j, err);
+    size_t n = j != NULL ? j->tables.nvars + 1 : 1;
     if (rc == CM_OK) {
+        b.in = &j->in;
+        b.tables = &j->tables;
         b.field = cm_calloc(n * 4, sizeof(bool), err);
         rc = b.field == NULL ? CM_ENOMEM : CM_OK;
     }
-    if (rc == CM_OK && b.j->nfiles == 0) {
+    if (rc == CM_OK && b.in->nfiles == 0) {
         rc = plan_one(survey, p, err); /* of which no file can be read: that is told */
     } else if (rc == CM_OK) {
         b.needed = b.field + n;
@@ -289,7 +292,7 @@ static int plan_variables(const cm_archive_options *options, cm_survey *survey, 
         rc = plan_fields(&b, p, err);
     }
     free(b.field);
-    cm_join_free(b.j);
+    cm_join_free(j);
     cm_report_release(&report);
     return rc;
 }

@@ -48,81 +48,89 @@ static bool is_full(table *t, size_t n)
 }
 
 /* Which steps FILE has, and of which variables. */
-static cm_digest steps_of(const cm_join *j, uint32_t file)
+static cm_digest steps_of(const cm_join_input *in, const cm_join_tables *tables,
+                          const cm_join_axes *axes, uint32_t file)
 {
-    const cm_join_dim *d = &j->dim[j->axis[0]];
+    const cm_join_dim *d = &tables->dim[axes->axis[0]];
     const struct {
         const void *skeleton;
         uint64_t steps;
-    } id = {cm_join_skeleton(j, file),
+    } id = {cm_join_skeleton(in, file),
             d->at[file] == CM_JOIN_NONE ? UINT64_MAX : d->vec[d->at[file]].same};
     return cm_wire_digest(&id, sizeof(id));
 }
 
 /* ---- attributes and scalars ---- */
 
-static bool attribute_tells(const cm_join *j, const char *name)
+static bool attribute_tells(const cm_join_input *in, const cm_join_tables *tables,
+                            const cm_join_axes *axes, const char *name)
 {
     table t = {0};
-    for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
+    for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
         char *text = NULL;
-        t.fails = cm_join_read_attribute(j, i, name, &text, NULL) != CM_OK;
+        t.fails = cm_join_read_attribute(in, i, name, &text, NULL) != CM_OK;
         if (!t.fails)
-            add(&t, cm_wire_digest(text, strlen(text)), steps_of(j, i));
+            add(&t, cm_wire_digest(text, strlen(text)), steps_of(in, tables, axes, i));
         free(text);
     }
-    return is_full(&t, j->nfiles);
+    return is_full(&t, in->nfiles);
 }
 
 /* The value of AT in FILE; false: it has none that would do. */
-static bool value_in(const cm_join *j, uint32_t at, uint32_t file, cm_digest *out)
+static bool value_in(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                     uint32_t file, cm_digest *out)
 {
     cm_surveyed_var s;
-    bool there = cm_join_record(j, at, file, &s) && s.has_values;
-    *out = there ? cm_join_meaning(j, at, file, &s) : (cm_digest){0};
+    bool there = cm_join_record(in, tables, at, file, &s) && s.has_values;
+    *out = there ? cm_join_meaning(in, tables, at, file, &s) : (cm_digest){0};
     return there;
 }
 
-static bool is_scalar(const cm_join *j, uint32_t at)
+static bool is_scalar(const cm_join_input *in, const cm_join_tables *tables, uint32_t at)
 {
-    const cm_join_var *v = &j->var[at];
-    return v->wanted && v->nfiles == j->nfiles && v->like->rank == 0 && v->rank == 0 &&
+    const cm_join_var *v = &tables->var[at];
+    return v->wanted && v->nfiles == in->nfiles && v->like->rank == 0 && v->rank == 0 &&
            !v->like->is_char && cm_dtype_is_number(&v->like->dtype) && strchr(v->name, '/') == NULL;
 }
 
-static bool value_tells(const cm_join *j, uint32_t at)
+static bool value_tells(const cm_join_input *in, const cm_join_tables *tables,
+                        const cm_join_axes *axes, uint32_t at)
 {
     table t = {0};
     cm_digest own;
-    for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
-        t.fails = !value_in(j, at, i, &own);
-        add(&t, own, steps_of(j, i));
+    for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
+        t.fails = !value_in(in, tables, at, i, &own);
+        add(&t, own, steps_of(in, tables, axes, i));
     }
-    return is_full(&t, j->nfiles);
+    return is_full(&t, in->nfiles);
 }
 
-static bool pair_tells(const cm_join *j, uint32_t a, uint32_t b)
+static bool pair_tells(const cm_join_input *in, const cm_join_tables *tables, uint32_t a,
+                       uint32_t b)
 {
     table t = {0};
     cm_digest row, own;
-    for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
-        t.fails = !value_in(j, a, i, &row) || !value_in(j, b, i, &own);
+    for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
+        t.fails = !value_in(in, tables, a, i, &row) || !value_in(in, tables, b, i, &own);
         const struct {
             const void *skeleton;
             cm_digest own;
-        } column = {cm_join_skeleton(j, i), own};
+        } column = {cm_join_skeleton(in, i), own};
         add(&t, row, cm_wire_digest(&column, sizeof(column)));
     }
     const bool several = t.ncolumns > 1;
-    return is_full(&t, j->nfiles) && several;
+    return is_full(&t, in->nfiles) && several;
 }
 
-bool cm_join_find_pair(const cm_join *j, uint32_t *a, uint32_t *b)
+bool cm_join_find_pair(const cm_join_input *in, const cm_join_tables *tables, uint32_t *a,
+                       uint32_t *b)
 {
-    for (*a = 0; *a < j->nvars; ++*a)
-        for (*b = 0; is_scalar(j, *a) && cm_join_counts_time(j->var[*a].like) && *b < j->nvars;
+    for (*a = 0; *a < tables->nvars; ++*a)
+        for (*b = 0; is_scalar(in, tables, *a) && cm_join_counts_time(tables->var[*a].like) &&
+                     *b < tables->nvars;
              ++*b)
-            if (is_scalar(j, *b) && !cm_join_counts_time(j->var[*b].like) && pair_tells(j, *a, *b))
+            if (is_scalar(in, tables, *b) && !cm_join_counts_time(tables->var[*b].like) &&
+                pair_tells(in, tables, *a, *b))
                 return true;
     return false;
 }
@@ -130,11 +138,12 @@ bool cm_join_find_pair(const cm_join *j, uint32_t *a, uint32_t *b)
 /* ---- names ---- */
 
 /* The part of a name, between separators, in which the N files FILE differ: "_r*i1p1f1_". */
-static bool find_part(const cm_join *j, const uint32_t *file, size_t n, bool whole, char *out)
+static bool find_part(const cm_join_input *in, const uint32_t *file, size_t n, bool whole,
+                      char *out)
 {
     const char *separators = whole ? "/" : "_-.";
     cm_join_ends e;
-    if (!cm_join_find_ends(j, file, n, whole, &e))
+    if (!cm_join_find_ends(in, file, n, whole, &e))
         return false;
     size_t begin = e.before, end = e.length - e.behind;
     while (begin > 0 && (begin == e.before || strchr(separators, e.first[begin]) == NULL))
@@ -149,34 +158,38 @@ static bool find_part(const cm_join *j, const uint32_t *file, size_t n, bool who
 }
 
 /* By what PATTERN finds in their names; of steps that differ: that alone must tell. */
-static bool name_tells(const cm_join *j, const char *pattern, bool same_steps)
+static bool name_tells(const cm_join_input *in, const cm_join_tables *tables,
+                       const cm_join_axes *axes, const char *pattern, bool same_steps)
 {
     cm_name_pattern p;
     table t = {0};
     char option[CM_MOST_PROPOSED + 8];
     snprintf(option, sizeof(option), "x=%s", pattern);
     t.fails = cm_name_pattern_parse(option, &p, NULL) != CM_OK;
-    for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
+    for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
         const char *text = NULL;
         size_t n = 0;
-        t.fails = cm_name_pattern_value(&p, j->file[i]->path, &text, &n, NULL) != CM_OK;
+        t.fails = cm_name_pattern_value(&p, in->file[i]->path, &text, &n, NULL) != CM_OK;
         if (!t.fails)
-            add(&t, cm_wire_digest(text, n), same_steps ? steps_of(j, i) : (cm_digest){0});
+            add(&t, cm_wire_digest(text, n),
+                same_steps ? steps_of(in, tables, axes, i) : (cm_digest){0});
     }
-    return is_full(&t, j->nfiles);
+    return is_full(&t, in->nfiles);
 }
 
 /* A part of the names that differs between files that have the steps of the first. */
-static bool find_name(const cm_join *j, char *out)
+static bool find_name(const cm_join_input *in, const cm_join_tables *tables,
+                      const cm_join_axes *axes, char *out)
 {
-    const cm_digest like = steps_of(j, 0);
-    uint32_t *file = cm_calloc(j->nfiles + 1, sizeof(*file), NULL);
+    const cm_digest like = steps_of(in, tables, axes, 0);
+    uint32_t *file = cm_calloc(in->nfiles + 1, sizeof(*file), NULL);
     size_t n = 0;
-    for (uint32_t i = 0; file != NULL && i < j->nfiles; i++)
-        if (cm_wire_same(like, steps_of(j, i)))
+    for (uint32_t i = 0; file != NULL && i < in->nfiles; i++)
+        if (cm_wire_same(like, steps_of(in, tables, axes, i)))
             file[n++] = i;
-    bool found = n > 1 && ((find_part(j, file, n, false, out) && name_tells(j, out, true)) ||
-                           (find_part(j, file, n, true, out) && name_tells(j, out, true)));
+    bool found =
+        n > 1 && ((find_part(in, file, n, false, out) && name_tells(in, tables, axes, out, true)) ||
+                  (find_part(in, file, n, true, out) && name_tells(in, tables, axes, out, true)));
     free(file);
     return found;
 }
@@ -199,44 +212,49 @@ static bool is_latitude(const cm_join_var *v)
 }
 
 /* Most files have a latitude of their own: the part of their names that tells them apart. */
-static bool find_places(const cm_join *j, char *pattern)
+static bool find_places(const cm_join_input *in, const cm_join_tables *tables,
+                        const cm_join_axes *axes, char *pattern)
 {
-    for (uint32_t at = 0; at < j->nvars; at++) {
+    for (uint32_t at = 0; at < tables->nvars; at++) {
         table t = {0};
         cm_digest own;
-        if (!is_scalar(j, at) || !is_latitude(&j->var[at]))
+        if (!is_scalar(in, tables, at) || !is_latitude(&tables->var[at]))
             continue;
-        for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
-            t.fails = !value_in(j, at, i, &own);
+        for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
+            t.fails = !value_in(in, tables, at, i, &own);
             add(&t, own, (cm_digest){0});
         }
-        const bool places = !t.fails && t.nrows > j->nfiles / 2;
-        (void)is_full(&t, j->nfiles);
+        const bool places = !t.fails && t.nrows > in->nfiles / 2;
+        (void)is_full(&t, in->nfiles);
         if (places)
-            return (find_part(j, NULL, j->nfiles, false, pattern) &&
-                    name_tells(j, pattern, false)) ||
-                   (find_part(j, NULL, j->nfiles, true, pattern) && name_tells(j, pattern, false));
+            return (find_part(in, NULL, in->nfiles, false, pattern) &&
+                    name_tells(in, tables, axes, pattern, false)) ||
+                   (find_part(in, NULL, in->nfiles, true, pattern) &&
+                    name_tells(in, tables, axes, pattern, false));
     }
     return false;
 }
 
 /* ---- all ---- */
 
-static bool is_unused(const cm_join *j, const char *name)
+static bool is_unused(const cm_join_tables *tables, const char *name)
 {
-    return cm_join_var_named(j, name) == CM_JOIN_NONE && cm_join_dim_named(j, name) == CM_JOIN_NONE;
+    return cm_join_var_named(tables, name) == CM_JOIN_NONE &&
+           cm_join_dim_named(tables, name) == CM_JOIN_NONE;
 }
 
-bool cm_join_value_splits(const cm_join *j, uint32_t at)
+bool cm_join_value_splits(const cm_join_input *in, const cm_join_tables *tables,
+                          const cm_join_axes *axes, uint32_t at)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     char pattern[CM_MOST_PROPOSED];
-    return !j->has_base && j->naxes == 1 && j->options->new_dim.n == 0 && v->wanted &&
-           v->nfiles == j->nfiles && v->like->rank == v->is_text &&
-           (value_tells(j, at) || find_places(j, pattern));
+    return !in->has_base && axes->naxes == 1 && in->options->new_dim.n == 0 && v->wanted &&
+           v->nfiles == in->nfiles && v->like->rank == v->is_text &&
+           (value_tells(in, tables, axes, at) || find_places(in, tables, axes, pattern));
 }
 
-char *cm_join_propose_apart(const cm_join *j)
+char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,
+                            const cm_join_axes *axes)
 {
     static const char *const MEMBER[] = {
         "realization_index", "realization",     "variant_label",       "ensemble_member", "member",
@@ -245,20 +263,20 @@ char *cm_join_propose_apart(const cm_join *j)
     const cm_join_var *scalar = NULL;
     size_t nscalars = 0;
     const char *name = "member";
-    if (j->has_base || j->naxes != 1 || j->options->new_dim.n > 0)
+    if (in->has_base || axes->naxes != 1 || in->options->new_dim.n > 0)
         return NULL;
-    for (size_t i = 0; is_unused(j, name) && i < sizeof(MEMBER) / sizeof(MEMBER[0]); i++)
-        if (attribute_tells(j, MEMBER[i]))
+    for (size_t i = 0; is_unused(tables, name) && i < sizeof(MEMBER) / sizeof(MEMBER[0]); i++)
+        if (attribute_tells(in, tables, axes, MEMBER[i]))
             return cm_asprintf(NULL, "member=@%s", MEMBER[i]);
-    for (uint32_t i = 0; i < j->nvars; i++)
-        if (is_scalar(j, i) && value_tells(j, i)) {
-            scalar = nscalars++ == 0 ? &j->var[i] : scalar;
-            name = is_latitude(&j->var[i]) && is_unused(j, "station") ? "station" : name;
+    for (uint32_t i = 0; i < tables->nvars; i++)
+        if (is_scalar(in, tables, i) && value_tells(in, tables, axes, i)) {
+            scalar = nscalars++ == 0 ? &tables->var[i] : scalar;
+            name = is_latitude(&tables->var[i]) && is_unused(tables, "station") ? "station" : name;
         }
-    if (nscalars == 0 && is_unused(j, "station") && find_places(j, pattern))
+    if (nscalars == 0 && is_unused(tables, "station") && find_places(in, tables, axes, pattern))
         return cm_asprintf(NULL, "station=%s", pattern);
     /* One is a coordinate, as a level; several describe the same things, as places of stations. */
-    if (nscalars != 1 && is_unused(j, name) && find_name(j, pattern))
+    if (nscalars != 1 && is_unused(tables, name) && find_name(in, tables, axes, pattern))
         return cm_asprintf(NULL, "%s=%s", name, pattern);
     return scalar != NULL ? cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name) : NULL;
 }

@@ -13,7 +13,7 @@
 
 /* ---- the distinct coordinates of each dimension ---- */
 
-static int add_vec(const cm_join *j, cm_join_dim *d, cm_known *known, cm_digest digest,
+static int add_vec(const cm_join_input *in, cm_join_dim *d, cm_known *known, cm_digest digest,
                    const cm_join_vec *v, uint32_t *out, cm_error *err)
 {
     uint64_t found;
@@ -23,15 +23,15 @@ static int add_vec(const cm_join *j, cm_join_dim *d, cm_known *known, cm_digest 
     }
     if ((d->nvecs & (d->nvecs - 1)) == 0) {
         size_t capacity = d->nvecs > 0 ? d->nvecs * 2 : 1;
-        cm_join_vec *more = cm_join_alloc(j, capacity, sizeof(*more), err);
+        cm_join_vec *more = cm_join_alloc(in, capacity, sizeof(*more), err);
         if (more == NULL)
             return CM_ENOMEM;
         if (d->nvecs > 0)
-            cm_paged_copy(j->survey->paged, more, d->vec, d->nvecs * sizeof(*more));
+            cm_paged_copy(in->survey->paged, more, d->vec, d->nvecs * sizeof(*more));
         d->vec = more;
     }
     *out = (uint32_t)d->nvecs;
-    cm_join_vec *own = cm_axis_vec_at(j, d, d->nvecs++);
+    cm_join_vec *own = cm_axis_vec_at(in, d, d->nvecs++);
     *own = *v;
     own->same = *out;
     return cm_known_add(known, digest, *out, err);
@@ -50,40 +50,42 @@ static cm_digest digest_of(const cm_join_vec *v)
  * Whether S, which is variable AT of FILE, says where elements along D lie: there it may have
  * another dimension.
  */
-static bool locates(const cm_join *j, const cm_join_dim *d, uint32_t at, uint32_t file,
-                    const cm_surveyed_var *s)
+static bool locates(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                    uint32_t at, uint32_t file, const cm_surveyed_var *s)
 {
     char buf[512];
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     if (d->var != at || !s->has_values || !cm_file_has(d->length[file]) ||
         s->var->rank + v->nlacking != v->rank)
         return false;
-    return d->one_each || (s->shape[0] == cm_file_count(d->length[file]) &&
-                           strcmp(cm_join_name(j, s->var->dim[0], buf, sizeof(buf)), d->name) == 0);
+    return d->one_each ||
+           (s->shape[0] == cm_file_count(d->length[file]) &&
+            strcmp(cm_join_name(in, tables, s->var->dim[0], buf, sizeof(buf)), d->name) == 0);
 }
 
-static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *err)
+static int collect_file(const cm_join_input *in, cm_join_tables *tables, cm_known *known,
+                        uint32_t file, cm_error *err)
 {
     cm_surveyed_var s;
-    cm_surveyed_iter it = cm_surveyed_begin(j->file[file]);
-    const uint32_t *to = j->to_var[cm_join_skeleton(j, file)->index];
+    cm_surveyed_iter it = cm_surveyed_begin(in->file[file]);
+    const uint32_t *to = tables->to_var[cm_join_skeleton(in, file)->index];
     for (size_t i = 0; cm_surveyed_next(&it, &s); i++) {
-        const cm_join_var *v = &j->var[to[i]];
-        cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
-        if (d == NULL || !locates(j, d, to[i], file, &s))
+        const cm_join_var *v = &tables->var[to[i]];
+        cm_join_dim *d = v->rank > 0 ? &tables->dim[v->dim[0]] : NULL;
+        if (d == NULL || !locates(in, tables, d, to[i], file, &s))
             continue;
         const cm_join_vec vec = {
             .like = s.var, .values = s.values, .n = d->one_each ? 1 : s.shape[0], .file = file};
-        int rc = add_vec(j, d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
+        int rc = add_vec(in, d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
         if (rc != CM_OK)
             return rc;
     }
-    for (size_t i = 0; i < j->ndims; i++) {
-        cm_join_dim *d = &j->dim[i];
+    for (size_t i = 0; i < tables->ndims; i++) {
+        cm_join_dim *d = &tables->dim[i];
         if (d->at[file] != CM_JOIN_NONE || !cm_file_has(d->length[file]))
             continue;
         const cm_join_vec vec = {.n = cm_file_count(d->length[file]), .file = file};
-        int rc = add_vec(j, d, &known[i], digest_of(&vec), &vec, &d->at[file], err);
+        int rc = add_vec(in, d, &known[i], digest_of(&vec), &vec, &d->at[file], err);
         if (rc != CM_OK)
             return rc;
     }
@@ -91,11 +93,11 @@ static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *er
 }
 
 /* Text of two dimensions, or a time of one, along a dimension without a coordinate. */
-static void find_substitute(cm_join *j, cm_join_dim *d)
+static void find_substitute(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d)
 {
-    for (size_t i = 0; i < j->nvars; i++) {
-        const cm_join_var *v = &j->var[i];
-        if (v->rank == 0 || &j->dim[v->dim[0]] != d || v->nfiles < j->nfiles)
+    for (size_t i = 0; i < tables->nvars; i++) {
+        const cm_join_var *v = &tables->var[i];
+        if (v->rank == 0 || &tables->dim[v->dim[0]] != d || v->nfiles < in->nfiles)
             continue;
         bool text = v->like->is_char && v->rank == 2;
         bool time = v->rank == 1 && cm_join_counts_time(v->like);
@@ -108,14 +110,16 @@ static void find_substitute(cm_join *j, cm_join_dim *d)
     }
 }
 
-static void find_coordinate(cm_join *j, cm_join_dim *d)
+static void find_coordinate(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d)
 {
-    uint32_t at = cm_join_var_named(j, d->name);
-    if (at != CM_JOIN_NONE && j->var[at].rank == 1 && &j->dim[j->var[at].dim[0]] == d &&
-        !cm_dtype_is_vlen(&j->var[at].like->dtype))
+    uint32_t at = cm_join_var_named(tables, d->name);
+    if (at != CM_JOIN_NONE && tables->var[at].rank == 1 &&
+        &tables->dim[tables->var[at].dim[0]] == d &&
+        !cm_dtype_is_vlen(&tables->var[at].like->dtype))
         d->var = at;
-    else if (d->unlimited || (j->options->along != NULL && strcmp(j->options->along, d->name) == 0))
-        find_substitute(j, d);
+    else if (d->unlimited ||
+             (in->options->along != NULL && strcmp(in->options->along, d->name) == 0))
+        find_substitute(in, tables, d);
 }
 
 /* ---- equal ones ---- */
@@ -135,10 +139,10 @@ static void set_direction(const cm_join_vec *v, int *direction)
 }
 
 /* The direction that the first coordinate with more than one element has. */
-static bool is_descending(const cm_join *j, const cm_join_dim *d)
+static bool is_descending(const cm_join_input *in, const cm_join_dim *d)
 {
     for (size_t i = 0; i < d->nvecs; i++) {
-        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        const cm_join_vec *v = cm_axis_vec_at(in, d, i);
         int direction = 0;
         if (v->key != NULL)
             set_direction(v, &direction);
@@ -160,15 +164,15 @@ static bool take_for_other(cm_join_dim *d, cm_join_vec *v)
     return false;
 }
 
-static int find_equal(const cm_join *j, cm_join_dim *d, cm_error *err)
+static int find_equal(const cm_join_input *in, cm_join_dim *d, cm_error *err)
 {
     cm_known known = {0};
     int rc = CM_OK;
-    d->descending = is_descending(j, d);
+    d->descending = is_descending(in, d);
     bool any_left = false;
     uint32_t first = CM_JOIN_NONE;
     for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
-        cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        cm_join_vec *v = cm_axis_vec_at(in, d, i);
         if (d->kind != CM_KEY_NONE && v->key == NULL) {
             any_left = true;
             continue;
@@ -195,26 +199,26 @@ static int find_equal(const cm_join *j, cm_join_dim *d, cm_error *err)
     return rc;
 }
 
-static int find_coordinates(cm_join *j, cm_error *err)
+static int find_coordinates(const cm_join_input *in, cm_join_tables *tables, cm_error *err)
 {
     int rc = CM_OK;
-    cm_known *known = cm_calloc(j->ndims + 1, sizeof(*known), err);
+    cm_known *known = cm_calloc(tables->ndims + 1, sizeof(*known), err);
     if (known == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < j->ndims; i++)
-        if (!j->dim[i].made)
-            find_coordinate(j, &j->dim[i]);
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
-        rc = collect_file(j, known, (uint32_t)i, err);
-    for (size_t i = 0; i < j->ndims; i++)
+    for (size_t i = 0; i < tables->ndims; i++)
+        if (!tables->dim[i].made)
+            find_coordinate(in, tables, &tables->dim[i]);
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
+        rc = collect_file(in, tables, known, (uint32_t)i, err);
+    for (size_t i = 0; i < tables->ndims; i++)
         cm_known_release(&known[i]);
     free(known);
-    for (size_t i = 0; rc == CM_OK && i < j->ndims; i++) {
-        if (j->dim[i].made)
+    for (size_t i = 0; rc == CM_OK && i < tables->ndims; i++) {
+        if (tables->dim[i].made)
             continue;
-        rc = cm_join_keys(j, &j->dim[i], err);
+        rc = cm_join_keys(in, tables, &tables->dim[i], err);
         if (rc == CM_OK)
-            rc = find_equal(j, &j->dim[i], err);
+            rc = find_equal(in, &tables->dim[i], err);
     }
     return rc;
 }
@@ -256,19 +260,19 @@ static double least_step(const cm_join_dim *d)
 }
 
 /* True if the coordinates differ only by rounding. */
-static bool is_blurred(const cm_join *j, const cm_join_dim *d, double *most, uint32_t *file)
+static bool is_blurred(const cm_join_input *in, const cm_join_dim *d, double *most, uint32_t *file)
 {
     if (d->kind != CM_KEY_REAL || d->vec[0].n == 0)
         return false;
     *most = largest_difference(d, file);
     /* One point alone has no step: a tolerance says what is the same. */
-    return d->vec[0].n == 1 ? *most <= j->options->tolerance : *most < least_step(d) / 2;
+    return d->vec[0].n == 1 ? *most <= in->options->tolerance : *most < least_step(d) / 2;
 }
 
-bool cm_join_is_blurred(const cm_join *j, uint32_t at, double most)
+bool cm_join_is_blurred(const cm_join_tables *tables, uint32_t at, double most)
 {
-    const cm_join_var *v = &j->var[at];
-    const cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
+    const cm_join_var *v = &tables->var[at];
+    const cm_join_dim *d = v->rank > 0 ? &tables->dim[v->dim[0]] : NULL;
     return d != NULL && d->kind == CM_KEY_REAL && d->vec[0].n >= 2 && most < least_step(d) / 2;
 }
 
@@ -298,56 +302,61 @@ static uint32_t first_other(const cm_join_dim *d)
     return d->vec[0].file;
 }
 
-static int count_others(cm_join *j, const cm_join_dim *d, cm_finding *f, cm_error *err);
+static int count_others(const cm_join_input *in, cm_join_findings *findings, const cm_join_dim *d,
+                        cm_finding *f, cm_error *err);
 
-static int find_blurred(cm_join *j, cm_join_dim *d, double most, uint32_t file, cm_error *err)
+static int find_blurred(const cm_join_input *in, cm_join_findings *findings, cm_join_dim *d,
+                        double most, uint32_t file, cm_error *err)
 {
     char text[40];
-    bool within = most <= j->options->tolerance;
+    bool within = most <= in->options->tolerance;
     d->differs = false;
     cm_finding *f =
-        cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, within, d->name, file, err,
-                     "its values differ from those of %s by up to %s%s",
-                     j->file[d->vec[0].file]->path, cm_format_double(most, text, sizeof(text)),
+        cm_join_find(findings, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, within, d->name, file,
+                     err, "its values differ from those of %s by up to %s%s",
+                     in->file[d->vec[0].file]->path, cm_format_double(most, text, sizeof(text)),
                      within ? "; those of the first file are taken" : "");
     if (f == NULL)
         return CM_ENOMEM;
     f->apart = most;
-    int rc = count_others(j, d, f, err);
+    int rc = count_others(in, findings, d, f, err);
     for (size_t i = 0; within && i < d->nvecs; i++)
         d->vec[i].same = 0;
     if (rc != CM_OK)
         return rc;
-    return within ? cm_join_irreversible(j, err, "the coordinate %s differs between files", d->name)
+    return within ? cm_join_irreversible(findings, err, "the coordinate %s differs between files",
+                                         d->name)
                   : CM_OK;
 }
 
-static int find_length(cm_join *j, cm_join_dim *d, cm_error *err)
+static int find_length(const cm_join_input *in, cm_join_findings *findings, cm_join_dim *d,
+                       cm_error *err)
 {
     uint32_t file = first_other(d);
     d->differs = false;
     d->apart = true;
     cm_finding *f =
-        cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
+        cm_join_find(findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
                      "the dimension has %" PRIu64 " elements, %" PRIu64 " in %s, and no coordinate "
                      "that says which",
-                     d->vec[d->at[file]].n, d->vec[0].n, j->file[d->vec[0].file]->path);
-    return f == NULL ? CM_ENOMEM : count_others(j, d, f, err);
+                     d->vec[d->at[file]].n, d->vec[0].n, in->file[d->vec[0].file]->path);
+    return f == NULL ? CM_ENOMEM : count_others(in, findings, d, f, err);
 }
 
 /* All files whose coordinate is not that of the first. */
-static int count_others(cm_join *j, const cm_join_dim *d, cm_finding *f, cm_error *err)
+static int count_others(const cm_join_input *in, cm_join_findings *findings, const cm_join_dim *d,
+                        cm_finding *f, cm_error *err)
 {
     uint32_t first = CM_JOIN_NONE;
     size_t n = 0;
-    for (size_t i = 0; i < j->nfiles; i++) {
+    for (size_t i = 0; i < in->nfiles; i++) {
         uint32_t at = d->at[i] == CM_JOIN_NONE ? CM_JOIN_NONE : d->vec[d->at[i]].same;
         if (first == CM_JOIN_NONE)
             first = at;
         if (at == CM_JOIN_NONE || at == first)
             continue;
         if (n++ > 0) {
-            int rc = cm_join_found_in(j, f, (uint32_t)i, err);
+            int rc = cm_join_found_in(findings, f, (uint32_t)i, err);
             if (rc != CM_OK)
                 return rc;
         }
@@ -355,7 +364,8 @@ static int count_others(cm_join *j, const cm_join_dim *d, cm_finding *f, cm_erro
     return CM_OK;
 }
 
-static int find_other(cm_join *j, cm_join_dim *d, cm_error *err)
+static int find_other(const cm_join_input *in, cm_join_findings *findings, cm_join_dim *d,
+                      cm_error *err)
 {
     uint32_t file = first_other(d);
     const cm_join_vec *a = &d->vec[0], *b = &d->vec[d->at[file]];
@@ -365,71 +375,73 @@ static int find_other(cm_join *j, cm_join_dim *d, cm_error *err)
         set_direction(b, &y);
     }
     bool turned = x * y == -1;
-    const char *first = j->file[a->file]->path;
+    const char *first = in->file[a->file]->path;
     d->differs = false;
     d->apart = true;
     cm_finding *f =
         turned || a->n == b->n
-            ? cm_join_find(j, turned ? CM_FINDING_DIRECTION : CM_FINDING_COORDINATE,
+            ? cm_join_find(findings, turned ? CM_FINDING_DIRECTION : CM_FINDING_COORDINATE,
                            CM_WEIGHT_DECISION, false, d->name, file, err,
                            "its values %s those of %s",
                            turned ? "run the other way than" : "are not", first)
-            : cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
-                           "it has %" PRIu64 " values, and %" PRIu64 " in %s", b->n, a->n, first);
-    return f == NULL ? CM_ENOMEM : count_others(j, d, f, err);
+            : cm_join_find(findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file,
+                           err, "it has %" PRIu64 " values, and %" PRIu64 " in %s", b->n, a->n,
+                           first);
+    return f == NULL ? CM_ENOMEM : count_others(in, findings, d, f, err);
 }
 
-static int join_dim(cm_join *j, size_t i)
+static int join_dim(cm_join_tables *tables, cm_join_axes *axes, size_t i)
 {
-    j->dim[i].joined = (int)j->naxes;
-    j->axis[j->naxes++] = (uint32_t)i;
+    tables->dim[i].joined = (int)axes->naxes;
+    axes->axis[axes->naxes++] = (uint32_t)i;
     return CM_OK;
 }
 
-static bool is_used(const cm_join *j, const cm_join_dim *d)
+static bool is_used(const cm_join_tables *tables, const cm_join_dim *d)
 {
-    for (size_t i = 0; i < j->nvars; i++)
-        for (unsigned k = 0; j->var[i].wanted && k < j->var[i].rank; k++)
-            if (&j->dim[j->var[i].dim[k]] == d)
+    for (size_t i = 0; i < tables->nvars; i++)
+        for (unsigned k = 0; tables->var[i].wanted && k < tables->var[i].rank; k++)
+            if (&tables->dim[tables->var[i].dim[k]] == d)
                 return true;
     return false;
 }
 
 /* Dimensions whose coordinates differ: joined, or a finding where a chosen variable has them. */
-static int classify(cm_join *j, cm_error *err)
+static int classify(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                    cm_join_findings *findings, cm_error *err)
 {
     int rc = CM_OK;
-    const char *along = j->options->along;
-    for (size_t i = 0; rc == CM_OK && i < j->ndims; i++) {
-        cm_join_dim *d = &j->dim[i];
+    const char *along = in->options->along;
+    for (size_t i = 0; rc == CM_OK && i < tables->ndims; i++) {
+        cm_join_dim *d = &tables->dim[i];
         double most = 0;
         uint32_t file = 0;
         bool named = d->one_each || (along != NULL && strcmp(along, d->name) == 0);
-        bool used = is_used(j, d);
+        bool used = is_used(tables, d);
         if ((!d->differs && !d->one_each) || d->joined >= 0 || d->same_as != CM_JOIN_NONE ||
             d->is_text)
             continue;
-        if (!named && is_blurred(j, d, &most, &file))
-            rc = used ? find_blurred(j, d, most, file, err) : CM_OK;
+        if (!named && is_blurred(in, d, &most, &file))
+            rc = used ? find_blurred(in, findings, d, most, file, err) : CM_OK;
         else if (d->kind == CM_KEY_NONE && !named && !d->unlimited)
-            rc = used ? find_length(j, d, err) : CM_OK;
-        else if ((along != NULL && !named) || j->naxes == CM_MULTI_MAX_AXES ||
+            rc = used ? find_length(in, findings, d, err) : CM_OK;
+        else if ((along != NULL && !named) || axes->naxes == CM_MULTI_MAX_AXES ||
                  (!named && d->kind == CM_KEY_REAL && overlaps(d)))
-            rc = used ? find_other(j, d, err) : CM_OK;
+            rc = used ? find_other(in, findings, d, err) : CM_OK;
         else
-            rc = join_dim(j, i);
+            rc = join_dim(tables, axes, i);
     }
     return rc;
 }
 
 /* Whether each file has a variable that no other has: then there is nothing to join. */
-static bool is_merge(const cm_join *j)
+static bool is_merge(const cm_join_input *in, const cm_join_tables *tables)
 {
-    for (size_t f = 0; f < j->nfiles; f++) {
-        const cm_skeleton *k = cm_join_skeleton(j, (uint32_t)f);
+    for (size_t f = 0; f < in->nfiles; f++) {
+        const cm_skeleton *k = cm_join_skeleton(in, (uint32_t)f);
         bool own = false;
         for (size_t i = 0; i < k->nvars && !own; i++) {
-            const cm_join_var *v = &j->var[j->to_var[k->index][i]];
+            const cm_join_var *v = &tables->var[tables->to_var[k->index][i]];
             own = v->wanted && v->nfiles == 1;
         }
         if (!own)
@@ -439,66 +451,71 @@ static bool is_merge(const cm_join *j)
 }
 
 /* A dimension that all files have alike and that counts time, or may grow. */
-static uint32_t guess(const cm_join *j)
+static uint32_t guess(const cm_join_tables *tables)
 {
     for (int turn = 0; turn < 2; turn++)
-        for (size_t i = 0; i < j->ndims; i++) {
-            const cm_join_dim *d = &j->dim[i];
+        for (size_t i = 0; i < tables->ndims; i++) {
+            const cm_join_dim *d = &tables->dim[i];
             bool fits = turn == 0 ? d->kind == CM_KEY_TIME : d->unlimited && d->var != CM_JOIN_NONE;
-            if (fits && is_used(j, d))
+            if (fits && is_used(tables, d))
                 return (uint32_t)i;
         }
     return CM_JOIN_NONE;
 }
 
 /* No coordinate differs.  Copies of the same steps, or nothing that says where a file belongs. */
-static int find_along(cm_join *j, cm_error *err)
+static int find_along(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                      cm_join_findings *findings, cm_error *err)
 {
-    uint32_t at = j->options->along != NULL ? cm_join_dim_named(j, j->options->along) : guess(j);
-    if (j->options->along != NULL && at == CM_JOIN_NONE)
+    uint32_t at =
+        in->options->along != NULL ? cm_join_dim_named(tables, in->options->along) : guess(tables);
+    if (in->options->along != NULL && at == CM_JOIN_NONE)
         return cm_fail(err, CM_EINVAL, "%s %s: no file has such a dimension",
-                       j->options->base == NULL  ? "`along`"
-                       : j->options->base_yields ? "`replace`"
-                                                 : "`append`",
-                       j->options->along);
-    if (j->naxes > 0 || j->nfiles < 2 || (at == CM_JOIN_NONE && is_merge(j)))
+                       in->options->base == NULL  ? "`along`"
+                       : in->options->base_yields ? "`replace`"
+                                                  : "`append`",
+                       in->options->along);
+    if (axes->naxes > 0 || in->nfiles < 2 || (at == CM_JOIN_NONE && is_merge(in, tables)))
         return CM_OK;
-    if (at != CM_JOIN_NONE && (j->options->along != NULL || !is_merge(j)))
-        return join_dim(j, at);
+    if (at != CM_JOIN_NONE && (in->options->along != NULL || !is_merge(in, tables)))
+        return join_dim(tables, axes, at);
     if (at != CM_JOIN_NONE)
         return CM_OK;
     cm_finding *f =
-        cm_join_find(j, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, NULL, 1, err,
+        cm_join_find(findings, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, NULL, 1, err,
                      "it holds the same variables as %s, and no coordinate says how they follow "
                      "each other",
-                     j->file[0]->path);
-    j->refused = true; /* before that is known, nothing can be compared */
-    return f == NULL ? CM_ENOMEM : cm_join_propose(j, f, err);
+                     in->file[0]->path);
+    axes->refused = true; /* before that is known, nothing can be compared */
+    return f == NULL ? CM_ENOMEM : cm_join_propose(in, tables, findings, f, err);
 }
 
 /* ---- lengths of the others ---- */
 
 /* Whether FILE has a chosen variable along D. */
-static bool is_used_in(const cm_join *j, const cm_join_dim *d, uint32_t file)
+static bool is_used_in(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                       uint32_t file)
 {
     char buf[512];
-    const cm_skeleton *k = cm_join_skeleton(j, file);
+    const cm_skeleton *k = cm_join_skeleton(in, file);
     for (size_t i = 0; cm_file_has(d->length[file]) && i < k->nvars; i++)
-        for (unsigned r = 0; j->var[j->to_var[k->index][i]].wanted && r < k->var[i]->rank; r++)
-            if (strcmp(cm_join_name(j, k->var[i]->dim[r], buf, sizeof(buf)), d->name) == 0)
+        for (unsigned r = 0; tables->var[tables->to_var[k->index][i]].wanted && r < k->var[i]->rank;
+             r++)
+            if (strcmp(cm_join_name(in, tables, k->var[i]->dim[r], buf, sizeof(buf)), d->name) == 0)
                 return true;
     return false;
 }
 
 /* No elements along a dimension that is not joined: a length like any other, that differs. */
-static int find_empty(cm_join *j, cm_join_dim *d, cm_error *err)
+static int find_empty(const cm_join_input *in, const cm_join_tables *tables,
+                      cm_join_findings *findings, cm_join_dim *d, cm_error *err)
 {
     uint32_t first = CM_JOIN_NONE;
     cm_finding *f = NULL;
     int rc = CM_OK;
-    for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+    for (uint32_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
         const uint64_t n = cm_file_count(d->length[i]);
-        if (!is_used_in(j, d, i))
+        if (!is_used_in(in, tables, d, i))
             continue;
         if (first == CM_JOIN_NONE)
             first = i;
@@ -506,47 +523,50 @@ static int find_empty(cm_join *j, cm_join_dim *d, cm_error *err)
         if ((n == 0) == (before == 0))
             continue;
         if (f != NULL) {
-            rc = cm_join_found_in(j, f, i, err);
+            rc = cm_join_found_in(findings, f, i, err);
             continue;
         }
         d->apart = true;
-        f = cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, i, err,
+        f = cm_join_find(findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, i, err,
                          "the dimension has %" PRIu64 " elements, %" PRIu64 " in %s", n, before,
-                         j->file[first]->path);
+                         in->file[first]->path);
         rc = f == NULL ? CM_ENOMEM : CM_OK;
     }
     return rc;
 }
 
-static int check_lengths(cm_join *j, cm_error *err)
+static int check_lengths(const cm_join_input *in, cm_join_tables *tables,
+                         cm_join_findings *findings, cm_error *err)
 {
     int rc = CM_OK;
     const bool planted = (cm_join_planted & CM_PLANTED_LENGTH) != 0;
-    for (size_t i = 0; rc == CM_OK && i < j->ndims && !planted; i++) {
-        cm_join_dim *d = &j->dim[i];
+    for (size_t i = 0; rc == CM_OK && i < tables->ndims && !planted; i++) {
+        cm_join_dim *d = &tables->dim[i];
         bool empty = false, filled = false;
-        for (size_t k = 0; k < j->nfiles; k++) {
+        for (size_t k = 0; k < in->nfiles; k++) {
             empty |= cm_file_has(d->length[k]) && cm_file_count(d->length[k]) == 0;
             filled |= cm_file_count(d->length[k]) > 0;
         }
         if (empty && filled && d->joined < 0 && !d->is_text && !d->apart)
-            rc = find_empty(j, d, err);
+            rc = find_empty(in, tables, findings, d, err);
     }
     return rc;
 }
 
-int cm_join_axes(cm_join *j, cm_error *err)
+int cm_join_find_axes(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                      cm_join_findings *findings, cm_error *err)
 {
-    int rc = find_coordinates(j, err);
+    int rc = find_coordinates(in, tables, err);
     if (rc == CM_OK)
-        rc = classify(j, err);
+        rc = classify(in, tables, axes, findings, err);
     if (rc == CM_OK)
-        rc = find_along(j, err);
+        rc = find_along(in, tables, axes, findings, err);
     if (rc == CM_OK)
-        rc = check_lengths(j, err);
-    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)
-        rc = cm_axis_join(j, &j->dim[j->axis[i]], err);
-    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)
-        rc = cm_axis_find_gaps(j, &j->dim[j->axis[i]], &j->report->axis[i], err);
+        rc = check_lengths(in, tables, findings, err);
+    for (unsigned i = 0; rc == CM_OK && i < axes->naxes; i++)
+        rc = cm_axis_join(in, axes, findings, &tables->dim[axes->axis[i]], err);
+    for (unsigned i = 0; rc == CM_OK && i < axes->naxes; i++)
+        rc = cm_axis_find_gaps(in, tables, axes, findings, &tables->dim[axes->axis[i]],
+                               &findings->report->axis[i], err);
     return rc;
 }

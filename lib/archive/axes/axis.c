@@ -8,7 +8,7 @@
 #include "base/number.h"
 
 typedef struct order {
-    const cm_join *join;
+    const size_t *rank; /* of files */
     const cm_join_dim *dim;
 } order;
 
@@ -25,31 +25,31 @@ static int by_first_key(const void *a, const void *b, void *context)
 static int by_rank(const void *a, const void *b, void *context)
 {
     const order *o = context;
-    size_t x = o->join->rank[o->dim->vec[*(const uint32_t *)a].file];
-    size_t y = o->join->rank[o->dim->vec[*(const uint32_t *)b].file];
+    size_t x = o->rank[o->dim->vec[*(const uint32_t *)a].file];
+    size_t y = o->rank[o->dim->vec[*(const uint32_t *)b].file];
     return (x > y) - (x < y);
 }
 
-bool cm_axis_in_order(const cm_join *j, const cm_join_dim *d)
+bool cm_axis_in_order(const cm_join_input *in, const cm_join_dim *d)
 {
     return d->kind == CM_KEY_NONE ||
-           (j->options->order != CM_ORDER_COORDINATE && j->options->overlap == CM_OVERLAP_ERROR);
+           (in->options->order != CM_ORDER_COORDINATE && in->options->overlap == CM_OVERLAP_ERROR);
 }
 
 /*
  * The distinct coordinates that have elements, in the order in which they are joined.  Mostly
  * their files stand in it: then lists of all files are read once, from their begin to their end.
  */
-static uint32_t *sorted(const cm_join *j, const cm_join_dim *d, size_t *n, cm_error *err)
+static uint32_t *sorted(const cm_join_input *in, const cm_join_dim *d, size_t *n, cm_error *err)
 {
     uint32_t *list = cm_calloc(d->nvecs + 1, sizeof(*list), err);
     int (*compare)(const void *, const void *, void *) =
-        cm_axis_in_order(j, d) ? by_rank : by_first_key;
-    order o = {j, d};
+        cm_axis_in_order(in, d) ? by_rank : by_first_key;
+    order o = {in->rank, d};
     bool done = true;
     *n = 0;
     for (size_t i = 0; list != NULL && i < d->nvecs; i++) {
-        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        const cm_join_vec *v = cm_axis_vec_at(in, d, i);
         if (v->same != i || v->n == 0)
             continue;
         list[*n] = (uint32_t)i;
@@ -80,35 +80,37 @@ static bool descends(const cm_join_vec *v)
 }
 
 /* V, of FILE, has an element that is missing, or no values where other files have some. */
-static int tell_absent(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, uint32_t file,
-                       cm_error *err)
+static int tell_absent(cm_join_findings *findings, const cm_join_dim *d, const cm_join_vec *v,
+                       uint32_t file, cm_error *err)
 {
     const cm_finding *f =
         v->key == NULL
-            ? cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
+            ? cm_join_find(findings, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name,
+                           file, err,
                            "its %" PRIu64 " %s no coordinate, which other files have, and "
                            "so no place",
                            v->n, cm_of_count(v->n, "step has", "steps have"))
-            : cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
-                           "element %" PRIu64 " %s, so that its step has no place", v->bad - 1,
-                           v->why);
+            : cm_join_find(findings, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name,
+                           file, err, "element %" PRIu64 " %s, so that its step has no place",
+                           v->bad - 1, v->why);
     return f == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* False, with a finding, where elements have no place. */
-static int check_present(cm_join *j, const cm_join_dim *d, bool *fine, cm_error *err)
+static int check_present(const cm_join_input *in, cm_join_findings *findings, const cm_join_dim *d,
+                         bool *fine, cm_error *err)
 {
     size_t number = 0;
     int rc = CM_OK;
-    for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
-        const cm_join_vec *v = d->at[i] == CM_JOIN_NONE ? NULL : cm_axis_vec_at(j, d, d->at[i]);
+    for (uint32_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
+        const cm_join_vec *v = d->at[i] == CM_JOIN_NONE ? NULL : cm_axis_vec_at(in, d, d->at[i]);
         /* One that was taken for another has that one's places. */
         if (v == NULL || (v->key != NULL ? v->bad == 0 : v->n == 0 || v->same != d->at[i]))
             continue;
         *fine = false;
-        rc = number > 0 ? cm_join_found_in(j, &j->report->finding[number - 1], i, err)
-                        : tell_absent(j, d, v, i, err);
-        number = number > 0 ? number : j->report->nfindings;
+        rc = number > 0 ? cm_join_found_in(findings, &findings->report->finding[number - 1], i, err)
+                        : tell_absent(findings, d, v, i, err);
+        number = number > 0 ? number : findings->report->nfindings;
     }
     return rc;
 }
@@ -123,51 +125,55 @@ static uint64_t turn_of(const cm_join_vec *v)
     return i;
 }
 
-static int tell_direction(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, cm_error *err)
+static int tell_direction(const cm_join_input *in, cm_join_findings *findings, const cm_join_dim *d,
+                          const cm_join_vec *v, cm_error *err)
 {
     char here[48], before[48];
     const cm_finding *f;
     if (descends(v)) {
-        f = cm_join_find(j, CM_FINDING_DIRECTION, CM_WEIGHT_DECISION, false, d->name, v->file, err,
+        f = cm_join_find(findings, CM_FINDING_DIRECTION, CM_WEIGHT_DECISION, false, d->name,
+                         v->file, err,
                          "its values run the other way than those of the files before");
     } else {
         uint64_t i = turn_of(v);
-        f = cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, v->file, err,
-                         "its values neither rise nor fall throughout: element %" PRIu64
-                         " is %s, behind %s",
-                         i, cm_key_text(j, d, v->key[i], here, sizeof(here)),
-                         cm_key_text(j, d, v->key[i - 1], before, sizeof(before)));
+        f = cm_join_find(
+            findings, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, v->file, err,
+            "its values neither rise nor fall throughout: element %" PRIu64 " is %s, behind %s", i,
+            cm_key_text(in, d, v->key[i], here, sizeof(here)),
+            cm_key_text(in, d, v->key[i - 1], before, sizeof(before)));
     }
     return f == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* False, with a finding, where an axis turns or runs the other way. */
-static int check_directions(cm_join *j, const cm_join_dim *d, bool *fine, cm_error *err)
+static int check_directions(const cm_join_input *in, cm_join_findings *findings,
+                            const cm_join_dim *d, bool *fine, cm_error *err)
 {
     *fine = true;
     for (size_t i = 0; i < d->nvecs; i++) {
-        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        const cm_join_vec *v = cm_axis_vec_at(in, d, i);
         if (v->key == NULL || v->same != i || ascends(v))
             continue;
         *fine = false;
-        return tell_direction(j, d, v, err);
+        return tell_direction(in, findings, d, v, err);
     }
     return CM_OK;
 }
 
 /* KEY of OTHER lies within V, and is none of its elements. */
-static int find_interleaved(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, int64_t key,
-                            uint32_t other, cm_error *err)
+static int find_interleaved(const cm_join_input *in, cm_join_findings *findings,
+                            const cm_join_dim *d, const cm_join_vec *v, int64_t key, uint32_t other,
+                            cm_error *err)
 {
     char here[48], first[48], last[48];
     uint32_t later = v->file > other ? v->file : other;
     cm_finding_kind kind = d->kind == CM_KEY_TIME ? CM_FINDING_INTERLEAVED : CM_FINDING_COORDINATE;
-    return cm_join_find(j, kind, CM_WEIGHT_DECISION, false, d->name, later, err,
+    return cm_join_find(findings, kind, CM_WEIGHT_DECISION, false, d->name, later, err,
                         "%s in %s lies between %s and %s in %s, which has no such step",
-                        cm_key_text(j, d, key, here, sizeof(here)), j->file[other]->path,
-                        cm_key_text(j, d, v->key[0], first, sizeof(first)),
-                        cm_key_text(j, d, v->key[v->n - 1], last, sizeof(last)),
-                        j->file[v->file]->path) == NULL
+                        cm_key_text(in, d, key, here, sizeof(here)), in->file[other]->path,
+                        cm_key_text(in, d, v->key[0], first, sizeof(first)),
+                        cm_key_text(in, d, v->key[v->n - 1], last, sizeof(last)),
+                        in->file[v->file]->path) == NULL
                ? CM_ENOMEM
                : CM_OK;
 }
@@ -189,7 +195,8 @@ static uint64_t bisect(const int64_t *key, uint64_t n, int64_t wanted)
 }
 
 typedef struct merging {
-    cm_join *j;
+    const cm_join_input *in;
+    cm_join_findings *findings;
     cm_join_dim *d;
     uint32_t *owner; /* of each element, the vec that brought it; both in paged memory */
     uint64_t capacity;
@@ -205,12 +212,12 @@ static int reserve(merging *m, uint64_t more, cm_error *err)
     if (n <= m->capacity)
         return CM_OK;
     uint64_t capacity = m->capacity * 2 > n ? m->capacity * 2 : n;
-    int64_t *key = cm_join_alloc(m->j, (size_t)capacity, sizeof(*key), err);
-    uint32_t *owner = cm_join_alloc(m->j, (size_t)capacity, sizeof(*owner), err);
+    int64_t *key = cm_join_alloc(m->in, (size_t)capacity, sizeof(*key), err);
+    uint32_t *owner = cm_join_alloc(m->in, (size_t)capacity, sizeof(*owner), err);
     if (key == NULL || owner == NULL)
         return CM_ENOMEM;
-    cm_paged_copy(m->j->survey->paged, key, m->d->key, m->d->n * sizeof(*key));
-    cm_paged_copy(m->j->survey->paged, owner, m->owner, m->d->n * sizeof(*owner));
+    cm_paged_copy(m->in->survey->paged, key, m->d->key, m->d->n * sizeof(*key));
+    cm_paged_copy(m->in->survey->paged, owner, m->owner, m->d->n * sizeof(*owner));
     m->d->key = key;
     m->owner = owner;
     m->capacity = capacity;
@@ -224,7 +231,7 @@ static int reserve(merging *m, uint64_t more, cm_error *err)
 static int merge_vec(merging *m, uint32_t at, cm_error *err)
 {
     cm_join_dim *d = m->d;
-    const cm_join_vec *v = cm_axis_vec_at(m->j, d, at);
+    const cm_join_vec *v = cm_axis_vec_at(m->in, d, at);
     uint64_t i = bisect(d->key, d->n, v->key[0]), k = 0;
     int rc = reserve(m, v->n, err);
     if (rc != CM_OK)
@@ -235,11 +242,11 @@ static int merge_vec(merging *m, uint32_t at, cm_error *err)
         m->refused = true;
         bool theirs = d->key[i] < v->key[k];
         const cm_join_vec *other = &d->vec[m->owner[i]];
-        return theirs ? find_interleaved(m->j, d, v, d->key[i], other->file, err)
-                      : find_interleaved(m->j, d, other, v->key[k], v->file, err);
+        return theirs ? find_interleaved(m->in, m->findings, d, v, d->key[i], other->file, err)
+                      : find_interleaved(m->in, m->findings, d, other, v->key[k], v->file, err);
     }
-    cm_paged_touch(m->j->survey->paged, &d->key[d->n], (v->n - k) * sizeof(d->key[0]));
-    cm_paged_touch(m->j->survey->paged, &m->owner[d->n], (v->n - k) * sizeof(m->owner[0]));
+    cm_paged_touch(m->in->survey->paged, &d->key[d->n], (v->n - k) * sizeof(d->key[0]));
+    cm_paged_touch(m->in->survey->paged, &m->owner[d->n], (v->n - k) * sizeof(m->owner[0]));
     for (; k < v->n; k++) {
         d->key[d->n] = v->key[k];
         m->owner[d->n++] = at;
@@ -251,14 +258,14 @@ static int merge_vec(merging *m, uint32_t at, cm_error *err)
 static int append_vec(merging *m, uint32_t at, cm_error *err)
 {
     cm_join_dim *d = m->d;
-    cm_join_vec *v = cm_axis_vec_at(m->j, d, at);
+    cm_join_vec *v = cm_axis_vec_at(m->in, d, at);
     int rc = reserve(m, v->n, err);
     if (rc != CM_OK)
         return rc;
-    cm_paged_touch(m->j->survey->paged, &d->key[d->n], v->n * sizeof(d->key[0]));
+    cm_paged_touch(m->in->survey->paged, &d->key[d->n], v->n * sizeof(d->key[0]));
     for (uint64_t k = 0; k < v->n; k++)
         d->key[d->n + k] = v->key != NULL ? v->key[k] : (int64_t)(d->n + k);
-    if ((v->run = cm_join_alloc(m->j, 1, sizeof(*v->run), err)) == NULL)
+    if ((v->run = cm_join_alloc(m->in, 1, sizeof(*v->run), err)) == NULL)
         return CM_ENOMEM;
     v->run[0] = (cm_join_run){d->n, 0, v->n};
     v->nruns = 1;
@@ -280,7 +287,8 @@ static int by_key(const void *a, const void *b)
 }
 
 /* In the order of files a step that two of them have would be there twice: a finding. */
-static int find_repeated(cm_join *j, cm_join_dim *d, const uint32_t *list, size_t n, cm_error *err)
+static int find_repeated(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *findings,
+                         cm_join_dim *d, const uint32_t *list, size_t n, cm_error *err)
 {
     placed_key *row = cm_calloc((size_t)d->n + 1, sizeof(*row), err);
     uint64_t at = 0, nrepeated = 0, first = 0;
@@ -288,7 +296,7 @@ static int find_repeated(cm_join *j, cm_join_dim *d, const uint32_t *list, size_
     if (row == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        const cm_join_vec *v = cm_axis_vec_at(j, d, list[i]);
+        const cm_join_vec *v = cm_axis_vec_at(in, d, list[i]);
         for (uint64_t k = 0; k < v->n; k++)
             row[at++] = (placed_key){v->key[k], list[i]};
     }
@@ -299,14 +307,14 @@ static int find_repeated(cm_join *j, cm_join_dim *d, const uint32_t *list, size_
     int rc = CM_OK;
     if (nrepeated > 0) {
         uint32_t a = d->vec[row[first - 1].vec].file, b = d->vec[row[first].vec].file;
-        j->refused = true;
-        rc = cm_join_find(j, CM_FINDING_OVERLAP, CM_WEIGHT_DECISION, false, d->name, a > b ? a : b,
-                          err,
+        axes->refused = true;
+        rc = cm_join_find(findings, CM_FINDING_OVERLAP, CM_WEIGHT_DECISION, false, d->name,
+                          a > b ? a : b, err,
                           "%" PRIu64 " step%s in more than one file, the first %s (%s has it too), "
                           "and would be there twice in this order",
                           nrepeated, nrepeated == 1 ? " is" : "s are",
-                          cm_key_text(j, d, row[first].key, text, sizeof(text)),
-                          j->file[a > b ? b : a]->path) == NULL
+                          cm_key_text(in, d, row[first].key, text, sizeof(text)),
+                          in->file[a > b ? b : a]->path) == NULL
                  ? CM_ENOMEM
                  : CM_OK;
     }
@@ -315,7 +323,8 @@ static int find_repeated(cm_join *j, cm_join_dim *d, const uint32_t *list, size_
 }
 
 /* Where the elements of V lie. */
-static int find_runs_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_error *err)
+static int find_runs_of(const cm_join_input *in, const cm_join_dim *d, cm_join_vec *v,
+                        cm_error *err)
 {
     size_t capacity = 0;
     for (uint64_t k = 0; k < v->n;) {
@@ -328,7 +337,7 @@ static int find_runs_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, 
             return cm_fail(err, CM_EINTERNAL, "a step of %s is lost", d->name);
         if (v->nruns == capacity) {
             capacity = capacity > 0 ? capacity * 2 : 1;
-            cm_join_run *more = cm_join_alloc(j, capacity, sizeof(*more), err);
+            cm_join_run *more = cm_join_alloc(in, capacity, sizeof(*more), err);
             if (more == NULL)
                 return CM_ENOMEM;
             if (v->nruns > 0)
@@ -341,13 +350,13 @@ static int find_runs_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, 
 }
 
 /* Each file without a coordinate is a piece of its own. */
-static int split_by_file(cm_join *j, cm_join_dim *d, cm_error *err)
+static int split_by_file(const cm_join_input *in, cm_join_dim *d, cm_error *err)
 {
-    cm_join_vec *vec = cm_join_alloc(j, j->nfiles, sizeof(*vec), err);
+    cm_join_vec *vec = cm_join_alloc(in, in->nfiles, sizeof(*vec), err);
     if (vec == NULL)
         return CM_ENOMEM;
     size_t n = 0;
-    for (size_t f = 0; f < j->nfiles; f++) {
+    for (size_t f = 0; f < in->nfiles; f++) {
         if (d->at[f] == CM_JOIN_NONE)
             continue;
         vec[n] = (cm_join_vec){
@@ -359,45 +368,46 @@ static int split_by_file(cm_join *j, cm_join_dim *d, cm_error *err)
     return CM_OK;
 }
 
-int cm_axis_find_runs(const cm_join *j, cm_join_dim *d, cm_error *err)
+int cm_axis_find_runs(const cm_join_input *in, cm_join_dim *d, cm_error *err)
 {
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
-        cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        cm_join_vec *v = cm_axis_vec_at(in, d, i);
         v->run = NULL;
         v->nruns = 0;
         if (v->key != NULL && v->same == i)
-            rc = find_runs_of(j, d, v, err);
+            rc = find_runs_of(in, d, v, err);
     }
     return rc;
 }
 
-int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err)
+int cm_axis_join(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *findings,
+                 cm_join_dim *d, cm_error *err)
 {
-    merging m = {.j = j, .d = d};
+    merging m = {.in = in, .findings = findings, .d = d};
     size_t n = 0;
     bool fine = true;
     bool by_file = d->kind == CM_KEY_NONE;
-    bool in_order = cm_axis_in_order(j, d);
-    int rc = by_file ? split_by_file(j, d, err) : CM_OK;
+    bool in_order = cm_axis_in_order(in, d);
+    int rc = by_file ? split_by_file(in, d, err) : CM_OK;
     if (rc == CM_OK && !by_file)
-        rc = check_present(j, d, &fine, err);
+        rc = check_present(in, findings, d, &fine, err);
     if (rc == CM_OK && fine && !in_order)
-        rc = check_directions(j, d, &fine, err);
+        rc = check_directions(in, findings, d, &fine, err);
     if (rc != CM_OK || !fine) {
-        j->refused |= !fine;
+        axes->refused |= !fine;
         return rc;
     }
-    uint32_t *list = sorted(j, d, &n, err);
+    uint32_t *list = sorted(in, d, &n, err);
     if (list == NULL)
         rc = CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && !m.refused && i < n; i++)
         rc = in_order ? append_vec(&m, list[i], err) : merge_vec(&m, list[i], err);
     if (rc == CM_OK && !m.refused && !in_order)
-        rc = cm_axis_find_runs(j, d, err);
+        rc = cm_axis_find_runs(in, d, err);
     if (rc == CM_OK && in_order && !by_file)
-        rc = find_repeated(j, d, list, n, err);
-    j->refused |= m.refused;
+        rc = find_repeated(in, axes, findings, d, list, n, err);
+    axes->refused |= m.refused;
     free(list);
     return rc;
 }

@@ -5,7 +5,8 @@
 #include "archive/axes/axis.h"
 #include "archive/axes/coordinate.h"
 
-static int find_before(cm_join *j, const cm_join_dim *d, const cm_join_vec *base, cm_error *err)
+static int find_before(const cm_join_input *in, cm_join_findings *findings, const cm_join_dim *d,
+                       const cm_join_vec *base, cm_error *err)
 {
     char step[48], end[48];
     /* The element that stands where the store would have to change. */
@@ -16,10 +17,10 @@ static int find_before(cm_join *j, const cm_join_dim *d, const cm_join_vec *base
             if (at >= d->vec[i].run[r].origin &&
                 at - d->vec[i].run[r].origin < d->vec[i].run[r].count)
                 file = d->vec[i].file;
-    return cm_join_find(j, CM_FINDING_INTERLEAVED, CM_WEIGHT_DECISION, false, d->name, file, err,
-                        "%s lies before the end of the store, %s, which has no such step",
-                        cm_key_text(j, d, d->key[at], step, sizeof(step)),
-                        cm_key_text(j, d, d->key[d->n - 1], end, sizeof(end))) == NULL
+    return cm_join_find(findings, CM_FINDING_INTERLEAVED, CM_WEIGHT_DECISION, false, d->name, file,
+                        err, "%s lies before the end of the store, %s, which has no such step",
+                        cm_key_text(in, d, d->key[at], step, sizeof(step)),
+                        cm_key_text(in, d, d->key[d->n - 1], end, sizeof(end))) == NULL
                ? CM_ENOMEM
                : CM_OK;
 }
@@ -32,18 +33,19 @@ static bool stays(const cm_join_vec *base)
            base->run[0].count == base->n;
 }
 
-int cm_join_check_base(cm_join *j, cm_error *err)
+int cm_join_check_base(const cm_join_input *in, const cm_join_tables *tables, cm_join_axes *axes,
+                       cm_join_findings *findings, cm_error *err)
 {
     int rc = CM_OK;
-    for (unsigned i = 0; rc == CM_OK && i < j->naxes && !j->refused; i++) {
-        const cm_join_dim *d = &j->dim[j->axis[i]];
-        const cm_join_vec *base = cm_axis_vec(j, d, 0);
+    for (unsigned i = 0; rc == CM_OK && i < axes->naxes && !axes->refused; i++) {
+        const cm_join_dim *d = &tables->dim[axes->axis[i]];
+        const cm_join_vec *base = cm_axis_vec(in, d, 0);
         if (base == NULL)
-            return cm_fail(err, CM_EINVAL, "%s: the store has no dimension %s", j->file[0]->path,
+            return cm_fail(err, CM_EINVAL, "%s: the store has no dimension %s", in->file[0]->path,
                            d->name);
         if (!stays(base)) {
-            rc = find_before(j, d, base, err);
-            j->refused = true;
+            rc = find_before(in, findings, d, base, err);
+            axes->refused = true;
         }
     }
     return rc;

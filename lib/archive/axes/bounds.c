@@ -37,17 +37,18 @@ int cm_join_put_instant(const cm_time_coding *to, int64_t us, uint8_t *dst, cm_e
 
 /* ---- bounds ---- */
 
-const cm_join_dim *cm_join_bounded(const cm_join *j, uint32_t at)
+const cm_join_dim *cm_join_bounded(const cm_join_tables *tables, const cm_join_axes *axes,
+                                   uint32_t at)
 {
     static const char *const REFERRING[] = {"bounds", "climatology"};
-    const cm_join_var *v = &j->var[at];
-    for (unsigned i = 0; i < j->naxes; i++) {
-        const cm_join_dim *d = &j->dim[j->axis[i]];
+    const cm_join_var *v = &tables->var[at];
+    for (unsigned i = 0; i < axes->naxes; i++) {
+        const cm_join_dim *d = &tables->dim[axes->axis[i]];
         if (d->nfilled == 0 || d->var == CM_JOIN_NONE || d->var == at || v->rank < 1 ||
-            &j->dim[v->dim[0]] != d || v->nlacking > 0 || !cm_dtype_is_number(&v->dtype))
+            &tables->dim[v->dim[0]] != d || v->nlacking > 0 || !cm_dtype_is_number(&v->dtype))
             continue;
         for (size_t k = 0; k < 2; k++) {
-            const char *name = cm_join_text(j->var[d->var].like, REFERRING[k]);
+            const char *name = cm_join_text(tables->var[d->var].like, REFERRING[k]);
             if (name != NULL && strcmp(name, v->name) == 0)
                 return d;
         }
@@ -55,14 +56,15 @@ const cm_join_dim *cm_join_bounded(const cm_join *j, uint32_t at)
     return NULL;
 }
 
-bool cm_join_has_bounds(const cm_join *j, uint32_t at, const cm_placement *p)
+bool cm_join_has_bounds(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                        const cm_placement *p)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     cm_surveyed_var s;
     bool there = p != NULL && p->naxes == 1 && p->nparts > 0 &&
                  (v->rebased || (v->kinds & UINT32_C(1) << CM_FINDING_FILL) == 0);
     for (size_t i = 0; there && i < p->nparts; i++)
-        there = cm_join_record(j, at, p->part[i].file, &s) && s.has_values;
+        there = cm_join_record(in, tables, at, p->part[i].file, &s) && s.has_values;
     return there;
 }
 
@@ -128,16 +130,17 @@ static int move_number(const mover *m, const cm_dtype *type, const uint8_t *src,
     return CM_OK;
 }
 
-static int coding_of(const cm_join *j, uint32_t at, cm_time_coding *out, cm_error *err)
+static int coding_of(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                     cm_time_coding *out, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     cm_reading r;
     *out = v->coding;
     if (v->rebased)
         return CM_OK;
-    if (!v->unpacked && cm_join_reading(j, at, v->first, &r) && r.packed)
+    if (!v->unpacked && cm_join_reading(in, tables, at, v->first, &r) && r.packed)
         return cm_fail(err, CM_EUNSUPPORTED, "packed bounds of missing steps cannot be told");
-    int rc = cm_join_time_coding(j, at, v->first, out, err);
+    int rc = cm_join_time_coding(in, tables, at, v->first, out, err);
     out->dtype = v->dtype;
     out->has_fill = v->has_fill_value;
     memcpy(out->fill, v->fill_value, sizeof(out->fill));
@@ -166,9 +169,10 @@ static int move_row(const cm_join_var *v, const mover *m, uint64_t row, const ui
     return rc;
 }
 
-int cm_join_fill_bounds(cm_join *j, uint32_t at, const cm_join_dim *d, size_t nelem, cm_error *err)
+int cm_join_fill_bounds(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                        const cm_join_dim *d, size_t nelem, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     mover m = {.d = d};
     uint8_t *values = v->values;
     const uint64_t row = nelem / d->n;
@@ -176,9 +180,9 @@ int cm_join_fill_bounds(cm_join *j, uint32_t at, const cm_join_dim *d, size_t ne
     bool *there = find_steps(d, err);
     int rc = there == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK && d->kind == CM_KEY_TIME)
-        rc = coding_of(j, at, &m.coding, err);
+        rc = coding_of(in, tables, at, &m.coding, err);
     else if (rc == CM_OK && !v->unpacked)
-        (void)cm_join_reading(j, at, v->first, &m.packed);
+        (void)cm_join_reading(in, tables, at, v->first, &m.packed);
     uint64_t last = 0; /* gaps lie between steps: the first is there */
     for (uint64_t i = 0; rc == CM_OK && i < d->n; i++) {
         if (there[i]) {

@@ -5,9 +5,9 @@
 
 #include "base/number.h"
 
-cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i)
+cm_join_vec *cm_axis_vec_at(const cm_join_input *in, const cm_join_dim *d, size_t i)
 {
-    cm_paged *paged = j->survey->paged;
+    cm_paged *paged = in->survey->paged;
     cm_join_vec *v = &d->vec[i];
     cm_paged_touch(paged, v, sizeof(*v));
     if (v->key != NULL)
@@ -15,9 +15,9 @@ cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i)
     return v;
 }
 
-const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file)
+const cm_join_vec *cm_axis_vec(const cm_join_input *in, const cm_join_dim *d, uint32_t file)
 {
-    cm_paged *paged = j->survey->paged;
+    cm_paged *paged = in->survey->paged;
     if (d->at[file] == CM_JOIN_NONE)
         return NULL;
     const cm_join_vec *own = &d->vec[d->at[file]];
@@ -44,7 +44,8 @@ double cm_key_real(int64_t key)
     return x;
 }
 
-char *cm_key_text(const cm_join *j, const cm_join_dim *d, int64_t key, char *buf, size_t size)
+char *cm_key_text(const cm_join_input *in, const cm_join_dim *d, int64_t key, char *buf,
+                  size_t size)
 {
     if (d->descending)
         key = ~key;
@@ -64,7 +65,7 @@ char *cm_key_text(const cm_join *j, const cm_join_dim *d, int64_t key, char *buf
             size_t nbytes;
             for (uint64_t k = 0; v->like != NULL && v->key != NULL && k < v->n; k++) {
                 const char *text =
-                    v->key[k] != key ? NULL : cm_survey_values(j->survey, v->values, &nbytes);
+                    v->key[k] != key ? NULL : cm_survey_values(in->survey, v->values, &nbytes);
                 if (text == NULL)
                     continue;
                 snprintf(buf, size, "%.*s", (int)(nbytes / v->n), text + k * (nbytes / v->n));

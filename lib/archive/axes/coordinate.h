@@ -5,16 +5,17 @@
 #include "archive/join.h"
 
 /* Number I of the coordinates along D, which are going to be read or written, with their keys. */
-cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i);
+cm_join_vec *cm_axis_vec_at(const cm_join_input *in, const cm_join_dim *d, size_t i);
 
 /* The coordinates of FILE along D, which are going to be read; NULL: it has none. */
-const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file);
+const cm_join_vec *cm_axis_vec(const cm_join_input *in, const cm_join_dim *d, uint32_t file);
 
 /* The bits of a double, so that their order as integers is that of the numbers; and back. */
 int64_t cm_key_of_real(double x);
 double cm_key_real(int64_t key);
 
 /* KEY of D as a user reads it: a date, a number, a text. */
-char *cm_key_text(const cm_join *j, const cm_join_dim *d, int64_t key, char *buf, size_t size);
+char *cm_key_text(const cm_join_input *in, const cm_join_dim *d, int64_t key, char *buf,
+                  size_t size);
 
 #endif

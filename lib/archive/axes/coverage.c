@@ -15,7 +15,8 @@ enum {
 /* ---- how many files have a step ---- */
 
 typedef struct counter {
-    const cm_join *j;
+    const cm_join_input *in;
+    const cm_join_tables *tables;
     const cm_join_dim *d;
     const cm_join_dim *other; /* the other joined dimension of the variable; or NULL */
     uint8_t *most;            /* of each step: files that have it, wherever on OTHER most do */
@@ -36,7 +37,7 @@ static int by_place(const void *a, const void *b)
 
 static void count_file(const counter *c, uint32_t file)
 {
-    const cm_join_vec *v = cm_axis_vec(c->j, c->d, file);
+    const cm_join_vec *v = cm_axis_vec(c->in, c->d, file);
     for (size_t r = 0; v != NULL && r < v->nruns; r++)
         for (uint64_t i = v->run[r].origin; i < v->run[r].origin + v->run[r].count; i++)
             c->now[i] += c->now[i] < MANY;
@@ -50,7 +51,7 @@ static int count(const counter *c, const cm_join_var *v, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < v->nfiles; i++) {
         const cm_join_vec *there =
-            c->other == NULL ? NULL : cm_axis_vec(c->j, c->other, v->file[i]);
+            c->other == NULL ? NULL : cm_axis_vec(c->in, c->other, v->file[i]);
         list[i] = (placed){v->file[i], there == NULL ? 0 : (uint32_t)(there - c->other->vec)};
     }
     qsort(list, v->nfiles, sizeof(*list), by_place);
@@ -70,7 +71,8 @@ static int count(const counter *c, const cm_join_var *v, cm_error *err)
 /* ---- spans ---- */
 
 typedef struct builder {
-    const cm_join *j;
+    const cm_join_input *in;
+    const cm_join_tables *tables;
     const cm_join_dim *d;
     cm_coverage *out;
     size_t capacity;
@@ -79,7 +81,7 @@ typedef struct builder {
 static char *text_of(const builder *b, int64_t key, cm_error *err)
 {
     char text[64];
-    return cm_strdup(cm_key_text(b->j, b->d, key, text, sizeof(text)), err);
+    return cm_strdup(cm_key_text(b->in, b->d, key, text, sizeof(text)), err);
 }
 
 /* N steps more, from FIRST to LAST where that is TOLD. */
@@ -120,7 +122,7 @@ static uint64_t alike(const counter *c, uint64_t first, uint64_t end)
 static int find_spans(const counter *c, cm_coverage *out, cm_error *err)
 {
     const cm_join_dim *d = c->d;
-    builder b = {.j = c->j, .d = d, .out = out};
+    builder b = {.in = c->in, .tables = c->tables, .d = d, .out = out};
     bool told = d->kind != CM_KEY_NONE;
     size_t g = 0;
     int rc = CM_OK;
@@ -174,13 +176,13 @@ static int name(cm_coverage *c, const char *variable, cm_error *err)
 }
 
 /* Whether V has joined dimension NUMBER; *OTHER is the other one that it has. */
-static bool has_axis(const cm_join *j, const cm_join_var *v, unsigned number,
+static bool has_axis(const cm_join_tables *tables, const cm_join_var *v, unsigned number,
                      const cm_join_dim **other)
 {
     bool has = false;
     *other = NULL;
     for (unsigned i = 0; i < v->rank; i++) {
-        const cm_join_dim *d = &j->dim[v->dim[i]];
+        const cm_join_dim *d = &tables->dim[v->dim[i]];
         has |= d->joined == (int)number;
         if (d->joined >= 0 && d->joined != (int)number)
             *other = d;
@@ -196,11 +198,11 @@ static bool same_files(const cm_join_var *a, const cm_join_var *b)
 /* The row for variable AT: one that is there, or a new one. */
 static int cover(counter *c, uint32_t at, uint32_t *like, cm_archive_axis *report, cm_error *err)
 {
-    const cm_join_var *var = c->j->var, *v = &var[at];
+    const cm_join_var *var = c->tables->var, *v = &var[at];
     cm_coverage *row = report->coverage;
     for (size_t i = 0; i < report->ncoverages; i++) {
         const cm_join_dim *other;
-        (void)has_axis(c->j, &var[like[i]], (unsigned)c->d->joined, &other);
+        (void)has_axis(c->tables, &var[like[i]], (unsigned)c->d->joined, &other);
         if (other == c->other && same_files(v, &var[like[i]]))
             return name(&row[i], v->name, err);
     }
@@ -226,21 +228,22 @@ static int cover(counter *c, uint32_t at, uint32_t *like, cm_archive_axis *repor
     return CM_OK;
 }
 
-int cm_join_cover(cm_join *j, unsigned number, cm_archive_axis *report, cm_error *err)
+int cm_join_cover(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
+                  unsigned number, cm_archive_axis *report, cm_error *err)
 {
-    const cm_join_dim *d = &j->dim[j->axis[number]];
-    if (j->refused || d->n == 0)
+    const cm_join_dim *d = &tables->dim[axes->axis[number]];
+    if (axes->refused || d->n == 0)
         return CM_OK;
-    counter c = {.j = j, .d = d};
-    uint32_t *like = cm_calloc(j->nvars + 1, sizeof(*like), err);
+    counter c = {.in = in, .tables = tables, .d = d};
+    uint32_t *like = cm_calloc(tables->nvars + 1, sizeof(*like), err);
     c.most = like == NULL ? NULL : cm_calloc(d->n, 1, err);
     c.now = c.most == NULL ? NULL : cm_calloc(d->n, 1, err);
     int rc = c.now == NULL ? CM_ENOMEM : CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
-        const cm_join_var *v = &j->var[i];
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++) {
+        const cm_join_var *v = &tables->var[i];
         /* A coordinate lies in files of any variable, which is no overlap. */
-        if (v->wanted && v->made == NULL && has_axis(j, v, number, &c.other) && d->var != i &&
-            !cm_join_is_auxiliary(j, (uint32_t)i))
+        if (v->wanted && v->made == NULL && has_axis(tables, v, number, &c.other) && d->var != i &&
+            !cm_join_is_auxiliary(tables, (uint32_t)i))
             rc = cover(&c, (uint32_t)i, like, report, err);
     }
     free(c.now);

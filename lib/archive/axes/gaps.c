@@ -26,18 +26,18 @@ static double value_of(const cm_join_dim *d, int64_t key)
 }
 
 /* Numbers that tell one member of an ensemble from another: between 1 and 10 nothing is missing. */
-static bool is_label(const cm_join *j, const cm_join_dim *d)
+static bool is_label(const cm_join_tables *tables, const cm_join_dim *d)
 {
     const char *name =
-        d->var == CM_JOIN_NONE ? NULL : cm_join_text(j->var[d->var].like, "standard_name");
+        d->var == CM_JOIN_NONE ? NULL : cm_join_text(tables->var[d->var].like, "standard_name");
     return d->kind != CM_KEY_TIME &&
            (d->made || (name != NULL && strcmp(name, "realization") == 0));
 }
 
-static int infer(const cm_join *j, const cm_join_dim *d, stepper *s, cm_error *err)
+static int infer(const cm_join_tables *tables, const cm_join_dim *d, stepper *s, cm_error *err)
 {
     *s = (stepper){.d = d};
-    if (d->descending || d->n < 3 || is_label(j, d))
+    if (d->descending || d->n < 3 || is_label(tables, d))
         return CM_OK;
     if (d->kind == CM_KEY_TIME) {
         s->known = cm_time_step_infer(d->axis.calendar, d->key, d->n, &s->time) &&
@@ -88,7 +88,7 @@ static uint32_t file_of(const cm_join_dim *d, uint64_t i)
     return 0;
 }
 
-static int list_gap(const cm_join *j, const stepper *s, uint64_t i, uint64_t n, cm_buf *text,
+static int list_gap(const cm_join_input *in, const stepper *s, uint64_t i, uint64_t n, cm_buf *text,
                     cm_error *err)
 {
     char first[48], last[48];
@@ -96,9 +96,9 @@ static int list_gap(const cm_join *j, const stepper *s, uint64_t i, uint64_t n, 
     const char *comma = text->nbytes > 0 ? ", " : "";
     if (!step_from(s, i, 1, &a) || !step_from(s, i, n, &b))
         return cm_buf_printf(text, err, "%s%" PRIu64 " behind %s", comma, n,
-                             cm_key_text(j, s->d, s->d->key[i], first, sizeof(first)));
-    cm_key_text(j, s->d, a, first, sizeof(first));
-    cm_key_text(j, s->d, b, last, sizeof(last));
+                             cm_key_text(in, s->d, s->d->key[i], first, sizeof(first)));
+    cm_key_text(in, s->d, a, first, sizeof(first));
+    cm_key_text(in, s->d, b, last, sizeof(last));
     return n == 1 ? cm_buf_printf(text, err, "%s%s", comma, first)
                   : cm_buf_printf(text, err, "%s%s to %s", comma, first, last);
 }
@@ -116,10 +116,10 @@ static int keep_gap(cm_join_dim *d, const stepper *s, uint64_t i, uint64_t n, cm
 }
 
 /* The missing steps take their places. */
-static int fill(const cm_join *j, cm_join_dim *d, const stepper *s, uint64_t nmissing,
+static int fill(const cm_join_input *in, cm_join_dim *d, const stepper *s, uint64_t nmissing,
                 cm_error *err)
 {
-    int64_t *key = cm_join_alloc(j, (size_t)(d->n + nmissing), sizeof(*key), err);
+    int64_t *key = cm_join_alloc(in, (size_t)(d->n + nmissing), sizeof(*key), err);
     uint64_t at = 0;
     if (key == NULL)
         return CM_ENOMEM;
@@ -136,11 +136,11 @@ static int fill(const cm_join *j, cm_join_dim *d, const stepper *s, uint64_t nmi
     d->n = at;
     d->step = s->time;
     d->nfilled = nmissing;
-    return cm_axis_find_runs(j, d, err);
+    return cm_axis_find_runs(in, d, err);
 }
 
-static int report_gaps(cm_join *j, cm_join_dim *d, const stepper *s, cm_archive_axis *report,
-                       cm_error *err)
+static int report_gaps(const cm_join_input *in, cm_join_findings *findings, cm_join_dim *d,
+                       const stepper *s, cm_archive_axis *report, cm_error *err)
 {
     cm_buf text = {0};
     uint64_t ngaps = 0, nmissing = 0, first = 0, last = 0;
@@ -153,18 +153,18 @@ static int report_gaps(cm_join *j, cm_join_dim *d, const stepper *s, cm_archive_
             first = i;
         last = i + 1;
         if (ngaps < LISTED)
-            rc = list_gap(j, s, i, n, &text, err);
-        if (rc == CM_OK && j->options->gaps != CM_GAPS_FILL)
+            rc = list_gap(in, s, i, n, &text, err);
+        if (rc == CM_OK && in->options->gaps != CM_GAPS_FILL)
             rc = keep_gap(d, s, i, n, err);
         ngaps++;
         nmissing += n;
     }
     report->nmissing = nmissing;
-    bool filled = j->options->gaps == CM_GAPS_FILL;
+    bool filled = in->options->gaps == CM_GAPS_FILL;
     if (rc == CM_OK && ngaps > 0) {
         cm_finding *f = cm_join_find(
-            j, CM_FINDING_GAP,
-            j->options->gaps == CM_GAPS_ERROR ? CM_WEIGHT_DECISION : CM_WEIGHT_WARNING, filled,
+            findings, CM_FINDING_GAP,
+            in->options->gaps == CM_GAPS_ERROR ? CM_WEIGHT_DECISION : CM_WEIGHT_WARNING, filled,
             d->name, file_of(d, first), err, "%" PRIu64 " step%s missing%s: %.*s%s", nmissing,
             nmissing == 1 ? " is" : "s are", filled ? " and filled" : "", (int)text.nbytes,
             (const char *)text.data, ngaps > LISTED ? ", ..." : "");
@@ -173,30 +173,32 @@ static int report_gaps(cm_join *j, cm_join_dim *d, const stepper *s, cm_archive_
         else {
             free(f->last);
             f->nfiles = ngaps;
-            f->last = cm_strdup(j->file[file_of(d, last)]->path, err);
+            f->last = cm_strdup(in->file[file_of(d, last)]->path, err);
             rc = f->last == NULL ? CM_ENOMEM : CM_OK;
         }
     }
     cm_buf_release(&text);
-    return rc == CM_OK && ngaps > 0 && filled ? fill(j, d, s, nmissing, err) : rc;
+    return rc == CM_OK && ngaps > 0 && filled ? fill(in, d, s, nmissing, err) : rc;
 }
 
-int cm_axis_find_gaps(cm_join *j, cm_join_dim *d, cm_archive_axis *report, cm_error *err)
+int cm_axis_find_gaps(const cm_join_input *in, const cm_join_tables *tables,
+                      const cm_join_axes *axes, cm_join_findings *findings, cm_join_dim *d,
+                      cm_archive_axis *report, cm_error *err)
 {
     stepper s;
     char text[64];
-    if (j->refused || cm_axis_in_order(j, d))
+    if (axes->refused || cm_axis_in_order(in, d))
         return CM_OK;
-    if (d->descending && d->n > 2 && j->options->gaps != CM_GAPS_KEEP)
+    if (d->descending && d->n > 2 && in->options->gaps != CM_GAPS_KEEP)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: it descends, and missing steps are found only where it ascends",
                        d->name);
-    int rc = infer(j, d, &s, err);
+    int rc = infer(tables, d, &s, err);
     if (rc != CM_OK || !s.known)
         return rc;
     const char *step = d->kind == CM_KEY_TIME ? cm_time_step_text(&s.time, text, sizeof(text))
                                               : cm_format_double(s.number, text, sizeof(text));
     if ((report->step = cm_strdup(step, err)) == NULL)
         return CM_ENOMEM;
-    return report_gaps(j, d, &s, report, err);
+    return report_gaps(in, findings, d, &s, report, err);
 }

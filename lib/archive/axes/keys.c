@@ -11,12 +11,13 @@
 
 /* ---- what a dimension's coordinates are ---- */
 
-static cm_key_kind kind_of(const cm_join *j, const cm_join_dim *d, const cm_join_vec *v)
+static cm_key_kind kind_of(const cm_join_input *in, const cm_join_tables *tables,
+                           const cm_join_dim *d, const cm_join_vec *v)
 {
     cm_reading r;
     if (v->like->is_char)
         return CM_KEY_TEXT;
-    if (!cm_join_reading(j, d->var, v->file, &r))
+    if (!cm_join_reading(in, tables, d->var, v->file, &r))
         return CM_KEY_NONE;
     if (r.is_time)
         return CM_KEY_TIME;
@@ -26,14 +27,15 @@ static cm_key_kind kind_of(const cm_join *j, const cm_join_dim *d, const cm_join
 }
 
 /* The kind that all coordinates of D can be compared as. */
-static cm_key_kind common_kind(const cm_join *j, const cm_join_dim *d)
+static cm_key_kind common_kind(const cm_join_input *in, const cm_join_tables *tables,
+                               const cm_join_dim *d)
 {
     cm_key_kind kind = CM_KEY_NONE;
     for (size_t i = 0; i < d->nvecs; i++) {
-        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        const cm_join_vec *v = cm_axis_vec_at(in, d, i);
         if (v->like == NULL)
             continue;
-        cm_key_kind own = kind_of(j, d, v);
+        cm_key_kind own = kind_of(in, tables, d, v);
         if (kind == CM_KEY_NONE)
             kind = own;
         else if (kind != own && (kind == CM_KEY_INTEGER || kind == CM_KEY_REAL) &&
@@ -61,7 +63,7 @@ static int by_text(const void *a, const void *b)
     return order != 0 ? order : (x->nbytes > y->nbytes) - (x->nbytes < y->nbytes);
 }
 
-static int rank_texts(const cm_join *j, cm_join_dim *d, cm_error *err)
+static int rank_texts(const cm_join_input *in, cm_join_dim *d, cm_error *err)
 {
     size_t total = 0, at = 0, nbytes;
     for (size_t i = 0; i < d->nvecs; i++)
@@ -71,7 +73,7 @@ static int rank_texts(const cm_join *j, cm_join_dim *d, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < d->nvecs; i++) {
         cm_join_vec *v = &d->vec[i];
-        const char *text = v->key == NULL ? NULL : cm_survey_values(j->survey, v->values, &nbytes);
+        const char *text = v->key == NULL ? NULL : cm_survey_values(in->survey, v->values, &nbytes);
         if (text == NULL || v->n == 0)
             continue;
         size_t width = nbytes / v->n;
@@ -119,12 +121,12 @@ static int64_t key_of(cm_key_kind kind, cm_join_vec *v, uint64_t i, const cm_mea
     return kind == CM_KEY_REAL ? cm_key_of_real(isnan(x) ? (double)INFINITY : x) : INT64_MAX;
 }
 
-static int number_keys(const cm_join *j, const cm_join_dim *d, cm_join_vec *v,
-                       const uint8_t *values, cm_error *err)
+static int number_keys(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                       cm_join_vec *v, const uint8_t *values, cm_error *err)
 {
     cm_reading r;
     cm_meaning m;
-    if (!cm_join_reading(j, d->var, v->file, &r))
+    if (!cm_join_reading(in, tables, d->var, v->file, &r))
         return cm_fail(err, CM_EINTERNAL, "%s: a coordinate that is no number", d->name);
     for (uint64_t i = 0; i < v->n; i++) {
         const uint8_t *element = values + i * r.dtype.nbytes;
@@ -136,39 +138,41 @@ static int number_keys(const cm_join *j, const cm_join_dim *d, cm_join_vec *v,
     return CM_OK;
 }
 
-static int keys_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_error *err)
+static int keys_of(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                   cm_join_vec *v, cm_error *err)
 {
     size_t nbytes;
     uint64_t width = v->like->dtype.nbytes;
-    const void *values = cm_survey_values(j->survey, v->values, &nbytes);
+    const void *values = cm_survey_values(in->survey, v->values, &nbytes);
     if (values == NULL || (d->kind != CM_KEY_TEXT && nbytes / width != v->n))
         return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
-                       j->file[v->file]->path, v->like->name);
-    if ((v->key = cm_join_alloc(j, v->n, sizeof(v->key[0]), err)) == NULL)
+                       in->file[v->file]->path, v->like->name);
+    if ((v->key = cm_join_alloc(in, v->n, sizeof(v->key[0]), err)) == NULL)
         return CM_ENOMEM;
     if (d->kind == CM_KEY_TEXT)
         return CM_OK; /* ranked together */
-    return number_keys(j, d, v, values, err);
+    return number_keys(in, tables, d, v, values, err);
 }
 
-int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err)
+int cm_join_keys(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d,
+                 cm_error *err)
 {
     int rc = CM_OK;
-    d->kind = common_kind(j, d);
+    d->kind = common_kind(in, tables, d);
     if (d->kind == CM_KEY_NONE)
         return CM_OK;
     for (size_t i = 0; i < d->nvecs; i++) {
         cm_reading r;
         if (d->kind == CM_KEY_TIME && d->vec[i].like != NULL &&
-            cm_join_reading(j, d->var, d->vec[i].file, &r)) {
+            cm_join_reading(in, tables, d->var, d->vec[i].file, &r)) {
             d->axis = r.axis;
             break;
         }
     }
     for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
-        cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        cm_join_vec *v = cm_axis_vec_at(in, d, i);
         if (v->like != NULL)
-            rc = keys_of(j, d, v, err);
+            rc = keys_of(in, tables, d, v, err);
     }
-    return rc == CM_OK && d->kind == CM_KEY_TEXT ? rank_texts(j, d, err) : rc;
+    return rc == CM_OK && d->kind == CM_KEY_TEXT ? rank_texts(in, d, err) : rc;
 }

@@ -60,17 +60,17 @@ static char *text_of(const cm_json *value, cm_error *err)
     return out;
 }
 
-int cm_join_read_attribute(const cm_join *j, uint32_t file, const char *name, char **out,
+int cm_join_read_attribute(const cm_join_input *in, uint32_t file, const char *name, char **out,
                            cm_error *err)
 {
     const char *path;
     cm_digest digest;
     cm_json *attrs = NULL;
-    int rc = cm_surveyed_group(j->survey, j->file[file], 0, &path, &digest, err);
+    int rc = cm_surveyed_group(in->survey, in->file[file], 0, &path, &digest, err);
     if (rc == CM_OK)
-        rc = cm_survey_json(j->survey, digest, &attrs, err);
+        rc = cm_survey_json(in->survey, digest, &attrs, err);
     if (rc == CM_OK && !cm_json_has(attrs, name))
-        rc = cm_fail(err, CM_EINVAL, "%s: has no global attribute %s", j->file[file]->path, name);
+        rc = cm_fail(err, CM_EINVAL, "%s: has no global attribute %s", in->file[file]->path, name);
     if (rc == CM_OK && (*out = text_of(cm_json_member(attrs, name), err)) == NULL)
         rc = CM_ENOMEM;
     cm_json_free(attrs);
@@ -93,16 +93,16 @@ static int read_name(const cm_name_pattern *p, const char *path, char **out, cm_
 }
 
 /* PATTERN NULL: the attribute NAME. */
-static int read_said(const cm_join *j, const cm_name_pattern *pattern, const char *name, said *out,
-                     cm_error *err)
+static int read_said(const cm_join_input *in, const cm_name_pattern *pattern, const char *name,
+                     said *out, cm_error *err)
 {
     int rc = CM_OK;
-    *out = (said){.n = j->nfiles};
-    if ((out->text = cm_calloc(j->nfiles + 1, sizeof(out->text[0]), err)) == NULL)
+    *out = (said){.n = in->nfiles};
+    if ((out->text = cm_calloc(in->nfiles + 1, sizeof(out->text[0]), err)) == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
-        rc = pattern != NULL ? read_name(pattern, j->file[i]->path, &out->text[i], err)
-                             : cm_join_read_attribute(j, (uint32_t)i, name, &out->text[i], err);
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
+        rc = pattern != NULL ? read_name(pattern, in->file[i]->path, &out->text[i], err)
+                             : cm_join_read_attribute(in, (uint32_t)i, name, &out->text[i], err);
     if (rc == CM_OK)
         set_kind(out);
     return rc;
@@ -142,20 +142,20 @@ static int keys_of(const said *s, int64_t *key, cm_error *err)
 }
 
 /* Every file is one step of D, at KEY. */
-static int set_steps(cm_join *j, cm_join_dim *d, const int64_t *key, cm_error *err)
+static int set_steps(const cm_join_input *in, cm_join_dim *d, const int64_t *key, cm_error *err)
 {
     cm_known known = {0};
     int rc = CM_OK;
-    if ((d->vec = cm_join_alloc(j, j->nfiles, sizeof(d->vec[0]), err)) == NULL)
+    if ((d->vec = cm_join_alloc(in, in->nfiles, sizeof(d->vec[0]), err)) == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
         cm_digest digest = cm_wire_digest(&key[i], sizeof(key[i]));
         uint64_t at;
         if (!cm_known_find(&known, digest, &at)) {
             at = d->nvecs++;
             cm_join_vec *v = &d->vec[at];
             *v = (cm_join_vec){.n = 1, .file = (uint32_t)i, .same = (uint32_t)at};
-            if ((v->key = cm_join_alloc(j, 1, sizeof(*v->key), err)) == NULL)
+            if ((v->key = cm_join_alloc(in, 1, sizeof(*v->key), err)) == NULL)
                 rc = CM_ENOMEM;
             else
                 v->key[0] = key[i];
@@ -170,21 +170,22 @@ static int set_steps(cm_join *j, cm_join_dim *d, const int64_t *key, cm_error *e
 }
 
 /* Whole units since the first day: the coarsest that makes integers of all. */
-static int code_times(cm_join *j, uint32_t var, const int64_t *key, cm_error *err)
+static int code_times(const cm_join_input *in, cm_join_tables *tables, uint32_t var,
+                      const int64_t *key, cm_error *err)
 {
     static const struct {
         const char *name;
         int64_t us;
     } UNIT[] = {{"days", DAY_US},     {"hours", INT64_C(3600000000)}, {"minutes", 60000000},
                 {"seconds", 1000000}, {"milliseconds", 1000},         {"microseconds", 1}};
-    cm_join_var *v = &j->var[var];
+    cm_join_var *v = &tables->var[var];
     int64_t first = key[0];
     size_t unit = 0;
     char date[48], units[96];
-    for (size_t i = 1; i < j->nfiles; i++)
+    for (size_t i = 1; i < in->nfiles; i++)
         first = key[i] < first ? key[i] : first;
     int64_t day = first - (first % DAY_US + DAY_US) % DAY_US;
-    for (size_t i = 0; i < j->nfiles; i++)
+    for (size_t i = 0; i < in->nfiles; i++)
         while ((key[i] - day) % UNIT[unit].us != 0)
             unit++;
     cm_time_axis axis = {.calendar = CM_CALENDAR_PROLEPTIC_GREGORIAN, .unit_us = 1, .per_us = 1};
@@ -200,10 +201,11 @@ static int code_times(cm_join *j, uint32_t var, const int64_t *key, cm_error *er
                        : rc;
 }
 
-static int read_times(const cm_join *j, const cm_name_pattern *p, int64_t *key, cm_error *err)
+static int read_times(const cm_join_input *in, const cm_name_pattern *p, int64_t *key,
+                      cm_error *err)
 {
-    for (size_t i = 0; i < j->nfiles; i++) {
-        const char *path = j->file[i]->path;
+    for (size_t i = 0; i < in->nfiles; i++) {
+        const char *path = in->file[i]->path;
         int rc = cm_name_pattern_time(p, CM_CALENDAR_PROLEPTIC_GREGORIAN, path, &key[i], err);
         if (rc == CM_ENOTFOUND)
             return cm_fail(err, CM_EINVAL, "%s: its name does not match %s", path, p->text);
@@ -215,26 +217,27 @@ static int read_times(const cm_join *j, const cm_name_pattern *p, int64_t *key, 
     return CM_OK;
 }
 
-bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there)
+bool cm_join_gets_dim(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                      uint32_t dim, bool there)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     cm_surveyed_var first, other;
     if (!v->wanted || v->made != NULL || v->like->is_coordinate || v->rank >= CM_MAX_RANK ||
-        cm_join_is_step(j, v->name))
+        cm_join_is_step(in, tables, v->name))
         return false;
     for (unsigned i = 0; i < v->rank; i++)
         if (v->dim[i] == dim)
             return false;
-    if (v->rank > 0 && !there && !cm_join_is_auxiliary(j, at))
+    if (v->rank > 0 && !there && !cm_join_is_auxiliary(tables, at))
         return true;
     if (v->bounds_of != CM_JOIN_NONE) /* they go with their coordinate */
-        return cm_join_is_step(j, j->var[v->bounds_of].name) ||
-               cm_join_gets_dim(j, v->bounds_of, dim, there);
-    if (!cm_join_record(j, at, v->first, &first) || !first.has_values)
+        return cm_join_is_step(in, tables, tables->var[v->bounds_of].name) ||
+               cm_join_gets_dim(in, tables, v->bounds_of, dim, there);
+    if (!cm_join_record(in, tables, at, v->first, &first) || !first.has_values)
         return false;
     for (size_t i = 1; i < v->nfiles; i++)
-        if (cm_join_record(j, at, v->file[i], &other) && other.has_values &&
-            !cm_join_same_values(j, at, v->first, &first, v->file[i], &other, NULL))
+        if (cm_join_record(in, tables, at, v->file[i], &other) && other.has_values &&
+            !cm_join_same_values(in, tables, at, v->first, &first, v->file[i], &other, NULL))
             return true;
     return false;
 }
@@ -247,79 +250,83 @@ void cm_join_give_dim(cm_join_var *v, uint32_t dim)
     v->nlacking++;
 }
 
-int cm_join_new_dim_named(cm_join *j, const char *name, bool *there, uint32_t *out, cm_error *err)
+int cm_join_new_dim_named(const cm_join_input *in, cm_join_tables *tables, const char *name,
+                          bool *there, uint32_t *out, cm_error *err)
 {
-    *out = cm_join_dim_named(j, name);
+    *out = cm_join_dim_named(tables, name);
     *there = *out != CM_JOIN_NONE;
     if (!*there)
-        return cm_join_add_dim(j, name, out, err);
-    for (size_t i = 0; i < j->nfiles; i++)
-        if (cm_file_has(j->dim[*out].length[i]) && cm_file_count(j->dim[*out].length[i]) != 1)
+        return cm_join_add_dim(in, tables, name, out, err);
+    for (size_t i = 0; i < in->nfiles; i++)
+        if (cm_file_has(tables->dim[*out].length[i]) &&
+            cm_file_count(tables->dim[*out].length[i]) != 1)
             return cm_fail(err, CM_EINVAL,
                            "%s: files have such a dimension already, and %s has %" PRIu64
                            " elements of it",
-                           name, j->file[i]->path, cm_file_count(j->dim[*out].length[i]));
+                           name, in->file[i]->path, cm_file_count(tables->dim[*out].length[i]));
     return CM_OK;
 }
 
-static int parse_dimension(const cm_join *j, const char *option, cm_name_pattern *out,
-                           cm_error *err)
+static int parse_dimension(const cm_join_tables *tables, const cm_join_axes *axes,
+                           const char *option, cm_name_pattern *out, cm_error *err)
 {
     int rc = cm_name_pattern_parse(option, out, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "`new_dim` %s", option);
-    else if (cm_join_var_named(j, out->dim) != CM_JOIN_NONE)
+    else if (cm_join_var_named(tables, out->dim) != CM_JOIN_NONE)
         rc = cm_fail(err, CM_EINVAL,
                      "`new_dim` %s: files have a variable %s already; %s=@%s takes its values, "
                      "or choose another name",
                      option, out->dim, out->dim, out->dim);
-    else if (j->naxes == CM_MULTI_MAX_AXES)
+    else if (axes->naxes == CM_MULTI_MAX_AXES)
         rc = cm_fail(err, CM_EINVAL, "`new_dim` %s: files are joined along two dimensions at most",
                      option);
     return rc;
 }
 
-static int make_dimension(cm_join *j, const char *option, cm_error *err)
+static int make_dimension(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                          const char *option, cm_error *err)
 {
     cm_name_pattern pattern;
     said s = {0};
     uint32_t dim, var;
     bool there = false;
-    int rc = parse_dimension(j, option, &pattern, err);
+    int rc = parse_dimension(tables, axes, option, &pattern, err);
     if (rc != CM_OK)
         return rc;
-    int64_t *key = cm_calloc(j->nfiles + 1, sizeof(*key), err);
-    rc = key == NULL ? CM_ENOMEM : cm_join_new_dim_named(j, pattern.dim, &there, &dim, err);
+    int64_t *key = cm_calloc(in->nfiles + 1, sizeof(*key), err);
+    rc =
+        key == NULL ? CM_ENOMEM : cm_join_new_dim_named(in, tables, pattern.dim, &there, &dim, err);
     if (rc == CM_OK && pattern.kind == CM_PATTERN_TIME)
-        rc = read_times(j, &pattern, key, err);
+        rc = read_times(in, &pattern, key, err);
     else if (rc == CM_OK)
-        rc = read_said(j, pattern.kind == CM_PATTERN_ATTRIBUTE ? NULL : &pattern, pattern.text, &s,
+        rc = read_said(in, pattern.kind == CM_PATTERN_ATTRIBUTE ? NULL : &pattern, pattern.text, &s,
                        err);
     if (rc == CM_OK && pattern.kind != CM_PATTERN_TIME)
         rc = keys_of(&s, key, err);
-    cm_join_dim *d = rc == CM_OK ? &j->dim[dim] : NULL;
+    cm_join_dim *d = rc == CM_OK ? &tables->dim[dim] : NULL;
     if (rc == CM_OK) {
         d->made = d->one_each = true;
         d->kind = pattern.kind == CM_PATTERN_TIME ? CM_KEY_TIME : s.kind;
         d->axis.calendar = CM_CALENDAR_PROLEPTIC_GREGORIAN;
         d->said = s.kind == CM_KEY_TEXT ? s.text : NULL;
-        rc = set_steps(j, d, key, err);
+        rc = set_steps(in, d, key, err);
     }
     if (rc == CM_OK) {
-        for (uint32_t i = 0; i < j->nvars; i++)
-            if (cm_join_gets_dim(j, i, dim, there))
-                cm_join_give_dim(&j->var[i], dim);
+        for (uint32_t i = 0; i < tables->nvars; i++)
+            if (cm_join_gets_dim(in, tables, i, dim, there))
+                cm_join_give_dim(&tables->var[i], dim);
         const cm_dtype type = d->kind == CM_KEY_TEXT   ? cm_dtype_make(CM_KIND_STRING, 0)
                               : d->kind == CM_KEY_REAL ? cm_dtype_make(CM_KIND_FLOAT, 8)
                                                        : cm_dtype_make(CM_KIND_INT, 8);
-        rc = cm_join_make_var(j, pattern.dim, dim, type, &var, err);
+        rc = cm_join_make_var(tables, pattern.dim, dim, type, &var, err);
         d->var = var;
     }
     if (rc == CM_OK && d->kind == CM_KEY_TIME)
-        rc = code_times(j, var, key, err);
+        rc = code_times(in, tables, var, key, err);
     if (rc == CM_OK) {
-        d->joined = (int)j->naxes;
-        j->axis[j->naxes++] = dim;
+        d->joined = (int)axes->naxes;
+        axes->axis[axes->naxes++] = dim;
     }
     if (d != NULL && d->said != NULL)
         s.text = NULL; /* the dimension's now */
@@ -328,15 +335,16 @@ static int make_dimension(cm_join *j, const char *option, cm_error *err)
     return rc;
 }
 
-int cm_join_new_dims(cm_join *j, cm_error *err)
+int cm_join_new_dims(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                     cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = j->options->new_dim.n; rc == CM_OK && i-- > 0;) {
-        const char *option = j->options->new_dim.text[i];
+    for (size_t i = in->options->new_dim.n; rc == CM_OK && i-- > 0;) {
+        const char *option = in->options->new_dim.text[i];
         char name[256];
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(option, "="), option);
-        rc = j->scalar[i] ? cm_join_scalar_dim(j, option, name, err)
-                          : make_dimension(j, option, err);
+        rc = tables->scalar[i] ? cm_join_scalar_dim(in, tables, option, name, err)
+                               : make_dimension(in, tables, axes, option, err);
     }
     return rc;
 }
@@ -344,27 +352,26 @@ int cm_join_new_dims(cm_join *j, cm_error *err)
 /* ---- variables that get the joined dimension ---- */
 
 typedef struct promotion {
-    cm_join *j;
+    cm_join_tables *tables;
     uint32_t dim;
 } promotion;
 
 static int promote(void *context, char *pattern, cm_error *err)
 {
     promotion *p = context;
-    cm_join *j = p->j;
     bool any = false;
-    for (uint32_t i = 0; i < j->nvars; i++) {
-        cm_join_var *v = &j->var[i];
+    for (uint32_t i = 0; i < p->tables->nvars; i++) {
+        cm_join_var *v = &p->tables->var[i];
         bool has = false;
         if (!cm_name_matches(pattern, v->name) || v->made != NULL)
             continue;
         any = true;
-        if (v->nlacking > 0 && j->dim[v->dim[0]].one_each)
+        if (v->nlacking > 0 && p->tables->dim[v->dim[0]].one_each)
             continue; /* it has got the dimension that an option made */
         if (v->widest != NULL)
             continue; /* it is repeated along what files lack */
         for (unsigned k = 0; k < v->rank; k++)
-            has |= j->dim[v->dim[k]].joined >= 0;
+            has |= p->tables->dim[v->dim[k]].joined >= 0;
         if (has)
             continue; /* as in a part of an archive of which other files lack it */
         if (v->like->is_coordinate)
@@ -376,27 +383,29 @@ static int promote(void *context, char *pattern, cm_error *err)
                : cm_fail(err, CM_EINVAL, "`promote` %s: no file has such a variable", pattern);
 }
 
-int cm_join_promote(cm_join *j, cm_error *err)
+int cm_join_promote(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                    cm_join_findings *findings, cm_error *err)
 {
-    const cm_texts *texts = &j->options->promote;
-    promotion p = {.j = j};
+    const cm_texts *texts = &in->options->promote;
+    promotion p = {.tables = tables};
     int rc = CM_OK;
-    if (texts->n > 0 && j->naxes == 0)
+    if (texts->n > 0 && axes->naxes == 0)
         return cm_fail(err, CM_EINVAL, "no dimension is joined, so a variable cannot be given one");
     if (texts->n > 0)
-        p.dim = j->axis[j->naxes - 1];
+        p.dim = axes->axis[axes->naxes - 1];
     for (size_t i = 0; rc == CM_OK && i < texts->n; i++)
         rc = cm_split(texts->text[i], ',', promote, &p, err);
-    return rc == CM_OK && texts->n > 0 ? cm_join_irreversible(j, err, "variables were promoted")
-                                       : rc;
+    return rc == CM_OK && texts->n > 0
+               ? cm_join_irreversible(findings, err, "variables were promoted")
+               : rc;
 }
 
 /* ---- coordinates made of attributes ---- */
 
 static int by_rank(const void *a, const void *b, void *context)
 {
-    const cm_join *j = context;
-    size_t x = j->rank[*(const uint32_t *)a], y = j->rank[*(const uint32_t *)b];
+    const size_t *rank = context;
+    size_t x = rank[*(const uint32_t *)a], y = rank[*(const uint32_t *)b];
     return (x > y) - (x < y);
 }
 
@@ -415,24 +424,26 @@ static bool holds(const cm_join_var *v, uint32_t file)
 }
 
 /* Where HAS and FILE have the same step, nothing of it is taken from FILE. */
-static bool gives_all(const cm_join *j, uint32_t dim, uint32_t has, uint32_t file)
+static bool gives_all(const cm_join_tables *tables, const cm_join_axes *axes, uint32_t dim,
+                      uint32_t has, uint32_t file)
 {
-    for (uint32_t i = 0; i < j->nvars; i++) {
-        const cm_join_var *v = &j->var[i];
+    for (uint32_t i = 0; i < tables->nvars; i++) {
+        const cm_join_var *v = &tables->var[i];
         bool along = false;
         for (unsigned k = 0; v->wanted && k < v->rank; k++)
             along |= v->dim[k] == dim;
         if (along && holds(v, file) && !holds(v, has))
             return false;
     }
-    return j->naxes == 1;
+    return axes->naxes == 1;
 }
 
 /* The file whose data are taken for a step that is in several. */
-static int give_steps(const cm_join *j, uint32_t dim, const char *name, const said *s,
+static int give_steps(const cm_join_input *in, const cm_join_tables *tables,
+                      const cm_join_axes *axes, uint32_t dim, const char *name, const said *s,
                       uint32_t file, uint32_t *giver, cm_error *err)
 {
-    const cm_join_vec *vec = cm_axis_vec(j, &j->dim[dim], file);
+    const cm_join_vec *vec = cm_axis_vec(in, &tables->dim[dim], file);
     uint32_t known = CM_JOIN_NONE; /* that file gives all there is */
     for (size_t k = 0; vec != NULL && k < vec->nruns; k++)
         for (uint64_t e = vec->run[k].origin; e < vec->run[k].origin + vec->run[k].count; e++) {
@@ -443,54 +454,55 @@ static int give_steps(const cm_join *j, uint32_t dim, const char *name, const sa
             }
             if (has == known || strcmp(s->text[has], s->text[file]) == 0)
                 continue;
-            if (!gives_all(j, dim, has, file))
+            if (!gives_all(tables, axes, dim, has, file))
                 return cm_fail(err, CM_EINVAL,
                                "%s: %s and %s have the same %s, and say '%s' and '%s': it cannot "
                                "be one coordinate",
-                               name, j->file[has]->path, j->file[file]->path, j->dim[dim].name,
-                               s->text[has], s->text[file]);
+                               name, in->file[has]->path, in->file[file]->path,
+                               tables->dim[dim].name, s->text[has], s->text[file]);
             known = has;
         }
     return CM_OK;
 }
 
 /* Of which file each element along DIM says NAME; CM_JOIN_NONE: of none. */
-static int givers(const cm_join *j, uint32_t dim, const char *name, const said *s, uint32_t **out,
-                  cm_error *err)
+static int givers(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
+                  uint32_t dim, const char *name, const said *s, uint32_t **out, cm_error *err)
 {
-    const uint64_t n = j->dim[dim].n;
-    uint32_t *order = cm_calloc(j->nfiles + 1, sizeof(*order), err);
+    const uint64_t n = tables->dim[dim].n;
+    uint32_t *order = cm_calloc(in->nfiles + 1, sizeof(*order), err);
     uint32_t *giver = *out = cm_calloc((size_t)n + 1, sizeof(*giver), err);
     int rc = order == NULL || giver == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK) {
         memset(giver, 0xff, ((size_t)n + 1) * sizeof(*giver));
-        for (size_t i = 0; i < j->nfiles; i++)
+        for (size_t i = 0; i < in->nfiles; i++)
             order[i] = (uint32_t)i;
-        qsort_r(order, j->nfiles, sizeof(*order), by_rank, (void *)(uintptr_t)j);
+        qsort_r(order, in->nfiles, sizeof(*order), by_rank, in->rank);
     }
-    bool last = j->options->overlap == CM_OVERLAP_LAST;
-    bool yields = j->has_base && j->options->base_yields;
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
-        uint32_t file = order[last ? j->nfiles - 1 - i : i];
+    bool last = in->options->overlap == CM_OVERLAP_LAST;
+    bool yields = in->has_base && in->options->base_yields;
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
+        uint32_t file = order[last ? in->nfiles - 1 - i : i];
         if (!yields || file != 0)
-            rc = give_steps(j, dim, name, s, file, giver, err);
+            rc = give_steps(in, tables, axes, dim, name, s, file, giver, err);
     }
     if (rc == CM_OK && yields)
-        rc = give_steps(j, dim, name, s, 0, giver, err);
+        rc = give_steps(in, tables, axes, dim, name, s, 0, giver, err);
     free(order);
     return rc;
 }
 
 /* The last of the joined dimensions along which no step says two things. */
-static int choose_dim(const cm_join *j, const char *name, const said *s, uint32_t *dim,
+static int choose_dim(const cm_join_input *in, const cm_join_tables *tables,
+                      const cm_join_axes *axes, const char *name, const said *s, uint32_t *dim,
                       uint32_t **giver, cm_error *err)
 {
     int rc = CM_EINVAL;
-    for (unsigned k = j->naxes; rc == CM_EINVAL && k-- > 0;) {
+    for (unsigned k = axes->naxes; rc == CM_EINVAL && k-- > 0;) {
         free(*giver);
         *giver = NULL;
-        *dim = j->axis[k];
-        rc = givers(j, *dim, name, s, giver, err);
+        *dim = axes->axis[k];
+        rc = givers(in, tables, axes, *dim, name, s, giver, err);
     }
     return rc;
 }
@@ -505,11 +517,11 @@ static int give_texts(cm_join_var *v, uint64_t n, const uint32_t *giver, const s
     return rc;
 }
 
-static int give_numbers(const cm_join *j, cm_join_var *v, uint64_t n, const uint32_t *giver,
+static int give_numbers(const cm_join_input *in, cm_join_var *v, uint64_t n, const uint32_t *giver,
                         const said *s, cm_error *err)
 {
     v->values_nbytes = (size_t)n * 8;
-    uint8_t *to = v->values = cm_join_alloc(j, (size_t)n, 8, err);
+    uint8_t *to = v->values = cm_join_alloc(in, (size_t)n, 8, err);
     if (to == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < n; i++) {
@@ -529,36 +541,39 @@ static int give_numbers(const cm_join *j, cm_join_var *v, uint64_t n, const uint
     return CM_OK;
 }
 
-static int add_file_attr(cm_join *j, const char *name, cm_error *err)
+static int add_file_attr(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                         const char *name, cm_error *err)
 {
     said s = {0};
     uint32_t at;
-    if (j->naxes == 0)
+    if (axes->naxes == 0)
         return cm_fail(err, CM_EINVAL,
                        "`file_attr` %s: no dimension is joined, so it cannot lie along one", name);
-    if (cm_join_var_named(j, name) != CM_JOIN_NONE)
+    if (cm_join_var_named(tables, name) != CM_JOIN_NONE)
         return cm_fail(err, CM_EINVAL, "`file_attr` %s: files have a variable of this name", name);
-    int rc = read_said(j, NULL, name, &s, err);
+    int rc = read_said(in, NULL, name, &s, err);
     const cm_dtype type = s.kind == CM_KEY_TEXT   ? cm_dtype_make(CM_KIND_STRING, 0)
                           : s.kind == CM_KEY_REAL ? cm_dtype_make(CM_KIND_FLOAT, 8)
                                                   : cm_dtype_make(CM_KIND_INT, 8);
     uint32_t *giver = NULL, dim = CM_JOIN_NONE;
     if (rc == CM_OK)
-        rc = choose_dim(j, name, &s, &dim, &giver, err);
+        rc = choose_dim(in, tables, axes, name, &s, &dim, &giver, err);
     if (rc == CM_OK)
-        rc = cm_join_make_var(j, name, dim, type, &at, err);
+        rc = cm_join_make_var(tables, name, dim, type, &at, err);
     if (rc == CM_OK)
-        rc = s.kind == CM_KEY_TEXT ? give_texts(&j->var[at], j->dim[dim].n, giver, &s, err)
-                                   : give_numbers(j, &j->var[at], j->dim[dim].n, giver, &s, err);
+        rc = s.kind == CM_KEY_TEXT
+                 ? give_texts(&tables->var[at], tables->dim[dim].n, giver, &s, err)
+                 : give_numbers(in, &tables->var[at], tables->dim[dim].n, giver, &s, err);
     free(giver);
     release(&s);
     return rc;
 }
 
-int cm_join_file_attrs(cm_join *j, cm_error *err)
+int cm_join_file_attrs(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                       cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && !j->refused && i < j->options->file_attr.n; i++)
-        rc = add_file_attr(j, j->options->file_attr.text[i], err);
+    for (size_t i = 0; rc == CM_OK && !axes->refused && i < in->options->file_attr.n; i++)
+        rc = add_file_attr(in, tables, axes, in->options->file_attr.text[i], err);
     return rc;
 }

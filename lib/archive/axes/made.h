@@ -8,19 +8,22 @@
  * The dimension NAME, of which each file will be one step; in *OUT.  *THERE: files have it, one
  * element long and without a coordinate.
  */
-int cm_join_new_dim_named(cm_join *j, const char *name, bool *there, uint32_t *out, cm_error *err);
+int cm_join_new_dim_named(const cm_join_input *in, cm_join_tables *tables, const char *name,
+                          bool *there, uint32_t *out, cm_error *err);
 /*
  * Whether variable AT gets DIM: fields do, and not what describes coordinates; and what differs
  * between files.  THERE: files have the dimension, and fields that have not do without.
  */
-bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there);
+bool cm_join_gets_dim(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                      uint32_t dim, bool there);
 void cm_join_give_dim(cm_join_var *v, uint32_t dim);
 
 /* The global attribute NAME of FILE as text, which is to be freed. */
-int cm_join_read_attribute(const cm_join *j, uint32_t file, const char *name, char **out,
+int cm_join_read_attribute(const cm_join_input *in, uint32_t file, const char *name, char **out,
                            cm_error *err);
 
 /* scalar.c: the dimension NAME of the values that OPTION says. */
-int cm_join_scalar_dim(cm_join *j, const char *option, const char *name, cm_error *err);
+int cm_join_scalar_dim(const cm_join_input *in, cm_join_tables *tables, const char *option,
+                       const char *name, cm_error *err);
 
 #endif

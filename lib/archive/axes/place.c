@@ -11,7 +11,9 @@
 #define MAX_CELLS (UINT64_C(1) << 28)
 
 typedef struct grid {
-    cm_join *j;
+    const cm_join_input *in;
+    const cm_join_tables *tables;
+    const cm_join_axes *axes;
     const cm_join_var *v;
     cm_placement *p;
     uint64_t rows, cols; /* the last axis makes the columns; without another there is one row */
@@ -20,14 +22,16 @@ typedef struct grid {
     cm_error *err;
 } grid;
 
-static const cm_join_vec *vec_of(const cm_join *j, unsigned axis, uint32_t file)
+static const cm_join_vec *vec_of(const cm_join_input *in, const cm_join_tables *tables,
+                                 const cm_join_axes *axes, unsigned axis, uint32_t file)
 {
-    return cm_axis_vec(j, &j->dim[j->axis[axis]], file);
+    return cm_axis_vec(in, &tables->dim[axes->axis[axis]], file);
 }
 
-static uint64_t length_of(const cm_join *j, unsigned axis, uint32_t file)
+static uint64_t length_of(const cm_join_tables *tables, const cm_join_axes *axes, unsigned axis,
+                          uint32_t file)
 {
-    const cm_join_dim *d = &j->dim[j->axis[axis]];
+    const cm_join_dim *d = &tables->dim[axes->axis[axis]];
     return cm_file_has(d->length[file]) ? cm_file_count(d->length[file]) : 1;
 }
 
@@ -49,9 +53,9 @@ static cm_multi_part part_at(const grid *g, uint32_t file, uint64_t row, uint64_
     const uint64_t at[2] = {p->naxes == 1 ? col : row, col};
     for (unsigned i = 0; i < p->naxes; i++) {
         part.origin[i] = at[i];
-        part.first[i] = position(vec_of(g->j, p->axis[i], file), at[i]);
+        part.first[i] = position(vec_of(g->in, g->tables, g->axes, p->axis[i], file), at[i]);
         part.count[i] = i == last ? count : 1;
-        part.length[i] = length_of(g->j, p->axis[i], file);
+        part.length[i] = length_of(g->tables, g->axes, p->axis[i], file);
     }
     return part;
 }
@@ -77,9 +81,9 @@ static int add_twice(grid *g, uint32_t has, uint32_t too, uint64_t row, uint64_t
 }
 
 /* The store gives what no file gives, and is not asked about the rest. */
-static bool yields(const cm_join *j, uint32_t file)
+static bool yields(const cm_join_input *in, uint32_t file)
 {
-    return j->has_base && j->options->base_yields && file == 0;
+    return in->has_base && in->options->base_yields && file == 0;
 }
 
 /* FILE takes COUNT elements of ROW from COL on, but for those that another file has. */
@@ -95,7 +99,7 @@ static int claim(grid *g, uint32_t file, uint64_t row, uint64_t col, uint64_t co
                 owner[i] = file;
             i++;
         }
-        if (has != NOBODY && !yields(g->j, file))
+        if (has != NOBODY && !yields(g->in, file))
             rc = add_twice(g, has, file, row, begin, i - begin);
     }
     return rc;
@@ -104,8 +108,9 @@ static int claim(grid *g, uint32_t file, uint64_t row, uint64_t col, uint64_t co
 static int claim_file(grid *g, uint32_t file)
 {
     const cm_placement *p = g->p;
-    const cm_join_vec *cols = vec_of(g->j, p->axis[p->naxes - 1], file);
-    const cm_join_vec *rows = p->naxes == 2 ? vec_of(g->j, p->axis[0], file) : NULL;
+    const cm_join_vec *cols = vec_of(g->in, g->tables, g->axes, p->axis[p->naxes - 1], file);
+    const cm_join_vec *rows =
+        p->naxes == 2 ? vec_of(g->in, g->tables, g->axes, p->axis[0], file) : NULL;
     static const cm_join_run ONE_ROW = {0, 0, 1};
     int rc = CM_OK;
     if (cols == NULL || (p->naxes == 2 && rows == NULL))
@@ -122,8 +127,8 @@ static int claim_file(grid *g, uint32_t file)
 
 static int by_rank(const void *a, const void *b, void *context)
 {
-    const cm_join *j = context;
-    size_t x = j->rank[*(const uint32_t *)a], y = j->rank[*(const uint32_t *)b];
+    const size_t *rank = context;
+    size_t x = rank[*(const uint32_t *)a], y = rank[*(const uint32_t *)b];
     return (x > y) - (x < y);
 }
 
@@ -131,18 +136,18 @@ static int by_rank(const void *a, const void *b, void *context)
 static int claim_all(grid *g)
 {
     const cm_join_var *v = g->v;
-    bool last = g->j->options->overlap == CM_OVERLAP_LAST;
+    bool last = g->in->options->overlap == CM_OVERLAP_LAST;
     uint32_t *order = cm_calloc(v->nfiles + 1, sizeof(*order), g->err);
     int rc = order == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK) {
         memcpy(order, v->file, v->nfiles * sizeof(*order));
-        qsort_r(order, v->nfiles, sizeof(*order), by_rank, g->j);
+        qsort_r(order, v->nfiles, sizeof(*order), by_rank, g->in->rank);
     }
     bool store = false;
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
         uint32_t file = order[last ? v->nfiles - 1 - i : i];
-        store |= yields(g->j, file);
-        rc = yields(g->j, file) ? CM_OK : claim_file(g, file);
+        store |= yields(g->in, file);
+        rc = yields(g->in, file) ? CM_OK : claim_file(g, file);
     }
     if (rc == CM_OK && store)
         rc = claim_file(g, 0);
@@ -157,14 +162,14 @@ static int add_part(grid *g, cm_multi_part part)
     cm_placement *p = g->p;
     if (p->nparts == g->part_capacity) {
         size_t capacity = g->part_capacity > 0 ? g->part_capacity * 2 : 16;
-        cm_multi_part *more = cm_join_alloc(g->j, capacity, sizeof(*more), g->err);
+        cm_multi_part *more = cm_join_alloc(g->in, capacity, sizeof(*more), g->err);
         if (more == NULL)
             return CM_ENOMEM;
-        cm_paged_copy(g->j->survey->paged, more, p->part, p->nparts * sizeof(*more));
+        cm_paged_copy(g->in->survey->paged, more, p->part, p->nparts * sizeof(*more));
         p->part = more;
         g->part_capacity = capacity;
     }
-    cm_paged_touch(g->j->survey->paged, &p->part[p->nparts], sizeof(part));
+    cm_paged_touch(g->in->survey->paged, &p->part[p->nparts], sizeof(part));
     p->part[p->nparts++] = part;
     return CM_OK;
 }
@@ -188,7 +193,8 @@ static uint64_t same_owner(const grid *g, uint64_t row, uint64_t col)
             n++;
         return n;
     }
-    const cm_join_vec *vec = vec_of(g->j, g->p->axis[g->p->naxes - 1], owner[col]);
+    const cm_join_vec *vec =
+        vec_of(g->in, g->tables, g->axes, g->p->axis[g->p->naxes - 1], owner[col]);
     uint64_t first = position(vec, col);
     while (col + n < g->cols && owner[col + n] == owner[col] &&
            (vec->nruns == 1 || position(vec, col + n) == first + n))
@@ -238,7 +244,7 @@ static bool is_sorted(const grid *g)
 {
     const cm_placement *p = g->p;
     for (size_t i = 1; i < p->nparts; i++) {
-        cm_paged_touch(g->j->survey->paged, &p->part[i], sizeof(p->part[i]));
+        cm_paged_touch(g->in->survey->paged, &p->part[i], sizeof(p->part[i]));
         if (by_origin(&p->part[i - 1], &p->part[i]) > 0)
             return false;
     }
@@ -266,12 +272,13 @@ static int collect(grid *g)
     return rc;
 }
 
-int cm_place(cm_join *j, const cm_join_var *v, cm_placement *out, cm_error *err)
+int cm_place(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
+             const cm_join_var *v, cm_placement *out, cm_error *err)
 {
-    grid g = {.j = j, .v = v, .p = out, .rows = 1, .err = err};
+    grid g = {.in = in, .tables = tables, .axes = axes, .v = v, .p = out, .rows = 1, .err = err};
     if (out->naxes == 2)
-        g.rows = j->dim[j->axis[out->axis[0]]].n;
-    g.cols = j->dim[j->axis[out->axis[out->naxes - 1]]].n;
+        g.rows = tables->dim[axes->axis[out->axis[0]]].n;
+    g.cols = tables->dim[axes->axis[out->axis[out->naxes - 1]]].n;
     uint64_t cells;
     if (!cm_mul_u64(g.rows, g.cols, &cells) || cells > MAX_CELLS)
         return cm_fail(err, CM_EUNSUPPORTED,

@@ -39,12 +39,15 @@ typedef struct cm_field_sources {
     size_t nplaces;
     cm_multi_check *check;
     size_t nchecks, check_capacity;
+    char *apart; /* what `new_dim` would tell apart files by that have the same steps; or NULL */
+    char *twice; /* the end of a message about such files, with that; NULL before there is one */
 } cm_field_sources;
 
 /*
  * OUT has its axes set: those that V has.
  */
-int cm_place(cm_join *j, const cm_join_var *v, cm_placement *out, cm_error *err);
+int cm_place(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
+             const cm_join_var *v, cm_placement *out, cm_error *err);
 void cm_placement_release(cm_placement *p);
 
 #endif

@@ -37,17 +37,17 @@ static bool add(distinct *d, const void *value, size_t nbytes, const void *skele
 /* ---- scalars ---- */
 
 /* In how many ways files say variable AT, a number in all of them; 0: in none that would do. */
-static size_t count_scalar(const cm_join *j, uint32_t at)
+static size_t count_scalar(const cm_join_input *in, const cm_join_tables *tables, uint32_t at)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     distinct d = {0};
-    bool fine = v->wanted && v->nfiles == j->nfiles && v->rank == 0 && !v->like->is_char &&
+    bool fine = v->wanted && v->nfiles == in->nfiles && v->rank == 0 && !v->like->is_char &&
                 cm_dtype_is_number(&v->like->dtype) && strchr(v->name, '/') == NULL;
-    for (uint32_t i = 0; fine && i < j->nfiles; i++) {
+    for (uint32_t i = 0; fine && i < in->nfiles; i++) {
         cm_surveyed_var s;
-        const cm_skeleton *k = cm_join_skeleton(j, i);
-        fine = cm_join_record(j, at, i, &s) && s.has_values;
-        const cm_digest own = fine ? cm_join_meaning(j, at, i, &s) : (cm_digest){0};
+        const cm_skeleton *k = cm_join_skeleton(in, i);
+        fine = cm_join_record(in, tables, at, i, &s) && s.has_values;
+        const cm_digest own = fine ? cm_join_meaning(in, tables, at, i, &s) : (cm_digest){0};
         fine = fine && add(&d, &own, sizeof(own), k);
     }
     cm_known_release(&d.known);
@@ -55,15 +55,16 @@ static size_t count_scalar(const cm_join *j, uint32_t at)
 }
 
 /* The scalar that tells files apart, of those that count time or of the others. */
-static const cm_join_var *find_scalar(const cm_join *j, bool time)
+static const cm_join_var *find_scalar(const cm_join_input *in, const cm_join_tables *tables,
+                                      bool time)
 {
     const cm_join_var *best = NULL;
     size_t most = 0;
-    for (uint32_t i = 0; i < j->nvars; i++) {
-        const cm_join_var *v = &j->var[i];
+    for (uint32_t i = 0; i < tables->nvars; i++) {
+        const cm_join_var *v = &tables->var[i];
         if (v->rank != 0 || cm_join_counts_time(v->like) != time)
             continue;
-        size_t n = count_scalar(j, i);
+        size_t n = count_scalar(in, tables, i);
         const char *standard = n > 0 ? cm_join_text(v->like, "standard_name") : NULL;
         bool named = standard != NULL && strcmp(standard, "time") == 0;
         if (n > most || (n > 0 && n == most && named)) {
@@ -157,27 +158,28 @@ static bool find_text(const cm_name_pattern *pattern, const char *path, found *o
 }
 
 /* Whether FIND finds something by PATTERN in the name of each file, and tells files apart by it. */
-static bool tells_apart(const cm_join *j, const char *pattern, find_in_name *find)
+static bool tells_apart(const cm_join_input *in, const char *pattern, find_in_name *find)
 {
     cm_name_pattern p;
     distinct d = {0};
     char option[CM_MOST_PROPOSED + 8];
     snprintf(option, sizeof(option), "x=%s", pattern);
     bool fine = cm_name_pattern_parse(option, &p, NULL) == CM_OK;
-    for (uint32_t i = 0; fine && i < j->nfiles; i++) {
+    for (uint32_t i = 0; fine && i < in->nfiles; i++) {
         found own;
-        fine = find(&p, j->file[i]->path, &own) &&
-               add(&d, own.value, own.nbytes, cm_join_skeleton(j, i));
+        fine = find(&p, in->file[i]->path, &own) &&
+               add(&d, own.value, own.nbytes, cm_join_skeleton(in, i));
     }
     cm_known_release(&d.known);
     return fine && !d.repeated && d.n > 1;
 }
 
 /* Whether DATE, which begins at P in NAME, tells files apart: the pattern of it. */
-static bool try_date(const cm_join *j, const char *name, const char *p, const char *date, char *out)
+static bool try_date(const cm_join_input *in, const char *name, const char *p, const char *date,
+                     char *out)
 {
     snprintf(out, CM_MOST_PROPOSED, "%s", date);
-    if (*date == '\0' || tells_apart(j, out, find_time))
+    if (*date == '\0' || tells_apart(in, out, find_time))
         return *date != '\0';
     /* Of several dates in a name one is told by what stands before it. */
     const char *begin = p;
@@ -185,23 +187,23 @@ static bool try_date(const cm_join *j, const char *name, const char *p, const ch
         begin--;
     int n = snprintf(out, CM_MOST_PROPOSED, "%.*s%s", (int)(p - begin), begin, date);
     return n > 0 && n < CM_MOST_PROPOSED && strcspn(out, "*?\\'") == (size_t)n &&
-           tells_apart(j, out, find_time);
+           tells_apart(in, out, find_time);
 }
 
 /* A pattern of dates that the names of all files have. */
-static bool find_dates(const cm_join *j, char *out)
+static bool find_dates(const cm_join_input *in, char *out)
 {
     char date[CM_MOST_PROPOSED];
-    const char *name = cm_path_last(j->file[0]->path);
+    const char *name = cm_path_last(in->file[0]->path);
     for (const char *p = name; *p != '\0'; p++) {
         if (!isdigit((unsigned char)*p) || (p > name && isdigit((unsigned char)p[-1])))
             continue;
         read_date(p, date);
-        if (try_date(j, name, p, date, out))
+        if (try_date(in, name, p, date, out))
             return true;
         /* The first and the last day with nothing between them: A20021852002192. */
         const char *both = ndigits(p) == 14 ? "%Y%j" : ndigits(p) == 16 ? "%Y%m%d" : "";
-        if (try_date(j, name, p, both, out))
+        if (try_date(in, name, p, both, out))
             return true;
     }
     return false;
@@ -209,15 +211,15 @@ static bool find_dates(const cm_join *j, char *out)
 
 /* ---- anything else in names ---- */
 
-bool cm_join_find_ends(const cm_join *j, const uint32_t *file, size_t n, bool whole,
+bool cm_join_find_ends(const cm_join_input *in, const uint32_t *file, size_t n, bool whole,
                        cm_join_ends *out)
 {
-    const char *path = j->file[file == NULL ? 0 : file[0]]->path,
+    const char *path = in->file[file == NULL ? 0 : file[0]]->path,
                *first = whole ? path : cm_path_last(path);
     const size_t length = strlen(first);
     size_t before = length, behind = length;
     for (size_t i = 1; i < n; i++) {
-        path = j->file[file == NULL ? i : file[i]]->path;
+        path = in->file[file == NULL ? i : file[i]]->path;
         const char *name = whole ? path : cm_path_last(path);
         size_t m = strlen(name), k = 0;
         while (k < before && name[k] == first[k])
@@ -236,10 +238,10 @@ bool cm_join_find_ends(const cm_join *j, const uint32_t *file, size_t n, bool wh
 }
 
 /* The text before and behind what differs: "member_*.nc". */
-static bool find_star(const cm_join *j, bool whole, char *out)
+static bool find_star(const cm_join_input *in, bool whole, char *out)
 {
     cm_join_ends e;
-    if (!cm_join_find_ends(j, NULL, j->nfiles, whole, &e))
+    if (!cm_join_find_ends(in, NULL, in->nfiles, whole, &e))
         return false;
     /* Of a whole path: from the last folder on that is named so in all. */
     const char *begin = whole ? e.first + e.before : e.first;
@@ -248,67 +250,68 @@ static bool find_star(const cm_join *j, bool whole, char *out)
     int written = snprintf(out, CM_MOST_PROPOSED, "%.*s*%s", (int)(e.first + e.before - begin),
                            begin, e.first + e.length - e.behind);
     return written > 1 && written < CM_MOST_PROPOSED && strcspn(out, "%?\\'") == (size_t)written &&
-           tells_apart(j, out, find_text);
+           tells_apart(in, out, find_text);
 }
 
 /* ---- a dimension that is there ---- */
 
-static bool is_short(const cm_join *j, const cm_join_dim *d)
+static bool is_short(const cm_join_input *in, const cm_join_dim *d)
 {
-    for (size_t i = 0; i < j->nfiles; i++)
+    for (size_t i = 0; i < in->nfiles; i++)
         if (cm_file_count(d->length[i]) != 1)
             return false;
     return true;
 }
 
-static bool is_in_fields(const cm_join *j, const cm_join_dim *d, unsigned rank)
+static bool is_in_fields(const cm_join_tables *tables, const cm_join_dim *d, unsigned rank)
 {
-    for (size_t i = 0; i < j->nvars; i++)
-        if (j->var[i].wanted && j->var[i].rank >= rank && !j->var[i].like->is_coordinate &&
-            &j->dim[j->var[i].dim[0]] == d)
+    for (size_t i = 0; i < tables->nvars; i++)
+        if (tables->var[i].wanted && tables->var[i].rank >= rank &&
+            !tables->var[i].like->is_coordinate && &tables->dim[tables->var[i].dim[0]] == d)
             return true;
     return false;
 }
 
-static bool is_everywhere(const cm_join *j, const cm_join_dim *d)
+static bool is_everywhere(const cm_join_input *in, const cm_join_dim *d)
 {
-    for (size_t i = 0; i < j->nfiles; i++)
+    for (size_t i = 0; i < in->nfiles; i++)
         if (!cm_file_has(d->length[i]))
             return false;
     return true;
 }
 
 /* It has no coordinate, or one of texts, which say no order. */
-static bool has_no_order(const cm_join *j, const cm_join_dim *d)
+static bool has_no_order(const cm_join_tables *tables, const cm_join_dim *d)
 {
-    uint32_t var = cm_join_var_named(j, d->name);
-    return var == CM_JOIN_NONE || cm_dtype_is_vlen(&j->var[var].like->dtype);
+    uint32_t var = cm_join_var_named(tables, d->name);
+    return var == CM_JOIN_NONE || cm_dtype_is_vlen(&tables->var[var].like->dtype);
 }
 
 /* Whether files differ in the length of D, and of no other dimension. */
-static bool alone_varies(const cm_join *j, const cm_join_dim *d)
+static bool alone_varies(const cm_join_input *in, const cm_join_tables *tables,
+                         const cm_join_dim *d)
 {
-    for (size_t i = 0; i < j->ndims; i++) {
+    for (size_t i = 0; i < tables->ndims; i++) {
         bool varies = false;
-        for (size_t f = 1; f < j->nfiles; f++)
-            varies |= j->dim[i].length[f].plus_one != j->dim[i].length[0].plus_one;
-        if (varies != (&j->dim[i] == d))
+        for (size_t f = 1; f < in->nfiles; f++)
+            varies |= tables->dim[i].length[f].plus_one != tables->dim[i].length[0].plus_one;
+        if (varies != (&tables->dim[i] == d))
             return false;
     }
     return true;
 }
 
 /* The first dimension of fields that may have more elements, has one in each file, or varies. */
-static const cm_join_dim *find_dimension(const cm_join *j)
+static const cm_join_dim *find_dimension(const cm_join_input *in, const cm_join_tables *tables)
 {
     for (int turn = 0; turn < 3; turn++)
-        for (size_t i = 0; i < j->ndims; i++) {
-            const cm_join_dim *d = &j->dim[i];
-            if (is_everywhere(j, d) && has_no_order(j, d) &&
-                is_in_fields(j, d, turn == 1 ? 2 : 1) &&
+        for (size_t i = 0; i < tables->ndims; i++) {
+            const cm_join_dim *d = &tables->dim[i];
+            if (is_everywhere(in, d) && has_no_order(tables, d) &&
+                is_in_fields(tables, d, turn == 1 ? 2 : 1) &&
                 (turn == 0   ? d->unlimited
-                 : turn == 1 ? is_short(j, d)
-                             : alone_varies(j, d)))
+                 : turn == 1 ? is_short(in, d)
+                             : alone_varies(in, tables, d)))
                 return d;
         }
     return NULL;
@@ -333,92 +336,100 @@ static bool is_short_along(const cm_join_var *v, const cm_join_dim *d)
 }
 
 /* A value that changes once was corrected; one that most files have for themselves moves along. */
-static bool moves(const cm_join *j, uint32_t at)
+static bool moves(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
+                  uint32_t at)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     cm_surveyed_var s;
     distinct d = {0};
-    bool fine = !j->has_base && j->naxes == 1 && v->nlacking == 0 && v->widest == NULL &&
-                is_short_along(v, &j->dim[j->axis[0]]) &&
-                (v->nfiles > 2 || v->rank == 0 || !cm_join_is_auxiliary(j, at));
+    bool fine = !in->has_base && axes->naxes == 1 && v->nlacking == 0 && v->widest == NULL &&
+                is_short_along(v, &tables->dim[axes->axis[0]]) &&
+                (v->nfiles > 2 || v->rank == 0 || !cm_join_is_auxiliary(tables, at));
     for (size_t i = 0; fine && i < v->nfiles; i++) {
-        fine = cm_join_record(j, at, v->file[i], &s) && s.has_values;
-        const cm_digest own = fine ? cm_join_meaning(j, at, v->file[i], &s) : (cm_digest){0};
-        fine = fine && add(&d, &own, sizeof(own), cm_join_skeleton(j, v->file[i]));
+        fine = cm_join_record(in, tables, at, v->file[i], &s) && s.has_values;
+        const cm_digest own =
+            fine ? cm_join_meaning(in, tables, at, v->file[i], &s) : (cm_digest){0};
+        fine = fine && add(&d, &own, sizeof(own), cm_join_skeleton(in, v->file[i]));
     }
     cm_known_release(&d.known);
     return fine && d.n > v->nfiles / 2;
 }
 
-int cm_join_propose_promotion(const cm_join *j, uint32_t at, cm_finding *f, cm_error *err)
+int cm_join_propose_promotion(const cm_join_input *in, const cm_join_tables *tables,
+                              const cm_join_axes *axes, uint32_t at, cm_finding *f, cm_error *err)
 {
     if (f->weight != CM_WEIGHT_DECISION)
         return CM_OK;
-    if (cm_join_value_splits(j, at) && (f->value = cm_join_propose_apart(j)) != NULL) {
+    if (cm_join_value_splits(in, tables, axes, at) &&
+        (f->value = cm_join_propose_apart(in, tables, axes)) != NULL) {
         f->by = CM_DECIDER_NEW_DIM;
         return CM_OK;
     }
-    if (!moves(j, at))
+    if (!moves(in, tables, axes, at))
         return CM_OK;
     f->by = CM_DECIDER_PROMOTE;
-    return (f->value = cm_strdup(j->var[at].name, err)) == NULL ? CM_ENOMEM : CM_OK;
+    return (f->value = cm_strdup(tables->var[at].name, err)) == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* ---- all ---- */
 
 /* NAME, unless files have it. */
-static const char *unused(const cm_join *j, const char *name, const char *otherwise)
+static const char *unused(const cm_join_tables *tables, const char *name, const char *otherwise)
 {
-    return cm_join_var_named(j, name) == CM_JOIN_NONE && cm_join_dim_named(j, name) == CM_JOIN_NONE
+    return cm_join_var_named(tables, name) == CM_JOIN_NONE &&
+                   cm_join_dim_named(tables, name) == CM_JOIN_NONE
                ? name
                : otherwise;
 }
 
-static char *propose(const cm_join *j, cm_decider *by, cm_error *err)
+static char *propose(const cm_join_input *in, const cm_join_tables *tables, cm_decider *by,
+                     cm_error *err)
 {
     char pattern[CM_MOST_PROPOSED];
-    const cm_join_var *v = find_scalar(j, true);
+    const cm_join_var *v = find_scalar(in, tables, true);
     *by = CM_DECIDER_NEW_DIM;
     if (v != NULL)
         return cm_asprintf(err, "%s=@%s", v->name, v->name);
-    const cm_join_dim *d = find_dimension(j);
-    if (d != NULL && is_short(j, d) && find_dates(j, pattern))
+    const cm_join_dim *d = find_dimension(in, tables);
+    if (d != NULL && is_short(in, d) && find_dates(in, pattern))
         return cm_asprintf(err, "%s=%s", d->name, pattern);
     if (d != NULL) {
         *by = CM_DECIDER_ALONG;
         return cm_strdup(d->name, err);
     }
-    if (find_dates(j, pattern))
-        return cm_asprintf(err, "%s=%s", unused(j, "time", "date"), pattern);
-    v = find_scalar(j, false);
+    if (find_dates(in, pattern))
+        return cm_asprintf(err, "%s=%s", unused(tables, "time", "date"), pattern);
+    v = find_scalar(in, tables, false);
     if (v != NULL)
         return cm_asprintf(err, "%s=@%s", v->name, v->name);
-    return find_star(j, false, pattern) || find_star(j, true, pattern)
-               ? cm_asprintf(err, "%s=%s", unused(j, "file", "input"), pattern)
+    return find_star(in, false, pattern) || find_star(in, true, pattern)
+               ? cm_asprintf(err, "%s=%s", unused(tables, "file", "input"), pattern)
                : NULL;
 }
 
 /* Two dimensions at once: F proposes the one, a finding of its own the other. */
-static int propose_pair(cm_join *j, cm_finding *f, uint32_t a, uint32_t b, cm_error *err)
+static int propose_pair(const cm_join_tables *tables, cm_join_findings *findings, cm_finding *f,
+                        uint32_t a, uint32_t b, cm_error *err)
 {
-    int rc = propose_scalar(f, j->var[a].name, err);
-    f = rc == CM_OK
-            ? cm_join_find(j, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, j->var[b].name, 1, err,
-                           "files that have the same %s differ in it", j->var[a].name)
-            : NULL;
-    return f == NULL ? CM_ENOMEM : propose_scalar(f, j->var[b].name, err);
+    int rc = propose_scalar(f, tables->var[a].name, err);
+    f = rc == CM_OK ? cm_join_find(findings, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false,
+                                   tables->var[b].name, 1, err,
+                                   "files that have the same %s differ in it", tables->var[a].name)
+                    : NULL;
+    return f == NULL ? CM_ENOMEM : propose_scalar(f, tables->var[b].name, err);
 }
 
-int cm_join_propose(cm_join *j, cm_finding *f, cm_error *err)
+int cm_join_propose(const cm_join_input *in, const cm_join_tables *tables,
+                    cm_join_findings *findings, cm_finding *f, cm_error *err)
 {
     cm_error why = {0};
     uint32_t a, b;
     f->by = CM_DECIDER_ALONG;
-    if (j->options->along != NULL || j->options->new_dim.n > 0)
+    if (in->options->along != NULL || in->options->new_dim.n > 0)
         return CM_OK;
-    if (find_scalar(j, true) == NULL && cm_join_find_pair(j, &a, &b))
-        return propose_pair(j, f, a, b, err);
-    f->value = propose(j, &f->by, &why);
+    if (find_scalar(in, tables, true) == NULL && cm_join_find_pair(in, tables, &a, &b))
+        return propose_pair(tables, findings, f, a, b, err);
+    f->value = propose(in, tables, &f->by, &why);
     if (f->value == NULL && why.status != CM_OK)
         return cm_fail(err, CM_ENOMEM, "%s", why.text);
     return CM_OK;

@@ -8,17 +8,21 @@ enum {
 };
 
 /* Proposes an option for F, which says that no coordinate tells how files follow each other. */
-int cm_join_propose(cm_join *j, cm_finding *f, cm_error *err);
+int cm_join_propose(const cm_join_input *in, const cm_join_tables *tables,
+                    cm_join_findings *findings, cm_finding *f, cm_error *err);
 
 /*
  * apart.c: what would be given to `new_dim`, that files which have the same steps lie side by side;
  * to be freed.  NULL: there is nothing that would do.
  */
-char *cm_join_propose_apart(const cm_join *j);
+char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,
+                            const cm_join_axes *axes);
 /* Whether AT, one value or text a file, is one for each member of it. */
-bool cm_join_value_splits(const cm_join *j, uint32_t at);
+bool cm_join_value_splits(const cm_join_input *in, const cm_join_tables *tables,
+                          const cm_join_axes *axes, uint32_t at);
 /* Two scalars, *A counting time, that give each file its place together, as runs and lead times. */
-bool cm_join_find_pair(const cm_join *j, uint32_t *a, uint32_t *b);
+bool cm_join_find_pair(const cm_join_input *in, const cm_join_tables *tables, uint32_t *a,
+                       uint32_t *b);
 
 /* The common beginning and end of files' names; digits are part of what differs. */
 typedef struct cm_join_ends {
@@ -31,10 +35,11 @@ typedef struct cm_join_ends {
  * Of the N files FILE (NULL: of the first N), or of their WHOLE paths.  False: nothing lies between
  * the ends.
  */
-bool cm_join_find_ends(const cm_join *j, const uint32_t *file, size_t n, bool whole,
+bool cm_join_find_ends(const cm_join_input *in, const uint32_t *file, size_t n, bool whole,
                        cm_join_ends *out);
 
 /* Proposes an option for F: values of AT, which lacks the joined dimension, differ. */
-int cm_join_propose_promotion(const cm_join *j, uint32_t at, cm_finding *f, cm_error *err);
+int cm_join_propose_promotion(const cm_join_input *in, const cm_join_tables *tables,
+                              const cm_join_axes *axes, uint32_t at, cm_finding *f, cm_error *err);
 
 #endif

@@ -16,15 +16,15 @@ typedef struct family {
     unsigned n;
 } family;
 
-static void find_family(const cm_join *j, uint32_t at, family *f)
+static void find_family(const cm_join_tables *tables, uint32_t at, family *f)
 {
     static const char *const REFERRING[] = {"bounds", "climatology"};
     *f = (family){.member = {at}, .n = 1};
     for (size_t i = 0; i < 2 && f->n < CM_TIME_MEMBERS; i++) {
-        const char *name = cm_join_text(j->var[at].like, REFERRING[i]);
-        uint32_t other = name == NULL ? CM_JOIN_NONE : cm_join_var_named(j, name);
-        if (other != CM_JOIN_NONE && j->var[other].wanted &&
-            cm_dtype_is_number(&j->var[other].like->dtype))
+        const char *name = cm_join_text(tables->var[at].like, REFERRING[i]);
+        uint32_t other = name == NULL ? CM_JOIN_NONE : cm_join_var_named(tables, name);
+        if (other != CM_JOIN_NONE && tables->var[other].wanted &&
+            cm_dtype_is_number(&tables->var[other].like->dtype))
             f->member[f->n++] = other;
     }
 }
@@ -38,30 +38,31 @@ typedef struct counted {
     bool there;
 } counted;
 
-static int read_file(const cm_join *j, uint32_t at, uint32_t file, counted *out, cm_error *err)
+static int read_file(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                     uint32_t file, counted *out, cm_error *err)
 {
     cm_surveyed_var s;
     size_t nbytes;
     *out = (counted){0};
-    if (!cm_join_record(j, at, file, &s))
+    if (!cm_join_record(in, tables, at, file, &s))
         return CM_OK;
     out->there = true;
     if (!s.has_values)
         return cm_fail(err, CM_EUNSUPPORTED, "it is too large to be counted from another date");
-    int rc = cm_join_time_coding(j, at, file, &out->coding, err);
-    const void *values = cm_survey_values(j->survey, s.values, &nbytes);
+    int rc = cm_join_time_coding(in, tables, at, file, &out->coding, err);
+    const void *values = cm_survey_values(in->survey, s.values, &nbytes);
     out->nelem = nbytes / s.var->dtype.nbytes;
-    return rc == CM_OK
-               ? cm_join_time_numbers(j, at, file, values, out->nelem, &out->number, &out->own, err)
-               : rc;
+    return rc == CM_OK ? cm_join_time_numbers(in, tables, at, file, values, out->nelem,
+                                              &out->number, &out->own, err)
+                       : rc;
 }
 
-static int see_file(cm_join *j, const family *f, unsigned m, uint32_t file, cm_time_choice *choice,
-                    cm_error *err)
+static int see_file(const cm_join_input *in, const cm_join_tables *tables, const family *f,
+                    unsigned m, uint32_t file, cm_time_choice *choice, cm_error *err)
 {
     counted c;
     uint64_t bad;
-    int rc = read_file(j, f->member[m], file, &c, err);
+    int rc = read_file(in, tables, f->member[m], file, &c, err);
     if (rc == CM_OK && c.there)
         rc = cm_time_choice_see(choice, m, &c.coding, c.number, c.nelem, file, &bad, err);
     free(c.own);
@@ -69,14 +70,14 @@ static int see_file(cm_join *j, const family *f, unsigned m, uint32_t file, cm_t
 }
 
 /* Whether TO, of a store, holds the times of FILE. */
-static int check_file(cm_join *j, const family *f, unsigned m, uint32_t file,
-                      const cm_time_coding *to, cm_error *err)
+static int check_file(const cm_join_input *in, const cm_join_tables *tables, const family *f,
+                      unsigned m, uint32_t file, const cm_time_coding *to, cm_error *err)
 {
     counted c;
     uint64_t bad;
     if (file == 0)
         return CM_OK;
-    int rc = read_file(j, f->member[m], file, &c, err);
+    int rc = read_file(in, tables, f->member[m], file, &c, err);
     void *dst = rc == CM_OK ? cm_calloc((size_t)c.nelem + 1, to->dtype.nbytes, err) : NULL;
     if (rc == CM_OK && dst == NULL)
         rc = CM_ENOMEM;
@@ -87,33 +88,34 @@ static int check_file(cm_join *j, const family *f, unsigned m, uint32_t file,
     return rc;
 }
 
-static int refuse(cm_join *j, const cm_join_var *v, uint32_t file, const cm_error *why,
-                  cm_error *err)
+static int refuse(cm_join_findings *findings, const cm_join_var *v, uint32_t file,
+                  const cm_error *why, cm_error *err)
 {
     cm_finding_kind kind =
         why->status == CM_EUNSUPPORTED ? CM_FINDING_CALENDAR : CM_FINDING_TIME_UNITS;
-    return cm_join_find(j, kind, CM_WEIGHT_DECISION, false, v->name, file, err, "%s", why->text) ==
-                   NULL
+    return cm_join_find(findings, kind, CM_WEIGHT_DECISION, false, v->name, file, err, "%s",
+                        why->text) == NULL
                ? CM_ENOMEM
                : CM_OK;
 }
 
-static int take_choice(cm_join *j, const family *f, const cm_time_choice *choice,
-                       const cm_time_chosen *chosen, cm_error *err)
+static int take_choice(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                       const family *f, const cm_time_choice *choice, const cm_time_chosen *chosen,
+                       cm_error *err)
 {
     /* Said in numbers that are counted otherwise now; the fill value says what is missing. */
     static const char *const COUNTED[] = {"missing_value", "valid_min", "valid_max", "valid_range"};
-    cm_join_var *parent = &j->var[f->member[0]];
+    cm_join_var *parent = &tables->var[f->member[0]];
     char type[32];
     int rc = cm_json_set(parent->attrs, "units", cm_json_string(chosen->units), err);
     for (unsigned m = 0; rc == CM_OK && m < f->n; m++) {
-        cm_join_var *v = &j->var[f->member[m]];
+        cm_join_var *v = &tables->var[f->member[m]];
         v->rebased = v->given = true;
         v->coding = chosen->coding[m];
         v->dtype = v->coding.dtype;
         v->has_fill_value = v->coding.has_fill;
         memcpy(v->fill_value, v->coding.fill, sizeof(v->coding.fill));
-        for (size_t i = 0; !j->has_base && i < sizeof(COUNTED) / sizeof(COUNTED[0]); i++)
+        for (size_t i = 0; !in->has_base && i < sizeof(COUNTED) / sizeof(COUNTED[0]); i++)
             cm_json_remove(v->attrs, COUNTED[i]);
         if (m > 0 && cm_json_has(v->attrs, "units"))
             rc = cm_json_set(v->attrs, "units", cm_json_string(chosen->units), err);
@@ -121,93 +123,98 @@ static int take_choice(cm_join *j, const family *f, const cm_time_choice *choice
     if (rc != CM_OK || (chosen->same_unit && cm_dtype_equal(&parent->dtype, &parent->like->dtype)))
         return rc;
     uint32_t file = choice->any_lost ? (uint32_t)choice->lost : parent->first;
-    return cm_join_find(j, CM_FINDING_TIME_UNITS, CM_WEIGHT_WARNING, j->options->time_units != NULL,
-                        parent->name, file, err, "all times are stored as %s, %s",
+    return cm_join_find(findings, CM_FINDING_TIME_UNITS, CM_WEIGHT_WARNING,
+                        in->options->time_units != NULL, parent->name, file, err,
+                        "all times are stored as %s, %s",
                         cm_dtype_name(&parent->dtype, type, sizeof(type)), chosen->units) == NULL
                ? CM_ENOMEM
                : CM_OK;
 }
 
 /* A store's times are counted as they are: all files must fit that. */
-static int count_as_base(cm_join *j, const family *f, cm_error *err)
+static int count_as_base(const cm_join_input *in, cm_join_tables *tables,
+                         cm_join_findings *findings, const family *f, cm_error *err)
 {
     cm_time_choice choice = {0};
     cm_time_chosen chosen = {.same_unit = true};
     cm_error why = {0};
-    const cm_join_var *v = &j->var[f->member[0]];
+    const cm_join_var *v = &tables->var[f->member[0]];
     snprintf(chosen.units, sizeof(chosen.units), "%s", cm_join_text(v->like, "units"));
     for (unsigned m = 0; m < f->n; m++) {
-        if (cm_join_described(j, f->member[m], 0) == NULL)
-            return cm_fail(err, CM_EINVAL, "%s: is not in the store", j->var[f->member[m]].name);
-        int rc = cm_join_time_coding(j, f->member[m], 0, &chosen.coding[m], &why);
-        for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
-            rc = check_file(j, f, m, (uint32_t)i, &chosen.coding[m], &why);
+        if (cm_join_described(in, tables, f->member[m], 0) == NULL)
+            return cm_fail(err, CM_EINVAL, "%s: is not in the store",
+                           tables->var[f->member[m]].name);
+        int rc = cm_join_time_coding(in, tables, f->member[m], 0, &chosen.coding[m], &why);
+        for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
+            rc = check_file(in, tables, f, m, (uint32_t)i, &chosen.coding[m], &why);
             if (rc != CM_OK && rc != CM_ENOMEM)
-                return refuse(j, v, (uint32_t)i, &why, err);
+                return refuse(findings, v, (uint32_t)i, &why, err);
         }
         if (rc != CM_OK)
-            return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text) : refuse(j, v, 0, &why, err);
+            return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text)
+                                   : refuse(findings, v, 0, &why, err);
     }
-    return take_choice(j, f, &choice, &chosen, err);
+    return take_choice(in, tables, findings, f, &choice, &chosen, err);
 }
 
-static int choose(cm_join *j, const family *f, cm_error *err)
+static int choose(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                  const family *f, cm_error *err)
 {
-    if (j->has_base)
-        return count_as_base(j, f, err);
-    cm_join_var *v = &j->var[f->member[0]];
+    if (in->has_base)
+        return count_as_base(in, tables, findings, f, err);
+    cm_join_var *v = &tables->var[f->member[0]];
     cm_time_choice choice;
     cm_time_chosen chosen;
     cm_time_axis axis;
     cm_error why = {0};
     const char *units =
-        j->options->time_units != NULL ? j->options->time_units : cm_join_text(v->like, "units");
+        in->options->time_units != NULL ? in->options->time_units : cm_join_text(v->like, "units");
     int rc = cm_time_axis_parse(units, cm_join_text(v->like, "calendar"), &axis, &why);
-    if (rc != CM_OK && j->options->time_units != NULL)
+    if (rc != CM_OK && in->options->time_units != NULL)
         return cm_fail(err, CM_EINVAL, "`time_units` %s: %s", units, why.text);
     if (rc != CM_OK)
-        return refuse(j, v, v->first, &why, err);
-    cm_time_choice_begin(&choice, &axis, j->options->time_units != NULL);
-    for (size_t i = 0; i < j->nfiles; i++) {
+        return refuse(findings, v, v->first, &why, err);
+    cm_time_choice_begin(&choice, &axis, in->options->time_units != NULL);
+    for (size_t i = 0; i < in->nfiles; i++) {
         for (unsigned m = 0; rc == CM_OK && m < f->n; m++)
-            rc = see_file(j, f, m, (uint32_t)i, &choice, &why);
+            rc = see_file(in, tables, f, m, (uint32_t)i, &choice, &why);
         if (rc != CM_OK)
             return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text)
-                                   : refuse(j, v, (uint32_t)i, &why, err);
+                                   : refuse(findings, v, (uint32_t)i, &why, err);
     }
     rc = cm_time_choice_end(&choice, units, &chosen, &why);
     if (rc != CM_OK)
-        return refuse(j, v, choice.any_lost ? (uint32_t)choice.lost : v->first, &why, err);
-    return take_choice(j, f, &choice, &chosen, err);
+        return refuse(findings, v, choice.any_lost ? (uint32_t)choice.lost : v->first, &why, err);
+    return take_choice(in, tables, findings, f, &choice, &chosen, err);
 }
 
 /* Whether the times of V are not all counted alike already. */
-static bool needs_choice(const cm_join *j, const cm_join_var *v)
+static bool needs_choice(const cm_join_input *in, const cm_join_var *v)
 {
     const uint32_t kinds = BIT(CM_FINDING_TIME_UNITS) | BIT(CM_FINDING_TYPE) | BIT(CM_FINDING_FILL);
     if (!v->wanted || v->rebased || !cm_join_counts_time(v->like) ||
         !cm_dtype_is_number(&v->like->dtype) || (v->kinds & BIT(CM_FINDING_CALENDAR)) != 0)
         return false;
     return (v->kinds & kinds) != 0 ||
-           (j->options->time_units != NULL &&
-            strcmp(j->options->time_units, cm_join_text(v->like, "units")) != 0);
+           (in->options->time_units != NULL &&
+            strcmp(in->options->time_units, cm_join_text(v->like, "units")) != 0);
 }
 
 /* A store counts on as it does: units that are asked for are its own. */
-static int check_asked(const cm_join *j, const cm_join_var *v, cm_error *err)
+static int check_asked(const cm_join_input *in, const cm_join_var *v, cm_error *err)
 {
     cm_time_axis asked, own;
     const char *units = cm_join_text(v->like, "units");
     const char *calendar = cm_join_text(v->like, "calendar");
-    if (!j->has_base || j->options->time_units == NULL || !v->wanted ||
+    if (!in->has_base || in->options->time_units == NULL || !v->wanted ||
         !cm_join_counts_time(v->like))
         return CM_OK;
-    int rc = cm_time_axis_parse(j->options->time_units, calendar, &asked, err);
+    int rc = cm_time_axis_parse(in->options->time_units, calendar, &asked, err);
     if (rc != CM_OK)
         return cm_fail(err, CM_EINVAL, "`time_units` %s: cannot be counted in",
-                       j->options->time_units);
+                       in->options->time_units);
     /* Units of the store that mean nothing are found elsewhere. */
-    if (strcmp(units, j->options->time_units) == 0 ||
+    if (strcmp(units, in->options->time_units) == 0 ||
         cm_time_axis_parse(units, calendar, &own, NULL) != CM_OK ||
         (asked.origin_us == own.origin_us && asked.unit_us == own.unit_us &&
          asked.per_us == own.per_us))
@@ -219,17 +226,18 @@ static int check_asked(const cm_join *j, const cm_join_var *v, cm_error *err)
         v->name, units);
 }
 
-int cm_join_times(cm_join *j, cm_error *err)
+int cm_join_times(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                  cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
-        rc = check_asked(j, &j->var[i], err);
-    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        rc = check_asked(in, &tables->var[i], err);
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++) {
         family f;
-        if (!needs_choice(j, &j->var[i]))
+        if (!needs_choice(in, &tables->var[i]))
             continue;
-        find_family(j, (uint32_t)i, &f);
-        rc = choose(j, &f, err);
+        find_family(tables, (uint32_t)i, &f);
+        rc = choose(in, tables, findings, &f, err);
     }
     return rc;
 }

@@ -8,27 +8,35 @@
  * Chooses the units of times that files count from different dates; what cannot be re-based
  * is a finding.
  */
-int cm_join_times(cm_join *j, cm_error *err);
+int cm_join_times(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                  cm_error *err);
 
 /* A fill value for V, which has none: what no file has is missing to its readers too. */
-int cm_join_make_fill(cm_join *j, cm_join_var *v, cm_error *err);
+int cm_join_make_fill(const cm_join_input *in, cm_join_findings *findings, cm_join_var *v,
+                      cm_error *err);
 
 /* bounds.c: US as an element of TO, or the nearest that a floating-point type has. */
 int cm_join_put_instant(const cm_time_coding *to, int64_t us, uint8_t *dst, cm_error *err);
 /* The joined dimension with filled steps that AT has the bounds of; NULL: none. */
-const cm_join_dim *cm_join_bounded(const cm_join *j, uint32_t at);
+const cm_join_dim *cm_join_bounded(const cm_join_tables *tables, const cm_join_axes *axes,
+                                   uint32_t at);
 /* Whether the survey has all of them. */
-bool cm_join_has_bounds(const cm_join *j, uint32_t at, const cm_placement *p);
+bool cm_join_has_bounds(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                        const cm_placement *p);
 /* Adds the bounds of steps that no file has to the values of AT, which has NELEM elements. */
-int cm_join_fill_bounds(cm_join *j, uint32_t at, const cm_join_dim *d, size_t nelem, cm_error *err);
+int cm_join_fill_bounds(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                        const cm_join_dim *d, size_t nelem, cm_error *err);
 
 /* Whether variable AT is given by its values, and makes them. */
-int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_error *err);
+int cm_join_give_values(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                        cm_join_findings *findings, const cm_field_sources *f, uint32_t at,
+                        cm_error *err);
 /*
  * Elements that two files have, of a variable whose values were made: that they differ is a
  * finding.  *NUMBER is that of the variable's finding, at first 0.
  */
-int cm_join_check_given(cm_join *j, const cm_field_sources *f, const cm_multi_check *check,
-                        size_t *number, cm_error *err);
+int cm_join_check_given(const cm_join_input *in, const cm_join_tables *tables,
+                        cm_join_findings *findings, const cm_field_sources *f,
+                        const cm_multi_check *check, size_t *number, cm_error *err);
 
 #endif

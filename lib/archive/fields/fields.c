@@ -14,31 +14,32 @@
 
 /* ---- which joined dimensions a variable has ---- */
 
-static unsigned axes_of(const cm_join *j, const cm_join_var *v, unsigned *axis)
+static unsigned axes_of(const cm_join_tables *tables, const cm_join_var *v, unsigned *axis)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < v->rank; i++)
-        if (j->dim[v->dim[i]].joined >= 0 && n < CM_MULTI_MAX_AXES)
-            axis[n++] = (unsigned)j->dim[v->dim[i]].joined;
+        if (tables->dim[v->dim[i]].joined >= 0 && n < CM_MULTI_MAX_AXES)
+            axis[n++] = (unsigned)tables->dim[v->dim[i]].joined;
     return n;
 }
 
-static void find_auxiliary(const cm_join *j, cm_field_sources *f)
+static void find_auxiliary(const cm_join_tables *tables, cm_field_sources *f)
 {
-    for (size_t i = 0; i < j->nvars; i++)
-        f->of[i].auxiliary = cm_join_is_auxiliary(j, (uint32_t)i);
-    for (size_t i = 0; i < j->ndims; i++)
-        if (j->dim[i].var != CM_JOIN_NONE)
-            f->of[j->dim[i].var].auxiliary = true;
+    for (size_t i = 0; i < tables->nvars; i++)
+        f->of[i].auxiliary = cm_join_is_auxiliary(tables, (uint32_t)i);
+    for (size_t i = 0; i < tables->ndims; i++)
+        if (tables->dim[i].var != CM_JOIN_NONE)
+            f->of[tables->dim[i].var].auxiliary = true;
 }
 
 /* ---- places ---- */
 
-static int place_variable(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
+static int place_variable(const cm_join_input *in, const cm_join_tables *tables,
+                          const cm_join_axes *axes, uint32_t at, cm_field_sources *f, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     cm_placement want = {0};
-    want.naxes = axes_of(j, v, want.axis);
+    want.naxes = axes_of(tables, v, want.axis);
     if (want.naxes == 0) {
         f->of[at].file = v->first;
         return CM_OK;
@@ -59,7 +60,7 @@ static int place_variable(cm_join *j, uint32_t at, cm_field_sources *f, cm_error
         return CM_ENOMEM;
     *more[f->nplaces] = want;
     f->of[at].place = more[f->nplaces];
-    return cm_place(j, v, more[f->nplaces++], err);
+    return cm_place(in, tables, axes, v, more[f->nplaces++], err);
 }
 
 /* ---- what is missing ---- */
@@ -78,11 +79,12 @@ static bool has(const cm_join_var *v, uint32_t file)
 }
 
 /* Whether FILE lies at a hole: all places of it that V could have are looked at. */
-static bool lies_in_hole(const cm_join *j, const cm_placement *p, uint32_t file)
+static bool lies_in_hole(const cm_join_input *in, const cm_join_tables *tables,
+                         const cm_join_axes *axes, const cm_placement *p, uint32_t file)
 {
     const cm_join_run *run[CM_MULTI_MAX_AXES] = {NULL}; /* the first of FILE along each axis */
     for (unsigned i = 0; i < p->naxes; i++) {
-        const cm_join_vec *vec = cm_axis_vec(j, &j->dim[j->axis[p->axis[i]]], file);
+        const cm_join_vec *vec = cm_axis_vec(in, &tables->dim[axes->axis[p->axis[i]]], file);
         if (vec == NULL || vec->nruns == 0)
             return false;
         run[i] = vec->run;
@@ -99,28 +101,32 @@ static bool lies_in_hole(const cm_join *j, const cm_placement *p, uint32_t file)
     return begin < end;
 }
 
-static int find_missing(cm_join *j, uint32_t at, const cm_field_source *field, cm_error *err)
+static int find_missing(const cm_join_input *in, const cm_join_tables *tables,
+                        const cm_join_axes *axes, cm_join_findings *findings, uint32_t at,
+                        const cm_field_source *field, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     cm_finding *f = NULL;
     size_t number = 0;
-    bool decided = j->options->fill_missing;
+    bool decided = in->options->fill_missing;
     if (field->place->nholes == 0)
         return CM_OK;
-    for (size_t i = 0; i < j->nfiles; i++) {
-        if (has(v, (uint32_t)i) || !lies_in_hole(j, field->place, (uint32_t)i))
+    for (size_t i = 0; i < in->nfiles; i++) {
+        if (has(v, (uint32_t)i) || !lies_in_hole(in, tables, axes, field->place, (uint32_t)i))
             continue;
         if (number > 0) {
-            int rc = cm_join_found_in(j, &j->report->finding[number - 1], (uint32_t)i, err);
+            int rc = cm_join_found_in(findings, &findings->report->finding[number - 1], (uint32_t)i,
+                                      err);
             if (rc != CM_OK)
                 return rc;
             continue;
         }
-        f = cm_join_find(j, CM_FINDING_MISSING, CM_WEIGHT_DECISION, decided, v->name, (uint32_t)i,
-                         err, "the variable is missing%s", decided ? "; it is filled" : "");
+        f = cm_join_find(findings, CM_FINDING_MISSING, CM_WEIGHT_DECISION, decided, v->name,
+                         (uint32_t)i, err, "the variable is missing%s",
+                         decided ? "; it is filled" : "");
         if (f == NULL)
             return CM_ENOMEM;
-        number = j->report->nfindings;
+        number = findings->report->nfindings;
     }
     return CM_OK;
 }
@@ -132,13 +138,13 @@ static bool same_text(const cm_described *a, const cm_described *b, const char *
 }
 
 /* Another variable that by its standard_name is V, in files that V is missing from. */
-static uint32_t other_name(const cm_join *j, const cm_field_sources *f, uint32_t at)
+static uint32_t other_name(const cm_join_tables *tables, const cm_field_sources *f, uint32_t at)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     if (cm_join_text(v->like, "standard_name") == NULL)
         return CM_JOIN_NONE;
-    for (uint32_t i = 0; i < j->nvars; i++) {
-        const cm_join_var *w = &j->var[i];
+    for (uint32_t i = 0; i < tables->nvars; i++) {
+        const cm_join_var *w = &tables->var[i];
         if (i == at || !w->wanted || w->made != NULL || f->of[i].place == NULL ||
             f->of[i].place->nholes == 0 || w->rank != v->rank ||
             !same_text(v->like, w->like, "standard_name") ||
@@ -154,29 +160,32 @@ static uint32_t other_name(const cm_join *j, const cm_field_sources *f, uint32_t
 }
 
 /* Places of two joined dimensions that no file at all has. */
-static int find_holes(cm_join *j, const cm_field_sources *f, cm_error *err)
+static int find_holes(const cm_join_input *in, const cm_join_tables *tables,
+                      const cm_join_axes *axes, cm_join_findings *findings,
+                      const cm_field_sources *f, cm_error *err)
 {
     const cm_placement *p = NULL;
     const char *name = NULL;
-    for (size_t i = 0; i < j->nvars && p == NULL; i++) {
-        if (!j->var[i].wanted || f->of[i].place == NULL || f->of[i].place->naxes != 2)
+    for (size_t i = 0; i < tables->nvars && p == NULL; i++) {
+        if (!tables->var[i].wanted || f->of[i].place == NULL || f->of[i].place->naxes != 2)
             continue;
         p = f->of[i].place->nholes > 0 ? f->of[i].place : NULL;
-        name = j->var[i].name;
+        name = tables->var[i].name;
     }
     if (p == NULL)
         return CM_OK;
     char a[48], b[48];
-    const bool decided = j->options->fill_missing;
-    const cm_join_dim *d = &j->dim[j->axis[p->axis[0]]], *e = &j->dim[j->axis[p->axis[1]]];
-    return cm_join_find(j, CM_FINDING_HOLES, CM_WEIGHT_DECISION, decided, name, CM_JOIN_NONE, err,
-                        "%s and %s make a rectangle of which %" PRIu64 " %s in no file, "
-                        "the first %s %s, %s %s%s",
-                        d->name, e->name, p->nholes,
-                        cm_of_count(p->nholes, "place is", "places are"), d->name,
-                        cm_key_text(j, d, d->key[p->hole[0]], a, sizeof(a)), e->name,
-                        cm_key_text(j, e, e->key[p->hole[1]], b, sizeof(b)),
-                        decided ? "; they are filled" : "") == NULL
+    const bool decided = in->options->fill_missing;
+    const cm_join_dim *d = &tables->dim[axes->axis[p->axis[0]]],
+                      *e = &tables->dim[axes->axis[p->axis[1]]];
+    return cm_join_find(
+               findings, CM_FINDING_HOLES, CM_WEIGHT_DECISION, decided, name, CM_JOIN_NONE, err,
+               "%s and %s make a rectangle of which %" PRIu64 " %s in no file, "
+               "the first %s %s, %s %s%s",
+               d->name, e->name, p->nholes, cm_of_count(p->nholes, "place is", "places are"),
+               d->name, cm_key_text(in, d, d->key[p->hole[0]], a, sizeof(a)), e->name,
+               cm_key_text(in, e, e->key[p->hole[1]], b, sizeof(b)),
+               decided ? "; they are filled" : "") == NULL
                ? CM_ENOMEM
                : CM_OK;
 }
@@ -184,95 +193,104 @@ static int find_holes(cm_join *j, const cm_field_sources *f, cm_error *err)
 /* ---- files that hold the same fields ---- */
 
 /* A digest of the fields of FILE that have a joined dimension and are no coordinates. */
-static cm_digest fields_of(const cm_join *j, const cm_field_sources *f, uint32_t file)
+static cm_digest fields_of(const cm_join_input *in, const cm_join_tables *tables,
+                           const cm_field_sources *f, uint32_t file)
 {
     cm_digest sum = {0};
-    const cm_skeleton *k = cm_join_skeleton(j, file);
+    const cm_skeleton *k = cm_join_skeleton(in, file);
     for (size_t i = 0; i < k->nvars; i++) {
-        uint32_t at = j->to_var[k->index][i];
-        if (j->var[at].wanted && f->of[at].place != NULL && !f->of[at].auxiliary)
+        uint32_t at = tables->to_var[k->index][i];
+        if (tables->var[at].wanted && f->of[at].place != NULL && !f->of[at].auxiliary)
             cm_digest_element(&sum, at, &at, sizeof(at));
     }
     return sum;
 }
 
 /* V has no joined dimension: of files that hold the same fields all have it, or none. */
-static int find_missing_static(cm_join *j, const cm_join_var *v, const cm_digest *group,
-                               cm_error *err)
+static int find_missing_static(const cm_join_input *in, const cm_join_tables *tables,
+                               const cm_join_axes *axes, cm_join_findings *findings,
+                               const cm_join_var *v, const cm_digest *group, cm_error *err)
 {
     cm_known with = {0};
     size_t number = 0;
     uint64_t any;
     int rc = CM_OK;
-    bool decided = j->options->fill_missing;
-    if (v->nfiles == j->nfiles || j->naxes == 0)
+    bool decided = in->options->fill_missing;
+    if (v->nfiles == in->nfiles || axes->naxes == 0)
         return CM_OK;
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++)
         if (!cm_known_find(&with, group[v->file[i]], &any))
             rc = cm_known_add(&with, group[v->file[i]], 0, err);
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
         if (has(v, (uint32_t)i) || !cm_known_find(&with, group[i], &any))
             continue;
         /* A file without the dimension needs no coordinate of it. */
-        if (v->like->is_coordinate && !cm_join_has_dims(j, v, (uint32_t)i))
+        if (v->like->is_coordinate && !cm_join_has_dims(tables, v, (uint32_t)i))
             continue;
         if (number > 0) {
-            rc = cm_join_found_in(j, &j->report->finding[number - 1], (uint32_t)i, err);
+            rc = cm_join_found_in(findings, &findings->report->finding[number - 1], (uint32_t)i,
+                                  err);
             continue;
         }
-        if (cm_join_find(j, CM_FINDING_MISSING, CM_WEIGHT_DECISION, decided, v->name, (uint32_t)i,
-                         err, "the variable is missing%s",
+        if (cm_join_find(findings, CM_FINDING_MISSING, CM_WEIGHT_DECISION, decided, v->name,
+                         (uint32_t)i, err, "the variable is missing%s",
                          decided ? "; it is taken from a file that has it" : "") == NULL)
             rc = CM_ENOMEM;
-        number = j->report->nfindings;
+        number = findings->report->nfindings;
     }
     cm_known_release(&with);
     return rc;
 }
 
 /* The coordinate of a dimension that is taken out goes with it. */
-static bool goes(const cm_join *j, const cm_join_var *v)
+static bool goes(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v)
 {
-    return v->rank == 1 && v->like->is_coordinate && cm_join_is_merged(j, &j->dim[v->dim[0]]);
+    return v->rank == 1 && v->like->is_coordinate && cm_join_is_merged(in, &tables->dim[v->dim[0]]);
 }
 
 /* Nothing adds a variable to a store that grows; its elements before the end are nowhere. */
-static int find_new(cm_join *j, const cm_join_var *v, cm_error *err)
+static int find_new(cm_join_findings *findings, const cm_join_var *v, cm_error *err)
 {
-    cm_finding *f = cm_join_find(j, CM_FINDING_NEW_VARIABLE, CM_WEIGHT_DECISION, false, v->name,
-                                 v->file[0], err, "the store has no such variable");
+    cm_finding *f = cm_join_find(findings, CM_FINDING_NEW_VARIABLE, CM_WEIGHT_DECISION, false,
+                                 v->name, v->file[0], err, "the store has no such variable");
     int rc = f == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 1; rc == CM_OK && i < v->nfiles; i++)
-        rc = cm_join_found_in(j, f, v->file[i], err);
+        rc = cm_join_found_in(findings, f, v->file[i], err);
     return rc;
 }
 
-static int find_all_missing(cm_join *j, const cm_field_sources *f, cm_error *err)
+static int find_all_missing(const cm_join_input *in, const cm_join_tables *tables,
+                            const cm_join_axes *axes, cm_join_findings *findings,
+                            const cm_field_sources *f, cm_error *err)
 {
     int rc = CM_OK;
-    cm_digest *group = cm_calloc(j->nfiles + 1, sizeof(*group), err);
+    cm_digest *group = cm_calloc(in->nfiles + 1, sizeof(*group), err);
     if (group == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < j->nfiles; i++)
-        group[i] = fields_of(j, f, (uint32_t)i);
-    size_t before = j->report->nfindings;
-    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
-        const cm_join_var *v = &j->var[i];
+    for (size_t i = 0; i < in->nfiles; i++)
+        group[i] = fields_of(in, tables, f, (uint32_t)i);
+    size_t before = findings->report->nfindings;
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++) {
+        const cm_join_var *v = &tables->var[i];
         if (!v->wanted || v->made != NULL)
             continue;
         bool holes = f->of[i].place != NULL && f->of[i].place->nholes > 0;
-        uint32_t other = holes ? other_name(j, f, (uint32_t)i) : CM_JOIN_NONE;
+        uint32_t other = holes ? other_name(tables, f, (uint32_t)i) : CM_JOIN_NONE;
         if (other != CM_JOIN_NONE)
-            rc = v->first < j->var[other].first ? cm_join_tell_renamed(j, v, &j->var[other], err)
-                                                : CM_OK;
-        else if (j->has_base && !has(v, 0))
-            rc = goes(j, v) ? CM_OK : find_new(j, v, err);
+            rc = v->first < tables->var[other].first
+                     ? cm_join_tell_renamed(in, findings, v, &tables->var[other], err)
+                     : CM_OK;
+        else if (in->has_base && !has(v, 0))
+            rc = goes(in, tables, v) ? CM_OK : find_new(findings, v, err);
         else
-            rc = f->of[i].place != NULL ? find_missing(j, (uint32_t)i, &f->of[i], err)
-                                        : find_missing_static(j, v, group, err);
+            rc = f->of[i].place != NULL
+                     ? find_missing(in, tables, axes, findings, (uint32_t)i, &f->of[i], err)
+                     : find_missing_static(in, tables, axes, findings, v, group, err);
     }
     free(group);
-    return rc == CM_OK && j->report->nfindings == before ? find_holes(j, f, err) : rc;
+    return rc == CM_OK && findings->report->nfindings == before
+               ? find_holes(in, tables, axes, findings, f, err)
+               : rc;
 }
 
 /* ---- what must be the same ---- */
@@ -291,131 +309,139 @@ int cm_field_sources_check(cm_field_sources *f, const cm_multi_check *check, cm_
     return CM_OK;
 }
 
-static bool is_given(const cm_join *j, uint32_t at)
+static bool is_given(const cm_join_tables *tables, const cm_join_axes *axes, uint32_t at)
 {
-    for (unsigned i = 0; i < j->naxes; i++)
-        if (j->dim[j->axis[i]].var == at && !j->dim[j->axis[i]].substitute)
+    for (unsigned i = 0; i < axes->naxes; i++)
+        if (tables->dim[axes->axis[i]].var == at && !tables->dim[axes->axis[i]].substitute)
             return true;
     return false;
 }
 
 /* How a message about steps that differ ends; it lives as long as the join. */
-static const char *decide_twice(cm_join *j)
+static const char *decide_twice(const cm_join_input *in, const cm_join_tables *tables,
+                                const cm_join_axes *axes, cm_field_sources *f)
 {
     static const char ONE[] = "`overlap` first or last takes those of one file";
-    if (j->twice == NULL) {
-        j->apart = cm_join_propose_apart(j);
-        j->twice = j->apart != NULL
-                       ? cm_asprintf(NULL, "%s, `new_dim` '%s' keeps all", ONE, j->apart)
+    if (f->twice == NULL) {
+        f->apart = cm_join_propose_apart(in, tables, axes);
+        f->twice = f->apart != NULL
+                       ? cm_asprintf(NULL, "%s, `new_dim` '%s' keeps all", ONE, f->apart)
                        : cm_strdup(ONE, NULL);
     }
-    return j->twice != NULL ? j->twice : ONE;
+    return f->twice != NULL ? f->twice : ONE;
 }
 
 /*
  * Whether two files lie apart along a joined dimension that the placement has not: tiles that are
  * neighbours say the same latitudes, and neither is the other's overlap.
  */
-static bool lies_apart(const cm_join *j, const cm_placement *p, uint32_t a, uint32_t b)
+static bool lies_apart(const cm_join_input *in, const cm_join_tables *tables,
+                       const cm_join_axes *axes, const cm_placement *p, uint32_t a, uint32_t b)
 {
     bool apart = false;
-    for (unsigned i = 0; i < j->naxes; i++) {
+    for (unsigned i = 0; i < axes->naxes; i++) {
         bool has = false;
         for (unsigned k = 0; k < p->naxes; k++)
             has |= p->axis[k] == i;
-        const cm_join_vec *x = cm_axis_vec(j, &j->dim[j->axis[i]], a);
-        const cm_join_vec *y = cm_axis_vec(j, &j->dim[j->axis[i]], b);
+        const cm_join_vec *x = cm_axis_vec(in, &tables->dim[axes->axis[i]], a);
+        const cm_join_vec *y = cm_axis_vec(in, &tables->dim[axes->axis[i]], b);
         apart |= !has && x != NULL && y != NULL && x != y;
     }
     return apart;
 }
 
 /* Elements that two files have. */
-static int check_twice(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
+static int check_twice(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                       uint32_t at, cm_field_sources *f, cm_error *err)
 {
     const cm_placement *p = f->of[at].place;
-    const char *decide = p->ntwice > 0 ? decide_twice(j) : NULL;
+    const char *decide = p->ntwice > 0 ? decide_twice(in, tables, axes, f) : NULL;
     cm_surveyed_var a, b;
     int rc = CM_OK;
-    if (is_given(j, at))
+    if (is_given(tables, axes, at))
         return CM_OK;
     for (size_t i = 0; rc == CM_OK && i < p->ntwice; i++) {
         const cm_placed_twice *t = &p->twice[i];
-        if (f->of[at].auxiliary && cm_join_record(j, at, t->part[0].file, &a) &&
-            cm_join_record(j, at, t->part[1].file, &b) && cm_join_is_told(j, &a, &b) &&
-            t->part[0].first[0] == t->part[1].first[0] &&
+        if (f->of[at].auxiliary && cm_join_record(in, tables, at, t->part[0].file, &a) &&
+            cm_join_record(in, tables, at, t->part[1].file, &b) &&
+            cm_join_is_told(in, tables, &a, &b) && t->part[0].first[0] == t->part[1].first[0] &&
             t->part[0].first[1] == t->part[1].first[1] &&
-            cm_join_same_values(j, at, t->part[0].file, &a, t->part[1].file, &b, NULL))
+            cm_join_same_values(in, tables, at, t->part[0].file, &a, t->part[1].file, &b, NULL))
             continue;
         cm_multi_check check = {.var = at,
                                 .part = {t->part[0], t->part[1]},
-                                .may_differ = j->options->overlap != CM_OVERLAP_ERROR,
+                                .may_differ = in->options->overlap != CM_OVERLAP_ERROR,
                                 .what = "overlapping steps",
                                 .decide = decide};
-        if (lies_apart(j, p, t->part[0].file, t->part[1].file))
-            cm_join_settle_static(j, at, &check);
+        if (lies_apart(in, tables, axes, p, t->part[0].file, t->part[1].file))
+            cm_join_settle_static(in, tables, axes, at, &check);
         rc = cm_field_sources_check(f, &check, err);
     }
     return rc;
 }
 
-static int check_all(cm_join *j, cm_field_sources *f, cm_error *err)
+static int check_all(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                     cm_join_findings *findings, cm_field_sources *f, cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
-        if (j->var[i].wanted && j->var[i].made == NULL)
-            rc = f->of[i].place == NULL ? cm_join_check_static(j, (uint32_t)i, f, err)
-                                        : check_twice(j, (uint32_t)i, f, err);
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        if (tables->var[i].wanted && tables->var[i].made == NULL)
+            rc = f->of[i].place == NULL
+                     ? cm_join_check_static(in, tables, axes, findings, (uint32_t)i, f, err)
+                     : check_twice(in, tables, axes, (uint32_t)i, f, err);
     return rc;
 }
 
 /* Said once, of the field that has most of them. */
-static int say_twice(cm_join *j, const cm_field_sources *f, cm_error *err)
+static int say_twice(const cm_join_input *in, const cm_join_tables *tables,
+                     const cm_join_axes *axes, cm_join_findings *findings,
+                     const cm_field_sources *f, cm_error *err)
 {
     const cm_placement *p = NULL;
-    for (size_t i = 0; i < j->nvars; i++)
-        if (j->var[i].wanted && f->of[i].place != NULL && !f->of[i].auxiliary &&
-            f->of[i].place->naxes == j->naxes &&
+    for (size_t i = 0; i < tables->nvars; i++)
+        if (tables->var[i].wanted && f->of[i].place != NULL && !f->of[i].auxiliary &&
+            f->of[i].place->naxes == axes->naxes &&
             f->of[i].place->nrepeated > (p == NULL ? 0 : p->nrepeated))
             p = f->of[i].place;
     if (p == NULL)
         return CM_OK;
     const cm_placed_twice *t = &p->twice[0];
-    bool decided = j->options->overlap != CM_OVERLAP_ERROR;
+    bool decided = in->options->overlap != CM_OVERLAP_ERROR;
     for (unsigned i = 0; i < p->naxes; i++)
-        j->report->axis[p->axis[i]].nrepeated = p->nrepeated;
-    cm_finding *found =
-        cm_join_find(j, CM_FINDING_OVERLAP, decided ? CM_WEIGHT_WARNING : CM_WEIGHT_NOTE, decided,
-                     j->dim[j->axis[p->axis[p->naxes - 1]]].name, t->part[1].file, err,
-                     "%" PRIu64 " step%s in more than one file (%s has them too); %s", p->nrepeated,
-                     p->nrepeated == 1 ? " is" : "s are", j->file[t->part[0].file]->path,
-                     decided ? "those of one are dropped"
-                             : "identical data are taken once, anything else stops the run");
+        findings->report->axis[p->axis[i]].nrepeated = p->nrepeated;
+    cm_finding *found = cm_join_find(
+        findings, CM_FINDING_OVERLAP, decided ? CM_WEIGHT_WARNING : CM_WEIGHT_NOTE, decided,
+        tables->dim[axes->axis[p->axis[p->naxes - 1]]].name, t->part[1].file, err,
+        "%" PRIu64 " step%s in more than one file (%s has them too); %s", p->nrepeated,
+        p->nrepeated == 1 ? " is" : "s are", in->file[t->part[0].file]->path,
+        decided ? "those of one are dropped"
+                : "identical data are taken once, anything else stops the run");
     if (found == NULL)
         return CM_ENOMEM;
-    if (j->apart != NULL && !decided) {
+    if (f->apart != NULL && !decided) {
         found->by = CM_DECIDER_NEW_DIM;
-        if ((found->value = cm_strdup(j->apart, err)) == NULL)
+        if ((found->value = cm_strdup(f->apart, err)) == NULL)
             return CM_ENOMEM;
     }
-    return decided ? cm_join_irreversible(j, err, "overlapping steps were dropped") : CM_OK;
+    return decided ? cm_join_irreversible(findings, err, "overlapping steps were dropped") : CM_OK;
 }
 
-int cm_join_fields(cm_join *j, cm_field_sources *out, cm_error *err)
+int cm_join_fields(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                   cm_join_findings *findings, cm_field_sources *out, cm_error *err)
 {
     int rc = CM_OK;
-    out->n = j->nvars;
-    if ((out->of = cm_calloc(j->nvars + 1, sizeof(out->of[0]), err)) == NULL)
+    out->n = tables->nvars;
+    if ((out->of = cm_calloc(tables->nvars + 1, sizeof(out->of[0]), err)) == NULL)
         return CM_ENOMEM;
-    find_auxiliary(j, out);
-    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
-        if (j->var[i].wanted && j->var[i].made == NULL)
-            rc = place_variable(j, (uint32_t)i, out, err);
+    find_auxiliary(tables, out);
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        if (tables->var[i].wanted && tables->var[i].made == NULL)
+            rc = place_variable(in, tables, axes, (uint32_t)i, out, err);
     if (rc == CM_OK)
-        rc = find_all_missing(j, out, err);
+        rc = find_all_missing(in, tables, axes, findings, out, err);
     if (rc == CM_OK)
-        rc = check_all(j, out, err);
-    return rc == CM_OK ? say_twice(j, out, err) : rc;
+        rc = check_all(in, tables, axes, findings, out, err);
+    return rc == CM_OK ? say_twice(in, tables, axes, findings, out, err) : rc;
 }
 
 void cm_field_sources_release(cm_field_sources *f)
@@ -427,5 +453,7 @@ void cm_field_sources_release(cm_field_sources *f)
     free(f->place);
     free(f->of);
     free(f->check);
+    free(f->apart);
+    free(f->twice);
     *f = (cm_field_sources){0};
 }

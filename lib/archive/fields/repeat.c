@@ -7,23 +7,25 @@
 #include "options/varopt.h"
 
 /* Whether dimension AT is one of D. */
-static bool has_dim(const cm_join *j, const cm_described *d, uint32_t at)
+static bool has_dim(const cm_join_input *in, const cm_join_tables *tables, const cm_described *d,
+                    uint32_t at)
 {
     char buf[512];
     for (unsigned i = 0; i < d->rank; i++)
-        if (cm_join_dim_named(j, cm_join_name(j, d->dim[i], buf, sizeof(buf))) == at)
+        if (cm_join_dim_named(tables, cm_join_name(in, tables, d->dim[i], buf, sizeof(buf))) == at)
             return true;
     return false;
 }
 
 /* The first description of V with the most dimensions, if its files have different ones. */
-static const cm_described *find_widest(const cm_join *j, uint32_t at)
+static const cm_described *find_widest(const cm_join_input *in, const cm_join_tables *tables,
+                                       uint32_t at)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     const cm_described *widest = v->like, *last = v->like;
     bool differ = false;
     for (size_t i = 0; i < v->nfiles; i++) {
-        const cm_described *d = cm_join_described(j, at, v->file[i]);
+        const cm_described *d = cm_join_described(in, tables, at, v->file[i]);
         if (d == last)
             continue;
         last = d;
@@ -35,36 +37,40 @@ static const cm_described *find_widest(const cm_join *j, uint32_t at)
 }
 
 /* Whether all dimensions of D are dimensions of WIDE. */
-static bool lies_in(const cm_join *j, const cm_described *d, const cm_described *wide)
+static bool lies_in(const cm_join_input *in, const cm_join_tables *tables, const cm_described *d,
+                    const cm_described *wide)
 {
     char buf[512];
     for (unsigned i = 0; i < d->rank; i++)
-        if (!has_dim(j, wide, cm_join_dim_named(j, cm_join_name(j, d->dim[i], buf, sizeof(buf)))))
+        if (!has_dim(
+                in, tables, wide,
+                cm_join_dim_named(tables, cm_join_name(in, tables, d->dim[i], buf, sizeof(buf)))))
             return false;
     return true;
 }
 
-static void widen(cm_join *j, uint32_t at)
+static void widen(const cm_join_input *in, cm_join_tables *tables, uint32_t at)
 {
     char buf[512];
-    cm_join_var *v = &j->var[at];
-    const cm_described *wide = find_widest(j, at);
+    cm_join_var *v = &tables->var[at];
+    const cm_described *wide = find_widest(in, tables, at);
     if (wide == NULL || wide->rank > CM_MAX_RANK || cm_dtype_is_vlen(&v->like->dtype))
         return;
     for (size_t i = 0; i < v->nfiles; i++)
-        if (!lies_in(j, cm_join_described(j, at, v->file[i]), wide))
+        if (!lies_in(in, tables, cm_join_described(in, tables, at, v->file[i]), wide))
             return;
     v->widest = wide;
     v->rank = wide->rank;
     for (unsigned i = 0; i < wide->rank; i++)
-        v->dim[i] = cm_join_dim_named(j, cm_join_name(j, wide->dim[i], buf, sizeof(buf)));
+        v->dim[i] =
+            cm_join_dim_named(tables, cm_join_name(in, tables, wide->dim[i], buf, sizeof(buf)));
 }
 
-void cm_join_widen(cm_join *j)
+void cm_join_widen(const cm_join_input *in, cm_join_tables *tables)
 {
-    for (uint32_t i = 0; i < j->nvars; i++)
-        if (j->var[i].wanted)
-            widen(j, i);
+    for (uint32_t i = 0; i < tables->nvars; i++)
+        if (tables->var[i].wanted)
+            widen(in, tables, i);
 }
 
 typedef struct question {
@@ -80,17 +86,17 @@ static int match(void *context, char *pattern, cm_error *err)
     return CM_OK;
 }
 
-static bool is_promoted(const cm_join *j, const cm_join_var *v)
+static bool is_promoted(const cm_join_input *in, const cm_join_var *v)
 {
     question q = {.name = v->name};
-    for (size_t i = 0; i < j->options->promote.n; i++)
-        (void)cm_split(j->options->promote.text[i], ',', match, &q, NULL);
+    for (size_t i = 0; i < in->options->promote.n; i++)
+        (void)cm_split(in->options->promote.text[i], ',', match, &q, NULL);
     return q.matches;
 }
 
-bool cm_join_is_merged(const cm_join *j, const cm_join_dim *d)
+bool cm_join_is_merged(const cm_join_input *in, const cm_join_dim *d)
 {
-    const cm_texts *texts = &j->options->merge_along;
+    const cm_texts *texts = &in->options->merge_along;
     const size_t n = strlen(d->name);
     for (size_t i = 0; i < texts->n; i++)
         if (strncmp(texts->text[i], d->name, n) == 0 && texts->text[i][n] == '=')
@@ -99,32 +105,34 @@ bool cm_join_is_merged(const cm_join *j, const cm_join_dim *d)
 }
 
 /* A dimension of V that D lacks; a joined one, where there is one. */
-static const cm_join_dim *lacking(const cm_join *j, const cm_join_var *v, const cm_described *d)
+static const cm_join_dim *lacking(const cm_join_input *in, const cm_join_tables *tables,
+                                  const cm_join_var *v, const cm_described *d)
 {
     const cm_join_dim *found = NULL;
     for (unsigned i = v->nlacking; i < v->rank; i++)
-        if (!has_dim(j, d, v->dim[i]) && (found == NULL || j->dim[v->dim[i]].joined >= 0))
-            found = &j->dim[v->dim[i]];
+        if (!has_dim(in, tables, d, v->dim[i]) &&
+            (found == NULL || tables->dim[v->dim[i]].joined >= 0))
+            found = &tables->dim[v->dim[i]];
     return found;
 }
 
-static int tell(cm_join *j, const cm_join_var *v, const cm_join_dim *d, uint32_t file,
-                cm_error *err)
+static int tell(const cm_join_input *in, cm_join_findings *findings, const cm_join_var *v,
+                const cm_join_dim *d, uint32_t file, cm_error *err)
 {
-    bool merged = d->joined < 0 && cm_join_is_merged(j, d);
-    bool decided = merged || (d->joined < 0 && is_promoted(j, v));
+    bool merged = d->joined < 0 && cm_join_is_merged(in, d);
+    bool decided = merged || (d->joined < 0 && is_promoted(in, v));
     uint32_t with = v->first;
     for (size_t i = 0; i < v->nfiles; i++)
         if (cm_file_has(d->length[v->file[i]])) {
             with = v->file[i];
             break;
         }
-    cm_finding *f =
-        cm_join_find(j, CM_FINDING_DIMENSIONS, CM_WEIGHT_DECISION, decided, v->name, file, err,
-                     "it has no dimension %s here, and one in %s%s", d->name, j->file[with]->path,
-                     merged    ? "; its values stand for all along it"
-                     : decided ? "; its values are repeated along it"
-                               : "");
+    cm_finding *f = cm_join_find(findings, CM_FINDING_DIMENSIONS, CM_WEIGHT_DECISION, decided,
+                                 v->name, file, err, "it has no dimension %s here, and one in %s%s",
+                                 d->name, in->file[with]->path,
+                                 merged    ? "; its values stand for all along it"
+                                 : decided ? "; its values are repeated along it"
+                                           : "");
     if (f == NULL)
         return CM_ENOMEM;
     if (d->joined < 0) {
@@ -135,43 +143,46 @@ static int tell(cm_join *j, const cm_join_var *v, const cm_join_dim *d, uint32_t
     return CM_OK;
 }
 
-static int find_lacking(cm_join *j, uint32_t at, cm_error *err)
+static int find_lacking(const cm_join_input *in, const cm_join_tables *tables,
+                        cm_join_findings *findings, uint32_t at, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     const cm_described *last = NULL;
     const cm_join_dim *lacks = NULL;
     size_t number = 0;
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
-        const cm_described *d = cm_join_described(j, at, v->file[i]);
+        const cm_described *d = cm_join_described(in, tables, at, v->file[i]);
         if (d != last)
-            lacks = lacking(j, v, d);
+            lacks = lacking(in, tables, v, d);
         last = d;
         if (lacks == NULL)
             continue;
         if (number > 0) {
-            rc = cm_join_found_in(j, &j->report->finding[number - 1], v->file[i], err);
+            rc =
+                cm_join_found_in(findings, &findings->report->finding[number - 1], v->file[i], err);
             continue;
         }
-        rc = tell(j, v, lacks, v->file[i], err);
-        number = j->report->nfindings;
+        rc = tell(in, findings, v, lacks, v->file[i], err);
+        number = findings->report->nfindings;
     }
     return rc;
 }
 
-int cm_join_lacking(cm_join *j, cm_error *err)
+int cm_join_lacking(const cm_join_input *in, const cm_join_tables *tables,
+                    cm_join_findings *findings, cm_error *err)
 {
     int rc = CM_OK;
-    for (uint32_t i = 0; rc == CM_OK && i < j->nvars; i++)
-        if (j->var[i].wanted && j->var[i].widest != NULL)
-            rc = find_lacking(j, i, err);
+    for (uint32_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        if (tables->var[i].wanted && tables->var[i].widest != NULL)
+            rc = find_lacking(in, tables, findings, i, err);
     return rc;
 }
 
-bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file)
+bool cm_join_has_dims(const cm_join_tables *tables, const cm_join_var *v, uint32_t file)
 {
     for (unsigned i = 0; i < v->rank; i++)
-        if (!cm_file_has(j->dim[v->dim[i]].length[file]))
+        if (!cm_file_has(tables->dim[v->dim[i]].length[file]))
             return false;
     return true;
 }

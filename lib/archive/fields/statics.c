@@ -13,61 +13,65 @@
 
 /* ---- what was asked for ---- */
 
-bool cm_join_takes_first(cm_join *j, const cm_join_var *v)
+bool cm_join_takes_first(cm_join_tables *tables, const cm_join_var *v)
 {
-    const char *text = cm_varopts_get(&j->statics, v->name, true, NULL);
+    const char *text = cm_varopts_get(&tables->statics, v->name, true, NULL);
     return text != NULL && strcmp(text, "first") == 0;
 }
 
-bool cm_join_is_tolerant(const cm_join *j, uint32_t at)
+bool cm_join_is_tolerant(const cm_join_input *in, const cm_join_tables *tables, uint32_t at)
 {
-    const cm_join_var *v = &j->var[at];
-    return j->options->tolerance > 0 && cm_dtype_is_number(&v->like->dtype) && !v->like->is_char &&
-           !cm_join_counts_time(v->like) && cm_join_bounded_by(j, v) == NULL &&
-           (v->bounds_of != CM_JOIN_NONE || cm_join_is_coordinate(j, at));
+    const cm_join_var *v = &tables->var[at];
+    return in->options->tolerance > 0 && cm_dtype_is_number(&v->like->dtype) && !v->like->is_char &&
+           !cm_join_counts_time(v->like) && cm_join_bounded_by(tables, v) == NULL &&
+           (v->bounds_of != CM_JOIN_NONE || cm_join_is_coordinate(tables, at));
 }
 
 /* The survey does not have what is not repeated: each file must be one step. */
-static bool can_promote(const cm_join *j, const cm_join_var *v)
+static bool can_promote(const cm_join_input *in, const cm_join_tables *tables,
+                        const cm_join_axes *axes, const cm_join_var *v)
 {
-    bool fine = !j->has_base && j->naxes == 1;
+    bool fine = !in->has_base && axes->naxes == 1;
     for (size_t i = 0; fine && i < v->nfiles; i++)
-        fine = cm_file_count(j->dim[j->axis[0]].length[v->file[i]]) == 1;
+        fine = cm_file_count(tables->dim[axes->axis[0]].length[v->file[i]]) == 1;
     return fine;
 }
 
-void cm_join_settle_static(cm_join *j, uint32_t at, cm_multi_check *check)
+void cm_join_settle_static(const cm_join_input *in, cm_join_tables *tables,
+                           const cm_join_axes *axes, uint32_t at, cm_multi_check *check)
 {
-    const cm_join_var *v = &j->var[at];
-    check->may_differ = cm_join_takes_first(j, v);
-    check->tolerance = cm_join_is_tolerant(j, at) ? j->options->tolerance : 0;
+    const cm_join_var *v = &tables->var[at];
+    check->may_differ = cm_join_takes_first(tables, v);
+    check->tolerance = cm_join_is_tolerant(in, tables, at) ? in->options->tolerance : 0;
     check->what = "values without the joined dimension";
-    check->decide = can_promote(j, v) ? "`promote` gives them that dimension, `statics` VAR:first "
-                                        "takes the first file's"
-                                      : "`statics` VAR:first takes the first file's";
+    check->decide = can_promote(in, tables, axes, v)
+                        ? "`promote` gives them that dimension, `statics` VAR:first "
+                          "takes the first file's"
+                        : "`statics` VAR:first takes the first file's";
 }
 
 /* ---- values of the survey ---- */
 
-bool cm_join_is_told(const cm_join *j, const cm_surveyed_var *a, const cm_surveyed_var *b)
+bool cm_join_is_told(const cm_join_input *in, const cm_join_tables *tables,
+                     const cm_surveyed_var *a, const cm_surveyed_var *b)
 {
     char x[512], y[512];
     bool told = a->has_values && b->has_values && a->var->rank == b->var->rank &&
                 a->var->is_char == b->var->is_char;
     for (unsigned i = 0; told && a->var != b->var && i < a->var->rank; i++)
         told = (a->var->is_char && i + 1 == a->var->rank) ||
-               strcmp(cm_join_name(j, a->var->dim[i], x, sizeof(x)),
-                      cm_join_name(j, b->var->dim[i], y, sizeof(y))) == 0;
+               strcmp(cm_join_name(in, tables, a->var->dim[i], x, sizeof(x)),
+                      cm_join_name(in, tables, b->var->dim[i], y, sizeof(y))) == 0;
     return told;
 }
 
 /* How files differ from the first that has a variable. */
-typedef struct findings {
+typedef struct differences {
     size_t number;               /* of the finding, from 1; 0: there is none yet */
     cm_join_difference first;    /* in the first file that differs */
     uint64_t shape[CM_MAX_RANK]; /* of the variable in it */
     double most;
-} findings;
+} differences;
 
 /* How far values are apart, as the end of a sentence; "" where that is no number. */
 static void tell_most(const cm_join_difference *d, double most, char *buf, size_t size)
@@ -79,11 +83,12 @@ static void tell_most(const cm_join_difference *d, double most, char *buf, size_
                  cm_format_double(most, number, sizeof(number)), d->is_time ? " s" : "");
 }
 
-static int tell(cm_join *j, const cm_join_var *v, const findings *f, const char *end, cm_error *err)
+static int tell(const cm_join_input *in, cm_join_findings *findings, const cm_join_var *v,
+                const differences *f, const char *end, cm_error *err)
 {
     char most[64], place[CM_MAX_RANK * 21];
     uint64_t at[CM_MAX_RANK], rest = f->first.element;
-    cm_finding *found = &j->report->finding[f->number - 1];
+    cm_finding *found = &findings->report->finding[f->number - 1];
     const unsigned rank = v->like->rank - v->is_text;
     for (unsigned i = rank; i-- > 0; rest /= f->shape[i] > 0 ? f->shape[i] : 1)
         at[i] = f->shape[i] > 0 ? rest % f->shape[i] : 0;
@@ -92,107 +97,118 @@ static int tell(cm_join *j, const cm_join_var *v, const findings *f, const char 
     found->apart = isfinite(f->most) ? f->most : 0;
     found->text =
         cm_asprintf(err, "its values are not those of %s: element %s is %s, and %s there%s%s",
-                    j->file[v->first]->path, cm_coord_text(rank, at, place, sizeof(place)),
+                    in->file[v->first]->path, cm_coord_text(rank, at, place, sizeof(place)),
                     f->first.other, f->first.one, most, end);
     return found->text == NULL ? CM_ENOMEM : CM_OK;
 }
 
-static int add(cm_join *j, const cm_join_var *v, uint32_t file, const cm_join_difference *d,
-               const cm_surveyed_var *s, bool decided, findings *f, cm_error *err)
+static int add(cm_join_findings *findings, const cm_join_var *v, uint32_t file,
+               const cm_join_difference *d, const cm_surveyed_var *s, bool decided, differences *f,
+               cm_error *err)
 {
     f->most = f->number == 0 || !(d->most <= f->most) ? d->most : f->most;
     if (f->number > 0)
-        return cm_join_found_in(j, &j->report->finding[f->number - 1], file, err);
+        return cm_join_found_in(findings, &findings->report->finding[f->number - 1], file, err);
     f->first = *d;
     memcpy(f->shape, s->shape, sizeof(f->shape));
-    cm_finding *found = cm_join_find(j, CM_FINDING_STATIC, CM_WEIGHT_DECISION, decided, v->name,
-                                     file, err, "its values differ");
-    f->number = j->report->nfindings;
+    cm_finding *found = cm_join_find(findings, CM_FINDING_STATIC, CM_WEIGHT_DECISION, decided,
+                                     v->name, file, err, "its values differ");
+    f->number = findings->report->nfindings;
     return found == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* The option that decides: that which drops least. */
-static int propose(cm_join *j, uint32_t at, const findings *f, cm_error *err)
+static int propose(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
+                   cm_join_findings *findings, uint32_t at, const differences *f, cm_error *err)
 {
     char number[40];
-    cm_finding *found = &j->report->finding[f->number - 1];
-    int rc = cm_join_propose_promotion(j, at, found, err);
+    cm_finding *found = &findings->report->finding[f->number - 1];
+    int rc = cm_join_propose_promotion(in, tables, axes, at, found, err);
     if (rc != CM_OK || found->by != CM_DECIDER_OF_KIND || found->weight != CM_WEIGHT_DECISION)
         return rc;
-    if (j->var[at].bounds_of == CM_JOIN_NONE || f->first.is_time || !isfinite(f->most) ||
-        !cm_join_is_blurred(j, at, f->most))
+    if (tables->var[at].bounds_of == CM_JOIN_NONE || f->first.is_time || !isfinite(f->most) ||
+        !cm_join_is_blurred(tables, at, f->most))
         return CM_OK;
     found->by = CM_DECIDER_TOLERANCE;
     found->value = cm_strdup(cm_format_double(f->most, number, sizeof(number)), err);
     return found->value == NULL ? CM_ENOMEM : CM_OK;
 }
 
-static int end(cm_join *j, uint32_t at, const findings *f, bool decided, cm_error *err)
+static int end(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
+               cm_join_findings *findings, uint32_t at, const differences *f, bool decided,
+               cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     if (f->number == 0)
         return CM_OK;
-    int rc = tell(j, v, f, decided ? "; the first file's are taken" : "", err);
+    int rc = tell(in, findings, v, f, decided ? "; the first file's are taken" : "", err);
     if (rc == CM_OK && decided)
-        rc = cm_join_irreversible(j, err, "%s differs between files", v->name);
-    return rc == CM_OK ? propose(j, at, f, err) : rc;
+        rc = cm_join_irreversible(findings, err, "%s differs between files", v->name);
+    return rc == CM_OK ? propose(in, tables, axes, findings, at, f, err) : rc;
 }
 
 /* ---- a variable ---- */
 
 /* A coordinate whose values were compared already, with more patience. */
-static bool is_compared(const cm_join *j, uint32_t at)
+static bool is_compared(const cm_join_tables *tables, uint32_t at)
 {
-    const cm_join_var *v = &j->var[at];
-    return v->rank == 1 && j->dim[v->dim[0]].var == at && j->dim[v->dim[0]].kind != CM_KEY_NONE;
+    const cm_join_var *v = &tables->var[at];
+    return v->rank == 1 && tables->dim[v->dim[0]].var == at &&
+           tables->dim[v->dim[0]].kind != CM_KEY_NONE;
 }
 
-static bool lies_on_finding(const cm_join *j, const cm_join_var *v)
+static bool lies_on_finding(const cm_join_tables *tables, const cm_join_var *v)
 {
     for (unsigned i = 0; i < v->rank; i++)
-        if (j->dim[v->dim[i]].apart)
+        if (tables->dim[v->dim[i]].apart)
             return true;
     return false;
 }
 
 /* Values that the survey does not have are compared while data move. */
-static int check_later(cm_join *j, uint32_t at, uint32_t file, cm_field_sources *f, cm_error *err)
+static int check_later(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                       cm_join_findings *findings, uint32_t at, uint32_t file, cm_field_sources *f,
+                       cm_error *err)
 {
-    cm_multi_check check = {.var = at, .part = {{.file = j->var[at].first}, {.file = file}}};
-    cm_join_settle_static(j, at, &check);
+    cm_multi_check check = {.var = at, .part = {{.file = tables->var[at].first}, {.file = file}}};
+    cm_join_settle_static(in, tables, axes, at, &check);
     int rc = cm_field_sources_check(f, &check, err);
     return rc == CM_OK && check.tolerance > 0
-               ? cm_join_irreversible(j, err, "%s may differ between files, within the tolerance",
-                                      j->var[at].name)
+               ? cm_join_irreversible(findings, err,
+                                      "%s may differ between files, within the tolerance",
+                                      tables->var[at].name)
                : rc;
 }
 
-int cm_join_check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
+int cm_join_check_static(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
+                         cm_join_findings *findings, uint32_t at, cm_field_sources *f,
+                         cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
-    const bool tolerant = cm_join_is_tolerant(j, at), first_taken = cm_join_takes_first(j, v);
+    const cm_join_var *v = &tables->var[at];
+    const bool tolerant = cm_join_is_tolerant(in, tables, at),
+               first_taken = cm_join_takes_first(tables, v);
     cm_surveyed_var first, other;
-    findings refused = {0}, tolerated = {0};
+    differences refused = {0}, tolerated = {0};
     int rc = CM_OK;
-    if (v->nfiles < 2 || is_compared(j, at) || v->like->unsupported != NULL ||
-        lies_on_finding(j, v) || !cm_join_record(j, at, v->first, &first))
+    if (v->nfiles < 2 || is_compared(tables, at) || v->like->unsupported != NULL ||
+        lies_on_finding(tables, v) || !cm_join_record(in, tables, at, v->first, &first))
         return CM_OK;
     for (size_t i = 1; rc == CM_OK && i < v->nfiles; i++) {
         cm_join_difference d;
         const uint32_t file = v->file[i];
-        if (!cm_join_record(j, at, file, &other))
+        if (!cm_join_record(in, tables, at, file, &other))
             continue;
-        if (!cm_join_is_told(j, &first, &other)) {
-            rc = check_later(j, at, file, f, err);
+        if (!cm_join_is_told(in, tables, &first, &other)) {
+            rc = check_later(in, tables, axes, findings, at, file, f, err);
             continue;
         }
-        if (cm_join_same_values(j, at, v->first, &first, file, &other, &d))
+        if (cm_join_same_values(in, tables, at, v->first, &first, file, &other, &d))
             continue;
-        const bool within = tolerant && d.most <= j->options->tolerance;
-        rc =
-            add(j, v, file, &d, &other, within || first_taken, within ? &tolerated : &refused, err);
+        const bool within = tolerant && d.most <= in->options->tolerance;
+        rc = add(findings, v, file, &d, &other, within || first_taken,
+                 within ? &tolerated : &refused, err);
     }
     if (rc == CM_OK)
-        rc = end(j, at, &tolerated, true, err);
-    return rc == CM_OK ? end(j, at, &refused, first_taken, err) : rc;
+        rc = end(in, tables, axes, findings, at, &tolerated, true, err);
+    return rc == CM_OK ? end(in, tables, axes, findings, at, &refused, first_taken, err) : rc;
 }

@@ -102,14 +102,14 @@ typedef struct comparison {
     const char *left_out;  /* another attribute that differs */
 } comparison;
 
-static uint32_t meant(const cm_join *j, uint32_t dim)
+static uint32_t meant(const cm_join_tables *tables, uint32_t dim)
 {
-    return j->dim[dim].same_as != CM_JOIN_NONE ? j->dim[dim].same_as : dim;
+    return tables->dim[dim].same_as != CM_JOIN_NONE ? tables->dim[dim].same_as : dim;
 }
 
 /* The dimensions of D, by their names here, in the order of V; false: they are others. */
-static bool same_dimensions(const cm_join *j, const cm_join_var *v, const cm_described *d,
-                            bool *in_order)
+static bool same_dimensions(const cm_join_input *in, const cm_join_tables *tables,
+                            const cm_join_var *v, const cm_described *d, bool *in_order)
 {
     char buf[512];
     bool used[CM_MAX_RANK] = {false};
@@ -117,10 +117,10 @@ static bool same_dimensions(const cm_join *j, const cm_join_var *v, const cm_des
     if (d->rank != v->rank)
         return false;
     for (unsigned i = 0; i < d->rank; i++) {
-        const char *name = cm_join_name(j, d->dim[i], buf, sizeof(buf));
-        uint32_t dim = meant(j, cm_join_dim_named(j, name));
+        const char *name = cm_join_name(in, tables, d->dim[i], buf, sizeof(buf));
+        uint32_t dim = meant(tables, cm_join_dim_named(tables, name));
         unsigned k = 0;
-        while (k < v->rank && (used[k] || meant(j, v->dim[k]) != dim))
+        while (k < v->rank && (used[k] || meant(tables, v->dim[k]) != dim))
             k++;
         /* The length of texts may have another name. */
         if (k == v->rank && v->is_text && i + 1 == d->rank && !used[i])
@@ -163,22 +163,22 @@ static bool has_bounds(const cm_described *d)
     return cm_join_text(d, "bounds") != NULL || cm_join_text(d, "climatology") != NULL;
 }
 
-void cm_join_find_bounds(cm_join *j)
+void cm_join_find_bounds(cm_join_tables *tables)
 {
     static const char *const REFERRING[] = {"climatology", "bounds"};
-    for (size_t i = 0; i < j->nvars; i++)
+    for (size_t i = 0; i < tables->nvars; i++)
         for (size_t k = 0; k < 2; k++) {
-            const char *name = cm_join_text(j->var[i].like, REFERRING[k]);
-            const uint32_t at = name == NULL ? CM_JOIN_NONE : cm_join_var_named(j, name);
-            if (at != CM_JOIN_NONE && !has_bounds(j->var[at].like) &&
-                j->var[at].bounds_of == CM_JOIN_NONE)
-                j->var[at].bounds_of = (uint32_t)i;
+            const char *name = cm_join_text(tables->var[i].like, REFERRING[k]);
+            const uint32_t at = name == NULL ? CM_JOIN_NONE : cm_join_var_named(tables, name);
+            if (at != CM_JOIN_NONE && !has_bounds(tables->var[at].like) &&
+                tables->var[at].bounds_of == CM_JOIN_NONE)
+                tables->var[at].bounds_of = (uint32_t)i;
         }
 }
 
-cm_join_var *cm_join_bounded_by(const cm_join *j, const cm_join_var *v)
+cm_join_var *cm_join_bounded_by(const cm_join_tables *tables, const cm_join_var *v)
 {
-    cm_join_var *of = v->bounds_of == CM_JOIN_NONE ? NULL : &j->var[v->bounds_of];
+    cm_join_var *of = v->bounds_of == CM_JOIN_NONE ? NULL : &tables->var[v->bounds_of];
     return of != NULL && cm_join_counts_time(of->like) ? of : NULL;
 }
 
@@ -237,13 +237,13 @@ static bool same_missing(const cm_described *a, const cm_described *b)
 }
 
 /* Compares two lists of variables, under their final names. */
-static bool same_reworded(const cm_join *j, const cm_described *a, const cm_described *b,
-                          const char *name)
+static bool same_reworded(const cm_join_input *in, const cm_join_tables *tables,
+                          const cm_described *a, const cm_described *b, const char *name)
 {
     const char *x = cm_join_text(a, name), *y = cm_join_text(b, name);
     if (x == NULL || y == NULL)
         return false;
-    char *p = cm_join_reword(j, x, NULL), *q = cm_join_reword(j, y, NULL);
+    char *p = cm_join_reword(in, tables, x, NULL), *q = cm_join_reword(in, tables, y, NULL);
     bool same = p != NULL && q != NULL && strcmp(p, q) == 0;
     free(p);
     free(q);
@@ -265,16 +265,17 @@ static const char *mapping_attribute(const cm_described *a, const cm_described *
     return NULL;
 }
 
-static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *d)
+static comparison compare(const cm_join_input *in, const cm_join_tables *tables, cm_join_var *v,
+                          const cm_described *d)
 {
     const cm_described *first = v->like;
     bool in_order;
-    comparison c = {.kinds = j->has_base && cm_join_bounded_by(j, v) != NULL
-                                 ? compare_bounds(cm_join_bounded_by(j, v), first, d)
+    comparison c = {.kinds = in->has_base && cm_join_bounded_by(tables, v) != NULL
+                                 ? compare_bounds(cm_join_bounded_by(tables, v), first, d)
                                  : compare_units(first, d)};
     if (v->widest != NULL)
         in_order = true; /* what files lack is told when it is known what is joined */
-    else if (!same_dimensions(j, v, d, &in_order))
+    else if (!same_dimensions(in, tables, v, d, &in_order))
         c.kinds |= BIT(CM_FINDING_DIMENSIONS);
     if (!in_order && (c.kinds & BIT(CM_FINDING_DIMENSIONS)) == 0)
         c.kinds |= BIT(CM_FINDING_ORDER);
@@ -289,11 +290,12 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
     if ((c.attribute = differing(PACKING, NONE, first, d)) != NULL)
         c.kinds |= BIT(CM_FINDING_PACKING);
     /* In a store "coordinates" says what a writer took for some, and nothing of the numbers. */
-    const char *const *except = j->has_base                                 ? OF_WRITERS
-                                : c.attribute != NULL && j->options->unpack ? OF_PACKED
-                                                                            : NONE;
+    const char *const *except = in->has_base                                 ? OF_WRITERS
+                                : c.attribute != NULL && in->options->unpack ? OF_PACKED
+                                                                             : NONE;
     const char *meaning = differing(MEANING, except, first, d);
-    if (meaning != NULL && j->options->rename.n > 0 && same_reworded(j, first, d, meaning))
+    if (meaning != NULL && in->options->rename.n > 0 &&
+        same_reworded(in, tables, first, d, meaning))
         meaning = NULL;
     if (meaning == NULL)
         meaning = mapping_attribute(first, d);
@@ -304,13 +306,13 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
     for (cm_json_iter it = cm_json_begin(y); c.left_out == NULL && cm_json_next(&it);)
         if (is_ordinary(it.name) && !cm_json_has(x, it.name))
             c.left_out = it.name;
-    if (c.left_out != NULL && !j->options->first_attrs && !j->has_base && meaning == NULL)
+    if (c.left_out != NULL && !in->options->first_attrs && !in->has_base && meaning == NULL)
         c.kinds |= BIT(CM_FINDING_ATTRIBUTE);
     if (meaning != NULL) {
         c.kinds |= BIT(CM_FINDING_MEANING);
         c.attribute = meaning;
     }
-    if (j->has_base)
+    if (in->has_base)
         return c;
     if (first->has_chunk != d->has_chunk ||
         (d->has_chunk && first->rank == d->rank &&
@@ -334,7 +336,8 @@ static void describe_json(const cm_json *value, bool there, char *buf, size_t si
     cm_buf_release(&text);
 }
 
-static cm_finding *differs(cm_join *j, cm_finding_kind kind, cm_finding_weight weight, bool decided,
+static cm_finding *differs(const cm_join_input *in, cm_join_findings *findings,
+                           cm_finding_kind kind, cm_finding_weight weight, bool decided,
                            const cm_join_var *v, const cm_described *d, uint32_t file,
                            const char *attribute, cm_error *err)
 {
@@ -342,36 +345,37 @@ static cm_finding *differs(cm_join *j, cm_finding_kind kind, cm_finding_weight w
     const cm_json *x = cm_described_attrs(d), *y = cm_described_attrs(v->like);
     describe_json(cm_json_member(x, attribute), cm_json_has(x, attribute), here, sizeof(here));
     describe_json(cm_json_member(y, attribute), cm_json_has(y, attribute), there, sizeof(there));
-    return cm_join_find(j, kind, weight, decided, v->name, file, err, "%s is %s, and %s in %s",
-                        attribute, here, there, j->file[v->first]->path);
+    return cm_join_find(findings, kind, weight, decided, v->name, file, err,
+                        "%s is %s, and %s in %s", attribute, here, there, in->file[v->first]->path);
 }
 
-static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
+static cm_finding *find_fill(const cm_join_input *in, cm_join_findings *findings,
+                             const cm_join_var *v, const cm_described *d, uint32_t file,
                              cm_error *err)
 {
-    if (j->has_base && !v->like->has_fill_value)
-        return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
+    if (in->has_base && !v->like->has_fill_value)
+        return cm_join_find(findings, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
                             "it has a fill value, and the store has none; an element that is "
                             "missing stops the run");
     if (d->has_fill_value && !v->like->has_fill_value)
-        return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
+        return cm_join_find(findings, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
                             "it has a fill value, and none in %s; the store has one, and a value "
                             "of the data that equals it stops the run",
-                            j->file[v->first]->path);
-    return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            in->file[v->first]->path);
+    return cm_join_find(findings, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
                         "its fill value is not that of %s, which the store has; a value of the "
                         "data that equals it stops the run",
-                        j->file[v->first]->path);
+                        in->file[v->first]->path);
 }
 
 /*
  * A store keeps its type, attributes and fill value: one that takes numbers unpacked has them as
  * unpacking makes them.
  */
-static bool may_unpack(const cm_join *j, const cm_join_var *v, const cm_described *packed)
+static bool may_unpack(const cm_join_input *in, const cm_join_var *v, const cm_described *packed)
 {
     const cm_described *d = v->like;
-    if (!j->has_base)
+    if (!in->has_base)
         return true;
     for (size_t i = 0; PACKING[i] != NULL; i++)
         if (cm_json_has(cm_described_attrs(d), PACKING[i]))
@@ -381,53 +385,57 @@ static bool may_unpack(const cm_join *j, const cm_join_var *v, const cm_describe
            isnan(cm_element_to_double(&d->dtype, d->fill_value));
 }
 
-static cm_finding *find_packing(cm_join *j, const cm_join_var *v, const cm_described *d,
-                                uint32_t file, const char *attribute, cm_error *err)
+static cm_finding *find_packing(const cm_join_input *in, cm_join_findings *findings,
+                                const cm_join_var *v, const cm_described *d, uint32_t file,
+                                const char *attribute, cm_error *err)
 {
-    bool may = may_unpack(j, v, d);
-    cm_finding *f = differs(j, CM_FINDING_PACKING, CM_WEIGHT_DECISION, may && j->options->unpack, v,
-                            d, file, attribute, err);
+    bool may = may_unpack(in, v, d);
+    cm_finding *f = differs(in, findings, CM_FINDING_PACKING, CM_WEIGHT_DECISION,
+                            may && in->options->unpack, v, d, file, attribute, err);
     if (f != NULL && may)
         f->of_store = false;
     return f;
 }
 
-static cm_finding *find_one(cm_join *j, cm_finding_kind kind, cm_join_var *v, const cm_described *d,
-                            uint32_t file, const char *attribute, const char *left_out,
-                            cm_error *err)
+static cm_finding *find_one(const cm_join_input *in, const cm_join_tables *tables,
+                            cm_join_findings *findings, cm_finding_kind kind, cm_join_var *v,
+                            const cm_described *d, uint32_t file, const char *attribute,
+                            const char *left_out, cm_error *err)
 {
-    const cm_archive_options *o = j->options;
-    const char *first = j->file[v->first]->path;
+    const cm_archive_options *o = in->options;
+    const char *first = in->file[v->first]->path;
     switch (kind) {
     case CM_FINDING_UNITS:
-        return differs(j, kind, CM_WEIGHT_DECISION, false, v, d, file, "units", err);
+        return differs(in, findings, kind, CM_WEIGHT_DECISION, false, v, d, file, "units", err);
     case CM_FINDING_CALENDAR:
-        return differs(j, kind, CM_WEIGHT_DECISION, false, v, d, file, "calendar", err);
+        return differs(in, findings, kind, CM_WEIGHT_DECISION, false, v, d, file, "calendar", err);
     case CM_FINDING_TIME_UNITS:
-        return differs(j, kind, CM_WEIGHT_NOTE, false, v, d, file, "units", err);
+        return differs(in, findings, kind, CM_WEIGHT_NOTE, false, v, d, file, "units", err);
     case CM_FINDING_PACKING:
-        return find_packing(j, v, d, file, attribute, err);
+        return find_packing(in, findings, v, d, file, attribute, err);
     case CM_FINDING_MEANING:
-        return differs(j, kind, CM_WEIGHT_DECISION, o->first_attrs, v, d, file, attribute, err);
+        return differs(in, findings, kind, CM_WEIGHT_DECISION, o->first_attrs, v, d, file,
+                       attribute, err);
     case CM_FINDING_MISSING_VALUE:
-        return differs(j, kind, CM_WEIGHT_DECISION, false, v, d, file, "missing_value", err);
+        return differs(in, findings, kind, CM_WEIGHT_DECISION, false, v, d, file, "missing_value",
+                       err);
     case CM_FINDING_ATTRIBUTE:
-        return cm_join_find(j, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
+        return cm_join_find(findings, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
                             "the attribute %s is not that of %s, and left out", left_out, first);
     case CM_FINDING_TYPE:
-        return cm_join_find_type(j, v, d, file, err);
+        return cm_join_find_type(in, tables, findings, v, d, file, err);
     case CM_FINDING_FILL:
-        return find_fill(j, v, d, file, err);
+        return find_fill(in, findings, v, d, file, err);
     case CM_FINDING_ORDER:
-        return cm_join_find(j, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
+        return cm_join_find(findings, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
                             "its dimensions are in another order than in %s; they are transposed",
                             first);
     case CM_FINDING_LAYOUT:
-        return cm_join_find(j, kind, o->strict ? CM_WEIGHT_DECISION : CM_WEIGHT_NOTE, false,
+        return cm_join_find(findings, kind, o->strict ? CM_WEIGHT_DECISION : CM_WEIGHT_NOTE, false,
                             v->name, file, err, "its chunks are not those of %s", first);
     default:
-        return cm_join_find(j, CM_FINDING_DIMENSIONS, CM_WEIGHT_DECISION, false, v->name, file, err,
-                            "its dimensions are not those of %s", first);
+        return cm_join_find(findings, CM_FINDING_DIMENSIONS, CM_WEIGHT_DECISION, false, v->name,
+                            file, err, "its dimensions are not those of %s", first);
     }
 }
 
@@ -478,14 +486,14 @@ static int grow(memory *m, cm_error *err)
 }
 
 /* D, which was not compared before. */
-static int see(cm_join *j, cm_join_var *v, memory *m, const cm_described *d, comparison *out,
-               cm_error *err)
+static int see(const cm_join_input *in, const cm_join_tables *tables, cm_join_var *v, memory *m,
+               const cm_described *d, comparison *out, cm_error *err)
 {
     int rc = grow(m, err);
     if (rc != CM_OK)
         return rc;
-    *out = compare(j, v, d);
-    if (!j->options->first_attrs && !j->has_base)
+    *out = compare(in, tables, v, d);
+    if (!in->options->first_attrs && !in->has_base)
         rc = keep_common(v->attrs, cm_described_attrs(d), err);
     size_t at = place_of(m, d);
     m->seen[at] = d;
@@ -495,68 +503,73 @@ static int see(cm_join *j, cm_join_var *v, memory *m, const cm_described *d, com
 }
 
 /* A file that needs no decision must not hide one that does: they are found apart. */
-static bool is_settled(cm_join *j, cm_finding_kind kind, cm_join_var *v, const cm_described *d)
+static bool is_settled(const cm_join_input *in, const cm_join_tables *tables, cm_finding_kind kind,
+                       cm_join_var *v, const cm_described *d)
 {
     if (kind == CM_FINDING_TYPE)
-        return cm_join_type_is_settled(j, v, d);
-    return kind == CM_FINDING_PACKING && j->options->unpack && may_unpack(j, v, d);
+        return cm_join_type_is_settled(in, tables, v, d);
+    return kind == CM_FINDING_PACKING && in->options->unpack && may_unpack(in, v, d);
 }
 
-static int note_kinds(cm_join *j, cm_join_var *v, memory *m, const cm_described *d,
+static int note_kinds(const cm_join_input *in, const cm_join_tables *tables,
+                      cm_join_findings *findings, cm_join_var *v, memory *m, const cm_described *d,
                       const comparison *c, uint32_t file, cm_error *err)
 {
     for (unsigned kind = 0; kind < CM_FINDING_KINDS; kind++) {
         if ((c->kinds & BIT(kind)) == 0)
             continue;
-        size_t *number = &m->finding[kind][!is_settled(j, (cm_finding_kind)kind, v, d)];
+        size_t *number = &m->finding[kind][!is_settled(in, tables, (cm_finding_kind)kind, v, d)];
         if (*number != 0) {
-            cm_finding *f = &j->report->finding[*number - 1];
-            int rc = cm_join_found_in(j, f, file, err);
+            cm_finding *f = &findings->report->finding[*number - 1];
+            int rc = cm_join_found_in(findings, f, file, err);
             if (rc != CM_OK)
                 return rc;
             continue;
         }
-        if (find_one(j, (cm_finding_kind)kind, v, d, file, c->attribute, c->left_out, err) == NULL)
+        if (find_one(in, tables, findings, (cm_finding_kind)kind, v, d, file, c->attribute,
+                     c->left_out, err) == NULL)
             return CM_ENOMEM;
-        *number = j->report->nfindings;
+        *number = findings->report->nfindings;
     }
     return CM_OK;
 }
 
-static int compare_variable(cm_join *j, uint32_t at, cm_error *err)
+static int compare_variable(const cm_join_input *in, cm_join_tables *tables,
+                            cm_join_findings *findings, uint32_t at, cm_error *err)
 {
-    cm_join_var *v = &j->var[at];
+    cm_join_var *v = &tables->var[at];
     memory m = {.last = v->like};
     int rc = CM_OK;
-    cm_join_widen_types(j, at);
+    cm_join_widen_types(in, tables, at);
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
-        const cm_skeleton *k = cm_join_skeleton(j, v->file[i]);
-        const cm_described *d = k->var[j->to_pos[k->index][at]];
+        const cm_skeleton *k = cm_join_skeleton(in, v->file[i]);
+        const cm_described *d = k->var[tables->to_pos[k->index][at]];
         if (d == v->like)
             continue;
         if (d != m.last) {
             m.last = d;
-            cm_survey_rest(j->survey);
+            cm_survey_rest(in->survey);
             size_t place = m.capacity > 0 ? place_of(&m, d) : 0;
             if (m.capacity > 0 && m.seen[place] != NULL)
                 m.result = (comparison){.kinds = m.seen_kinds[place]};
             else
-                rc = see(j, v, &m, d, &m.result, err);
+                rc = see(in, tables, v, &m, d, &m.result, err);
         }
         v->kinds |= m.result.kinds;
         if (rc == CM_OK)
-            rc = note_kinds(j, v, &m, d, &m.result, v->file[i], err);
+            rc = note_kinds(in, tables, findings, v, &m, d, &m.result, v->file[i], err);
     }
     free(m.seen);
     free(m.seen_kinds);
     return rc;
 }
 
-int cm_join_compare(cm_join *j, cm_error *err)
+int cm_join_compare(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                    cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
-        if (j->var[i].wanted)
-            rc = compare_variable(j, (uint32_t)i, err);
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        if (tables->var[i].wanted)
+            rc = compare_variable(in, tables, findings, (uint32_t)i, err);
     return rc;
 }

@@ -4,17 +4,19 @@
 
 #include "model/convert.h"
 
-const cm_described *cm_join_described(const cm_join *j, uint32_t at, uint32_t file)
+const cm_described *cm_join_described(const cm_join_input *in, const cm_join_tables *tables,
+                                      uint32_t at, uint32_t file)
 {
-    const cm_skeleton *k = cm_join_skeleton(j, file);
-    uint32_t pos = j->to_pos[k->index][at];
+    const cm_skeleton *k = cm_join_skeleton(in, file);
+    uint32_t pos = tables->to_pos[k->index][at];
     return pos == CM_JOIN_NONE ? NULL : k->var[pos];
 }
 
-bool cm_join_record(const cm_join *j, uint32_t at, uint32_t file, cm_surveyed_var *out)
+bool cm_join_record(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                    uint32_t file, cm_surveyed_var *out)
 {
-    const cm_described *d = cm_join_described(j, at, file);
-    return d != NULL && cm_surveyed_find(j->file[file], d->name, out);
+    const cm_described *d = cm_join_described(in, tables, at, file);
+    return d != NULL && cm_surveyed_find(in->file[file], d->name, out);
 }
 
 /* ---- what a description means ---- */
@@ -62,20 +64,20 @@ static bool names(const char *text, const char *name)
 }
 
 /* Bounds, 2-D coordinates and the like. */
-bool cm_join_is_auxiliary(const cm_join *j, uint32_t at)
+bool cm_join_is_auxiliary(const cm_join_tables *tables, uint32_t at)
 {
     static const char *const REFERRING[] = {"bounds", "climatology", "coordinates", "grid_mapping"};
-    for (size_t i = 0; i < j->nvars; i++)
+    for (size_t i = 0; i < tables->nvars; i++)
         for (size_t k = 0; k < sizeof(REFERRING) / sizeof(REFERRING[0]); k++)
-            if (names(cm_join_text(j->var[i].like, REFERRING[k]), j->var[at].name))
+            if (names(cm_join_text(tables->var[i].like, REFERRING[k]), tables->var[at].name))
                 return true;
-    return j->var[at].like->rank == 0;
+    return tables->var[at].like->rank == 0;
 }
 
-bool cm_join_is_coordinate(const cm_join *j, uint32_t at)
+bool cm_join_is_coordinate(const cm_join_tables *tables, uint32_t at)
 {
-    for (size_t i = 0; i < j->nvars; i++)
-        if (names(cm_join_text(j->var[i].like, "coordinates"), j->var[at].name))
+    for (size_t i = 0; i < tables->nvars; i++)
+        if (names(cm_join_text(tables->var[i].like, "coordinates"), tables->var[at].name))
             return true;
     return false;
 }

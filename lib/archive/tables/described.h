@@ -5,9 +5,11 @@
 #include "archive/join.h"
 
 /* The description of variable AT in FILE; NULL: the file has none. */
-const cm_described *cm_join_described(const cm_join *j, uint32_t at, uint32_t file);
+const cm_described *cm_join_described(const cm_join_input *in, const cm_join_tables *tables,
+                                      uint32_t at, uint32_t file);
 /* The record of variable AT in FILE; false: the file has none. */
-bool cm_join_record(const cm_join *j, uint32_t at, uint32_t file, cm_surveyed_var *out);
+bool cm_join_record(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                    uint32_t file, cm_surveyed_var *out);
 
 /* The text of ATTRIBUTE; NULL: D has none, or it is no text. */
 const char *cm_join_text(const cm_described *d, const char *attribute);
@@ -19,9 +21,9 @@ bool cm_join_has_other_sign(const cm_described *d);
 cm_dtype cm_join_unpacked(const cm_described *d);
 
 /* Whether other variables name AT in their attributes, as bounds or coordinates. */
-bool cm_join_is_auxiliary(const cm_join *j, uint32_t at);
+bool cm_join_is_auxiliary(const cm_join_tables *tables, uint32_t at);
 
 /* Whether other variables name AT as one of their coordinates. */
-bool cm_join_is_coordinate(const cm_join *j, uint32_t at);
+bool cm_join_is_coordinate(const cm_join_tables *tables, uint32_t at);
 
 #endif

@@ -39,12 +39,12 @@ static bool take_fill(cm_join_var *v, const cm_described *d)
 }
 
 /* Takes the fill value that the user asks for.  A store that grows has its own. */
-static bool take_asked(cm_join *j, cm_join_var *v)
+static bool take_asked(const cm_join_input *in, cm_join_tables *tables, cm_join_var *v)
 {
     const uint32_t several = UINT32_C(1) << CM_FINDING_FILL | UINT32_C(1) << CM_FINDING_TYPE;
-    const char *text = cm_varopts_get(&j->fill, v->name, false, NULL);
+    const char *text = cm_varopts_get(&tables->fill, v->name, false, NULL);
     uint8_t value[sizeof(v->fill_value)] = {0};
-    if (text == NULL || j->has_base || ((v->kinds & several) == 0 && !v->unpacked) ||
+    if (text == NULL || in->has_base || ((v->kinds & several) == 0 && !v->unpacked) ||
         !cm_fill_parse(&v->dtype, text, value))
         return false; /* whoever converts tells that it is no such value */
     memcpy(v->fill_value, value, sizeof(value));
@@ -52,25 +52,26 @@ static bool take_asked(cm_join *j, cm_join_var *v)
     return true;
 }
 
-int cm_join_settle_fill(cm_join *j, uint32_t at, bool placed, cm_error *err)
+int cm_join_settle_fill(const cm_join_input *in, cm_join_tables *tables, uint32_t at, bool placed,
+                        cm_error *err)
 {
-    cm_join_var *v = &j->var[at];
+    cm_join_var *v = &tables->var[at];
     bool of_first = v->has_fill_value;
     /* A store that grows keeps what it has, and has none where it says none. */
-    bool of_others = placed && !j->has_base && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0;
+    bool of_others = placed && !in->has_base && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0;
     if (v->given || !cm_dtype_is_number(&v->dtype))
         return CM_OK; /* of times a choice was made */
     if (v->unpacked) {
-        (void)take_asked(j, v); /* else NaN is missing */
+        (void)take_asked(in, tables, v); /* else NaN is missing */
         return CM_OK;
     }
     if (!of_first && !of_others)
         return CM_OK;
-    if (take_asked(j, v) || (of_first && cm_dtype_equal(&v->like->dtype, &v->dtype)))
+    if (take_asked(in, tables, v) || (of_first && cm_dtype_equal(&v->like->dtype, &v->dtype)))
         return CM_OK;
     v->has_fill_value = true;
     for (size_t i = 0; i < v->nfiles; i++)
-        if (take_fill(v, cm_join_described(j, at, v->file[i])))
+        if (take_fill(v, cm_join_described(in, tables, at, v->file[i])))
             return CM_OK;
     /* No fill value of the files is a number of the type: what is no data is looked for. */
     v->made_fill = v->dtype.kind != CM_KIND_FLOAT;

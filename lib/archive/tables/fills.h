@@ -8,6 +8,7 @@
 bool cm_join_default_fill(const cm_dtype *type, uint8_t *out);
 
 /* The fill value of variable AT in its type; PLACED: files without one are beside others. */
-int cm_join_settle_fill(cm_join *j, uint32_t at, bool placed, cm_error *err);
+int cm_join_settle_fill(const cm_join_input *in, cm_join_tables *tables, uint32_t at, bool placed,
+                        cm_error *err);
 
 #endif

@@ -41,8 +41,8 @@ static bool same_codecs(const cm_form *a, const cm_form *b)
                        memcmp(a->codecs, b->codecs, a->ncodecs * sizeof(a->codecs[0])) == 0);
 }
 
-static int compare(cm_join *j, layout *l, const cm_join_var *v, const cm_surveyed_var *s,
-                   uint32_t file, cm_error *err)
+static int compare(const cm_join_input *in, cm_join_findings *findings, layout *l,
+                   const cm_join_var *v, const cm_surveyed_var *s, uint32_t file, cm_error *err)
 {
     const cm_form *a, *b;
     cm_buf here = {0}, there = {0};
@@ -52,39 +52,41 @@ static int compare(cm_join *j, layout *l, const cm_join_var *v, const cm_surveye
     }
     if (cm_wire_same(l->form, s->form))
         return CM_OK;
-    int rc = cm_survey_form(j->survey, l->form, &a, err);
+    int rc = cm_survey_form(in->survey, l->form, &a, err);
     if (rc == CM_OK)
-        rc = cm_survey_form(j->survey, s->form, &b, err);
+        rc = cm_survey_form(in->survey, s->form, &b, err);
     if (rc != CM_OK || same_codecs(a, b))
         return rc;
     if (l->finding > 0)
-        return cm_join_found_in(j, &j->report->finding[l->finding - 1], file, err);
+        return cm_join_found_in(findings, &findings->report->finding[l->finding - 1], file, err);
     rc = print_codecs(b, &here, err);
     if (rc == CM_OK)
         rc = print_codecs(a, &there, err);
     if (rc == CM_OK &&
-        cm_join_find(j, CM_FINDING_LAYOUT, j->options->strict ? CM_WEIGHT_DECISION : CM_WEIGHT_NOTE,
-                     false, v->name, file, err, "its codecs are %.*s, and %.*s in %s",
-                     (int)here.nbytes, (const char *)here.data, (int)there.nbytes,
-                     (const char *)there.data, j->file[l->file]->path) == NULL)
+        cm_join_find(findings, CM_FINDING_LAYOUT,
+                     in->options->strict ? CM_WEIGHT_DECISION : CM_WEIGHT_NOTE, false, v->name,
+                     file, err, "its codecs are %.*s, and %.*s in %s", (int)here.nbytes,
+                     (const char *)here.data, (int)there.nbytes, (const char *)there.data,
+                     in->file[l->file]->path) == NULL)
         rc = CM_ENOMEM;
-    l->finding = j->report->nfindings;
+    l->finding = findings->report->nfindings;
     cm_buf_release(&here);
     cm_buf_release(&there);
     return rc;
 }
 
-int cm_join_layouts(cm_join *j, cm_error *err)
+int cm_join_layouts(const cm_join_input *in, const cm_join_tables *tables,
+                    cm_join_findings *findings, cm_error *err)
 {
-    layout *of = cm_calloc(j->nvars + 1, sizeof(*of), err);
+    layout *of = cm_calloc(tables->nvars + 1, sizeof(*of), err);
     int rc = of == NULL ? CM_ENOMEM : CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
         cm_surveyed_var s;
-        cm_surveyed_iter it = cm_surveyed_begin(j->file[i]);
-        const uint32_t *to = j->to_var[cm_join_skeleton(j, (uint32_t)i)->index];
+        cm_surveyed_iter it = cm_surveyed_begin(in->file[i]);
+        const uint32_t *to = tables->to_var[cm_join_skeleton(in, (uint32_t)i)->index];
         for (size_t k = 0; rc == CM_OK && cm_surveyed_next(&it, &s); k++)
-            if (j->var[to[k]].wanted && s.is_located)
-                rc = compare(j, &of[to[k]], &j->var[to[k]], &s, (uint32_t)i, err);
+            if (tables->var[to[k]].wanted && s.is_located)
+                rc = compare(in, findings, &of[to[k]], &tables->var[to[k]], &s, (uint32_t)i, err);
     }
     free(of);
     return rc;

@@ -20,20 +20,21 @@ static int add_attributes(cm_json *to, const char *name, const cm_json *own, con
     return rc;
 }
 
-static int add_groups(const cm_join *j, uint32_t file, cm_json *to, cm_error *err)
+static int add_groups(const cm_join_input *in, const cm_emitted *emitted, uint32_t file,
+                      cm_json *to, cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < cm_surveyed_ngroups(j->file[file]); i++) {
+    for (size_t i = 0; rc == CM_OK && i < cm_surveyed_ngroups(in->file[file]); i++) {
         const char *path;
         cm_digest digest;
         cm_json *own = NULL;
         const cm_json *kept = NULL;
-        rc = cm_surveyed_group(j->survey, j->file[file], i, &path, &digest, err);
+        rc = cm_surveyed_group(in->survey, in->file[file], i, &path, &digest, err);
         if (rc == CM_OK)
-            rc = cm_survey_json(j->survey, digest, &own, err);
-        for (size_t g = 0; rc == CM_OK && g < j->emitted->ngroups; g++)
-            if (strcmp(j->emitted->group[g].path, path) == 0)
-                kept = j->emitted->group[g].attrs;
+            rc = cm_survey_json(in->survey, digest, &own, err);
+        for (size_t g = 0; rc == CM_OK && g < emitted->ngroups; g++)
+            if (strcmp(emitted->group[g].path, path) == 0)
+                kept = emitted->group[g].attrs;
         char *name = rc == CM_OK ? cm_asprintf(err, "/%s", path) : NULL;
         if (rc == CM_OK)
             rc = name == NULL ? CM_ENOMEM : add_attributes(to, name, own, kept, err);
@@ -61,14 +62,14 @@ static int add_coding(const cm_join_var *v, const cm_described *d, cm_json *type
 }
 
 /* How long the texts of V, which are filled up, are in FILE. */
-static int add_length(const cm_join *j, uint32_t at, uint32_t file, const char *name,
-                      cm_json *lengths, cm_error *err)
+static int add_length(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                      uint32_t file, const char *name, cm_json *lengths, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     if (!v->is_text)
         return CM_OK;
-    const uint64_t n = cm_join_text_length(j, at, file);
-    return n == cm_join_length(v, &j->dim[v->dim[v->rank - 1]])
+    const uint64_t n = cm_join_text_length(in, tables, at, file);
+    return n == cm_join_length(v, &tables->dim[v->dim[v->rank - 1]])
                ? CM_OK
                : cm_json_set(lengths, name, cm_json_u64(n), err);
 }
@@ -77,24 +78,25 @@ typedef struct lists {
     cm_json *attributes, *types, *fills, *lengths;
 } lists;
 
-static int add_variables(const cm_join *j, uint32_t file, lists *l, cm_error *err)
+static int add_variables(const cm_join_input *in, const cm_join_tables *tables, uint32_t file,
+                         lists *l, cm_error *err)
 {
-    const cm_skeleton *k = cm_join_skeleton(j, file);
+    const cm_skeleton *k = cm_join_skeleton(in, file);
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < k->nvars; i++) {
         const cm_described *d = k->var[i];
-        const uint32_t at = j->to_var[k->index][i];
-        const cm_join_var *v = &j->var[at];
+        const uint32_t at = tables->to_var[k->index][i];
+        const cm_join_var *v = &tables->var[at];
         if (!v->wanted)
             continue;
-        cm_survey_rest(j->survey);
+        cm_survey_rest(in->survey);
         rc = add_attributes(l->attributes, d->name, cm_described_attrs(d), v->attrs, err);
         if (rc == CM_OK)
             rc = add_coding(v, d, l->types, l->fills, err);
         if (rc == CM_OK)
-            rc = add_length(j, at, file, d->name, l->lengths, err);
+            rc = add_length(in, tables, at, file, d->name, l->lengths, err);
     }
-    return rc == CM_OK ? cm_survey_failed(j->survey, err) : rc;
+    return rc == CM_OK ? cm_survey_failed(in->survey, err) : rc;
 }
 
 /* Takes VALUE; an empty one is dropped. */
@@ -115,9 +117,9 @@ int cm_join_left_out(const void *join, uint32_t file, cm_json **out, cm_error *e
     int rc =
         l.attributes == NULL || l.types == NULL || l.fills == NULL || l.lengths == NULL || o == NULL
             ? cm_fail(err, CM_ENOMEM, "no memory for attributes")
-            : add_groups(j, file, l.attributes, err);
+            : add_groups(&j->in, j->emitted, file, l.attributes, err);
     if (rc == CM_OK)
-        rc = add_variables(j, file, &l, err);
+        rc = add_variables(&j->in, &j->tables, file, &l, err);
     rc = put(o, "attributes", l.attributes, rc, err);
     rc = put(o, "types", l.types, rc, err);
     rc = put(o, "fill_values", l.fills, rc, err);

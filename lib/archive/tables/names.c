@@ -21,20 +21,21 @@ static bool is_renamed(const char *pair, const char *name, const char **new)
     return true;
 }
 
-const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t size)
+const char *cm_join_name(const cm_join_input *in, const cm_join_tables *tables, const char *name,
+                         char *buf, size_t size)
 {
-    const cm_texts *pairs = &j->options->rename;
+    const cm_texts *pairs = &in->options->rename;
     const char *last = cm_path_last(name), *new = NULL;
     for (size_t i = 0; i < pairs->n; i++)
-        if (j->renames[i] && is_renamed(pairs->text[i], name, &new))
+        if (tables->renames[i] && is_renamed(pairs->text[i], name, &new))
             return new;
     for (size_t i = 0; i < pairs->n; i++) {
-        if (!j->renames[i] || !is_renamed(pairs->text[i], last, &new))
+        if (!tables->renames[i] || !is_renamed(pairs->text[i], last, &new))
             continue;
         int n = snprintf(buf, size, "%.*s%s", (int)(last - name), name, new);
         return n > 0 && (size_t)n < size ? buf : name;
     }
-    return cm_join_scalar_name(j, name, buf, size);
+    return cm_join_scalar_name(in, tables, name, buf, size);
 }
 
 static bool has_name(const cm_skeleton *k, const char *name, size_t nbytes)
@@ -46,26 +47,27 @@ static bool has_name(const cm_skeleton *k, const char *name, size_t nbytes)
 }
 
 /* Pairs of which some files have the old name and others the new one. */
-static int find_renames(cm_join *j, cm_error *err)
+static int find_renames(const cm_join_input *in, cm_join_tables *tables, cm_error *err)
 {
-    const cm_texts *pairs = &j->options->rename;
-    if ((j->renames = cm_calloc(pairs->n + 1, sizeof(j->renames[0]), err)) == NULL)
+    const cm_texts *pairs = &in->options->rename;
+    if ((tables->renames = cm_calloc(pairs->n + 1, sizeof(tables->renames[0]), err)) == NULL)
         return CM_ENOMEM;
     for (size_t p = 0; p < pairs->n; p++) {
         const char *equals = strchr(pairs->text[p], '=');
         bool old = false, new = false;
-        for (size_t i = 0; equals != NULL && i < j->nfiles && !(old && new); i++) {
-            const cm_skeleton *k = cm_join_skeleton(j, (uint32_t)i);
+        for (size_t i = 0; equals != NULL && i < in->nfiles && !(old && new); i++) {
+            const cm_skeleton *k = cm_join_skeleton(in, (uint32_t)i);
             bool has_old = has_name(k, pairs->text[p], (size_t)(equals - pairs->text[p]));
             old |= has_old;
             new |= !has_old &&has_name(k, equals + 1, strlen(equals + 1));
         }
-        j->renames[p] = old && new;
+        tables->renames[p] = old && new;
     }
     return CM_OK;
 }
 
-char *cm_join_reword(const cm_join *j, const char *text, cm_error *err)
+char *cm_join_reword(const cm_join_input *in, const cm_join_tables *tables, const char *text,
+                     cm_error *err)
 {
     cm_buf out = {0};
     char word[512], buf[512];
@@ -73,7 +75,8 @@ char *cm_join_reword(const cm_join *j, const char *text, cm_error *err)
     while (rc == CM_OK && *text != '\0') {
         size_t n = strcspn(text, " \t\n,:"), space = strspn(text + n, " \t\n,:");
         snprintf(word, sizeof(word), "%.*s", (int)n, text);
-        const char *name = n < sizeof(word) ? cm_join_name(j, word, buf, sizeof(buf)) : word;
+        const char *name =
+            n < sizeof(word) ? cm_join_name(in, tables, word, buf, sizeof(buf)) : word;
         rc = cm_buf_printf(&out, err, "%s%.*s", name, (int)space, text + n);
         text += n + space;
     }
@@ -84,76 +87,78 @@ char *cm_join_reword(const cm_join *j, const char *text, cm_error *err)
 
 /* ---- tables ---- */
 
-uint32_t cm_join_dim_named(const cm_join *j, const char *name)
+uint32_t cm_join_dim_named(const cm_join_tables *tables, const char *name)
 {
-    for (size_t i = 0; i < j->ndims; i++)
-        if (strcmp(j->dim[i].name, name) == 0)
+    for (size_t i = 0; i < tables->ndims; i++)
+        if (strcmp(tables->dim[i].name, name) == 0)
             return (uint32_t)i;
     return CM_JOIN_NONE;
 }
 
 /* The variable NAME, ignored or not. */
-static uint32_t find_name(const cm_join *j, const char *name)
+static uint32_t find_name(const cm_join_tables *tables, const char *name)
 {
-    for (size_t i = 0; i < j->nvars; i++)
-        if (strcmp(j->var[i].name, name) == 0)
+    for (size_t i = 0; i < tables->nvars; i++)
+        if (strcmp(tables->var[i].name, name) == 0)
             return (uint32_t)i;
     return CM_JOIN_NONE;
 }
 
-uint32_t cm_join_var_named(const cm_join *j, const char *name)
+uint32_t cm_join_var_named(const cm_join_tables *tables, const char *name)
 {
-    const uint32_t at = find_name(j, name);
-    return at != CM_JOIN_NONE && j->var[at].ignored ? CM_JOIN_NONE : at;
+    const uint32_t at = find_name(tables, name);
+    return at != CM_JOIN_NONE && tables->var[at].ignored ? CM_JOIN_NONE : at;
 }
 
-int cm_join_add_dim(cm_join *j, const char *name, uint32_t *out, cm_error *err)
+int cm_join_add_dim(const cm_join_input *in, cm_join_tables *tables, const char *name,
+                    uint32_t *out, cm_error *err)
 {
-    cm_join_dim *more = realloc(j->dim, (j->ndims + 1) * sizeof(*more));
+    cm_join_dim *more = realloc(tables->dim, (tables->ndims + 1) * sizeof(*more));
     if (more == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for dimensions");
-    j->dim = more;
-    cm_join_dim *d = &more[j->ndims];
+    tables->dim = more;
+    cm_join_dim *d = &more[tables->ndims];
     *d = (cm_join_dim){.var = CM_JOIN_NONE, .same_as = CM_JOIN_NONE, .joined = -1};
-    *out = (uint32_t)j->ndims++;
+    *out = (uint32_t)tables->ndims++;
     d->name = cm_strdup(name, err);
-    d->length = cm_join_alloc(j, j->nfiles, sizeof(d->length[0]), err);
-    d->at = cm_join_alloc(j, j->nfiles, sizeof(d->at[0]), err);
+    d->length = cm_join_alloc(in, in->nfiles, sizeof(d->length[0]), err);
+    d->at = cm_join_alloc(in, in->nfiles, sizeof(d->at[0]), err);
     if (d->name == NULL || d->length == NULL || d->at == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < j->nfiles; i++)
+    for (size_t i = 0; i < in->nfiles; i++)
         d->at[i] = CM_JOIN_NONE;
     return CM_OK;
 }
 
-static int make_room(cm_join *j, cm_error *err)
+static int make_room(cm_join_tables *tables, cm_error *err)
 {
-    if (j->nvars == j->var_capacity) {
-        size_t capacity = j->var_capacity > 0 ? j->var_capacity * 2 : 32;
-        cm_join_var *more = realloc(j->var, capacity * sizeof(*more));
+    if (tables->nvars == tables->var_capacity) {
+        size_t capacity = tables->var_capacity > 0 ? tables->var_capacity * 2 : 32;
+        cm_join_var *more = realloc(tables->var, capacity * sizeof(*more));
         if (more == NULL)
             return cm_fail(err, CM_ENOMEM, "no memory for variables");
-        j->var = more;
-        j->var_capacity = capacity;
+        tables->var = more;
+        tables->var_capacity = capacity;
     }
     return CM_OK;
 }
 
 /* Attributes that name what is renamed. */
-static int reword_attrs(const cm_join *j, cm_join_var *v, cm_error *err)
+static int reword_attrs(const cm_join_input *in, const cm_join_tables *tables, cm_join_var *v,
+                        cm_error *err)
 {
     static const char *const REFERRING[] = {"coordinates", "bounds", "climatology", "grid_mapping"};
     bool any = false;
     int rc = CM_OK;
-    for (size_t i = 0; i < j->options->rename.n; i++)
-        any |= j->renames[i];
-    for (size_t i = 0; i < j->options->new_dim.n; i++)
-        any |= j->scalar[i];
+    for (size_t i = 0; i < in->options->rename.n; i++)
+        any |= tables->renames[i];
+    for (size_t i = 0; i < in->options->new_dim.n; i++)
+        any |= tables->scalar[i];
     for (size_t i = 0; any && rc == CM_OK && i < sizeof(REFERRING) / sizeof(REFERRING[0]); i++) {
         const char *text = cm_json_text(cm_json_member(v->attrs, REFERRING[i]), NULL);
         if (text == NULL)
             continue;
-        char *reworded = cm_join_reword(j, text, err);
+        char *reworded = cm_join_reword(in, tables, text, err);
         rc = reworded == NULL ? CM_ENOMEM
                               : cm_json_set(v->attrs, REFERRING[i], cm_json_string(reworded), err);
         free(reworded);
@@ -161,15 +166,16 @@ static int reword_attrs(const cm_join *j, cm_join_var *v, cm_error *err)
     return rc;
 }
 
-static int add_var(cm_join *j, cm_described *like, const char *name, uint32_t *out, cm_error *err)
+static int add_var(const cm_join_input *in, cm_join_tables *tables, cm_described *like,
+                   const char *name, uint32_t *out, cm_error *err)
 {
     char buf[512];
-    if (make_room(j, err) != CM_OK)
+    if (make_room(tables, err) != CM_OK)
         return CM_ENOMEM;
-    cm_join_var *v = &j->var[j->nvars];
+    cm_join_var *v = &tables->var[tables->nvars];
     *v = (cm_join_var){
         .like = like, .first = CM_JOIN_NONE, .rank = like->rank, .bounds_of = CM_JOIN_NONE};
-    *out = (uint32_t)j->nvars++;
+    *out = (uint32_t)tables->nvars++;
     v->name = cm_strdup(name, err);
     v->dtype = like->dtype;
     like->kept = true;
@@ -178,26 +184,27 @@ static int add_var(cm_join *j, cm_described *like, const char *name, uint32_t *o
     memcpy(v->fill_value, like->fill_value, sizeof(v->fill_value));
     if (v->name == NULL || (v->attrs == NULL && like->text != NULL))
         return cm_fail(err, CM_ENOMEM, "no memory for variables");
-    if (reword_attrs(j, v, err) != CM_OK)
+    if (reword_attrs(in, tables, v, err) != CM_OK)
         return CM_ENOMEM;
     for (unsigned i = 0; i < like->rank; i++) {
-        const char *dim = cm_join_name(j, like->dim[i], buf, sizeof(buf));
-        v->dim[i] = cm_join_dim_named(j, dim);
-        int rc = v->dim[i] == CM_JOIN_NONE ? cm_join_add_dim(j, dim, &v->dim[i], err) : CM_OK;
+        const char *dim = cm_join_name(in, tables, like->dim[i], buf, sizeof(buf));
+        v->dim[i] = cm_join_dim_named(tables, dim);
+        int rc =
+            v->dim[i] == CM_JOIN_NONE ? cm_join_add_dim(in, tables, dim, &v->dim[i], err) : CM_OK;
         if (rc != CM_OK)
             return rc;
-        j->dim[v->dim[i]].unlimited |= like->unlimited[i];
+        tables->dim[v->dim[i]].unlimited |= like->unlimited[i];
     }
     return CM_OK;
 }
 
-int cm_join_make_var(cm_join *j, const char *name, uint32_t dim, cm_dtype dtype, uint32_t *out,
-                     cm_error *err)
+int cm_join_make_var(cm_join_tables *tables, const char *name, uint32_t dim, cm_dtype dtype,
+                     uint32_t *out, cm_error *err)
 {
-    if (make_room(j, err) != CM_OK)
+    if (make_room(tables, err) != CM_OK)
         return CM_ENOMEM;
     cm_described *d = cm_calloc(1, sizeof(*d), err);
-    cm_join_var *v = &j->var[j->nvars];
+    cm_join_var *v = &tables->var[tables->nvars];
     *v = (cm_join_var){.like = d,
                        .made = d,
                        .first = CM_JOIN_NONE,
@@ -207,7 +214,7 @@ int cm_join_make_var(cm_join *j, const char *name, uint32_t dim, cm_dtype dtype,
                        .dtype = dtype,
                        .wanted = true,
                        .given = true};
-    *out = (uint32_t)j->nvars++;
+    *out = (uint32_t)tables->nvars++;
     v->name = cm_strdup(name, err);
     v->attrs = cm_json_object();
     if (d == NULL || v->name == NULL || v->attrs == NULL)
@@ -219,40 +226,43 @@ int cm_join_make_var(cm_join *j, const char *name, uint32_t dim, cm_dtype dtype,
 }
 
 /* The variables of skeleton K, each with its number here. */
-static int map_skeleton(cm_join *j, const cm_skeleton *k, cm_error *err)
+static int map_skeleton(const cm_join_input *in, cm_join_tables *tables, const cm_skeleton *k,
+                        cm_error *err)
 {
     char buf[512];
-    uint32_t *to = cm_join_alloc(j, k->nvars, sizeof(*to), err);
-    if ((j->to_var[k->index] = to) == NULL)
+    uint32_t *to = cm_join_alloc(in, k->nvars, sizeof(*to), err);
+    if ((tables->to_var[k->index] = to) == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < k->nvars; i++) {
-        const char *name = cm_join_name(j, k->var[i]->name, buf, sizeof(buf));
-        to[i] = find_name(j, name);
-        int rc = to[i] == CM_JOIN_NONE ? add_var(j, k->var[i], name, &to[i], err) : CM_OK;
+        const char *name = cm_join_name(in, tables, k->var[i]->name, buf, sizeof(buf));
+        to[i] = find_name(tables, name);
+        int rc = to[i] == CM_JOIN_NONE ? add_var(in, tables, k->var[i], name, &to[i], err) : CM_OK;
         if (rc != CM_OK)
             return rc;
-        j->var[to[i]].decoded |= k->var[i]->decoded_from != NULL;
+        tables->var[to[i]].decoded |= k->var[i]->decoded_from != NULL;
     }
     return CM_OK;
 }
 
 /* Back from variables to positions, when all variables are known. */
-static int map_back(cm_join *j, const cm_skeleton *k, cm_error *err)
+static int map_back(const cm_join_input *in, cm_join_tables *tables, const cm_skeleton *k,
+                    cm_error *err)
 {
-    uint32_t *pos = cm_join_alloc(j, j->nvars, sizeof(*pos), err);
-    if ((j->to_pos[k->index] = pos) == NULL)
+    uint32_t *pos = cm_join_alloc(in, tables->nvars, sizeof(*pos), err);
+    if ((tables->to_pos[k->index] = pos) == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < j->nvars; i++)
+    for (size_t i = 0; i < tables->nvars; i++)
         pos[i] = CM_JOIN_NONE;
     for (size_t i = 0; i < k->nvars; i++)
-        pos[j->to_var[k->index][i]] = (uint32_t)i;
+        pos[tables->to_var[k->index][i]] = (uint32_t)i;
     return CM_OK;
 }
 
 /* ---- what is wanted ---- */
 
 typedef struct choice {
-    cm_join *j;
+    const cm_join_input *in;
+    cm_join_tables *tables;
     bool value;
 } choice;
 
@@ -260,29 +270,30 @@ typedef struct choice {
 static int visit(void *context, char *pattern, cm_error *err)
 {
     const choice *c = context;
-    bool found = c->value || c->j->has_base || c->j->options->store_per != NULL;
-    for (size_t i = 0; i < c->j->nvars; i++)
-        if (!c->j->var[i].ignored && cm_name_matches(pattern, c->j->var[i].name)) {
-            c->j->var[i].wanted = c->value;
+    bool found = c->value || c->in->has_base || c->in->options->store_per != NULL;
+    for (size_t i = 0; i < c->tables->nvars; i++)
+        if (!c->tables->var[i].ignored && cm_name_matches(pattern, c->tables->var[i].name)) {
+            c->tables->var[i].wanted = c->value;
             found = true;
         }
     return found ? CM_OK
                  : cm_fail(err, CM_EINVAL, "`exclude` %s: no file has such a variable", pattern);
 }
 
-static int apply_list(cm_join *j, const cm_texts *texts, bool value, cm_error *err)
+static int apply_list(const cm_join_input *in, cm_join_tables *tables, const cm_texts *texts,
+                      bool value, cm_error *err)
 {
-    choice c = {j, value};
+    choice c = {in, tables, value};
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < texts->n; i++)
         rc = cm_split(texts->text[i], ',', visit, &c, err);
     return rc;
 }
 
-static bool want(cm_join *j, const char *name, size_t nbytes)
+static bool want(cm_join_tables *tables, const char *name, size_t nbytes)
 {
-    for (size_t i = 0; i < j->nvars; i++) {
-        cm_join_var *v = &j->var[i];
+    for (size_t i = 0; i < tables->nvars; i++) {
+        cm_join_var *v = &tables->var[i];
         if (v->wanted || v->ignored || strlen(v->name) != nbytes ||
             strncmp(v->name, name, nbytes) != 0)
             continue;
@@ -293,80 +304,80 @@ static bool want(cm_join *j, const char *name, size_t nbytes)
 }
 
 /* Chooses the variables that V needs: its coordinates, and those that its attributes name. */
-static bool want_needed(cm_join *j, const cm_join_var *v)
+static bool want_needed(cm_join_tables *tables, const cm_join_var *v)
 {
     static const char *const REFERRING[] = {"coordinates", "bounds", "climatology", "grid_mapping",
                                             "formula_terms"};
     bool more = false;
     for (unsigned i = 0; i < v->rank; i++)
-        more |= want(j, j->dim[v->dim[i]].name, strlen(j->dim[v->dim[i]].name));
+        more |= want(tables, tables->dim[v->dim[i]].name, strlen(tables->dim[v->dim[i]].name));
     for (size_t k = 0; k < sizeof(REFERRING) / sizeof(REFERRING[0]); k++) {
         const char *text = cm_join_text(v->like, REFERRING[k]);
         while (text != NULL && *text != '\0') {
             size_t n = strcspn(text, " \t\n,");
-            more |= want(j, text, n > 0 && text[n - 1] == ':' ? n - 1 : n);
+            more |= want(tables, text, n > 0 && text[n - 1] == ':' ? n - 1 : n);
             text += n + strspn(text + n, " \t\n,");
         }
     }
     return more;
 }
 
-void cm_join_want_needed(cm_join *j)
+void cm_join_want_needed(cm_join_tables *tables)
 {
     for (bool more = true; more;) {
         more = false;
-        for (size_t i = 0; i < j->nvars; i++)
-            if (j->var[i].wanted)
-                more |= want_needed(j, &j->var[i]);
+        for (size_t i = 0; i < tables->nvars; i++)
+            if (tables->var[i].wanted)
+                more |= want_needed(tables, &tables->var[i]);
     }
 }
 
-static int choose(cm_join *j, cm_error *err)
+static int choose(const cm_join_input *in, cm_join_tables *tables, cm_error *err)
 {
-    bool all = j->only == NULL && j->options->variable.n == 0;
+    bool all = in->only == NULL && in->options->variable.n == 0;
     int rc = CM_OK;
-    for (size_t i = 0; i < j->nvars; i++)
-        j->var[i].wanted = all && !j->var[i].ignored;
-    for (size_t i = 0; j->only != NULL && i < j->only->n; i++)
-        (void)want(j, j->only->text[i], strlen(j->only->text[i]));
-    if (j->only == NULL)
-        rc = apply_list(j, &j->options->variable, true, err);
+    for (size_t i = 0; i < tables->nvars; i++)
+        tables->var[i].wanted = all && !tables->var[i].ignored;
+    for (size_t i = 0; in->only != NULL && i < in->only->n; i++)
+        (void)want(tables, in->only->text[i], strlen(in->only->text[i]));
+    if (in->only == NULL)
+        rc = apply_list(in, tables, &in->options->variable, true, err);
     if (!all)
-        cm_join_want_needed(j);
-    return rc == CM_OK ? apply_list(j, &j->options->exclude, false, err) : rc;
+        cm_join_want_needed(tables);
+    return rc == CM_OK ? apply_list(in, tables, &in->options->exclude, false, err) : rc;
 }
 
 /* ---- files ---- */
 
-static int add_file(cm_join *j, uint32_t file, cm_error *err)
+static int add_file(const cm_join_input *in, cm_join_tables *tables, uint32_t file, cm_error *err)
 {
     char buf[512];
     cm_surveyed_var s;
-    cm_surveyed_iter it = cm_surveyed_begin(j->file[file]);
-    const uint32_t *to = j->to_var[cm_join_skeleton(j, file)->index];
+    cm_surveyed_iter it = cm_surveyed_begin(in->file[file]);
+    const uint32_t *to = tables->to_var[cm_join_skeleton(in, file)->index];
     for (size_t i = 0; cm_surveyed_next(&it, &s); i++) {
-        cm_join_var *v = &j->var[to[i]];
+        cm_join_var *v = &tables->var[to[i]];
         if (v->first == CM_JOIN_NONE) {
             v->first = file;
-            v->file = cm_join_alloc(j, j->nfiles, sizeof(v->file[0]), err);
+            v->file = cm_join_alloc(in, in->nfiles, sizeof(v->file[0]), err);
             if (v->file == NULL)
                 return CM_ENOMEM;
         } else if (v->file[v->nfiles - 1] == file) {
             return cm_fail(err, CM_EINVAL, "%s: two variables would be named %s",
-                           j->file[file]->path, v->name);
+                           in->file[file]->path, v->name);
         }
         v->file[v->nfiles++] = file;
         for (unsigned k = 0; k < s.var->rank; k++) {
-            const char *name = cm_join_name(j, s.var->dim[k], buf, sizeof(buf));
-            uint32_t dim = cm_join_dim_named(j, name);
-            int rc = dim == CM_JOIN_NONE ? cm_join_add_dim(j, name, &dim, err) : CM_OK;
+            const char *name = cm_join_name(in, tables, s.var->dim[k], buf, sizeof(buf));
+            uint32_t dim = cm_join_dim_named(tables, name);
+            int rc = dim == CM_JOIN_NONE ? cm_join_add_dim(in, tables, name, &dim, err) : CM_OK;
             if (rc != CM_OK)
                 return rc;
-            j->dim[dim].length[file] = cm_file_length_make(s.shape[k]);
+            tables->dim[dim].length[file] = cm_file_length_make(s.shape[k]);
         }
     }
     return it.at.bad ? cm_fail(err, CM_EFORMAT, "%s: its record in the survey is damaged",
-                               j->file[file]->path)
+                               in->file[file]->path)
                      : CM_OK;
 }
 
@@ -374,38 +385,38 @@ static int add_file(cm_join *j, uint32_t file, cm_error *err)
  * A coordinate that is decoded from text is one where all files with its dimension have it: texts
  * that are no dates in one of them leave all as they are. A store that has it asks it of them.
  */
-static void ignore_decoded(cm_join *j)
+static void ignore_decoded(const cm_join_input *in, cm_join_tables *tables)
 {
-    for (size_t i = 0; i < j->nvars; i++) {
-        cm_join_var *v = &j->var[i];
+    for (size_t i = 0; i < tables->nvars; i++) {
+        cm_join_var *v = &tables->var[i];
         size_t nfiles = 0;
-        if (!v->decoded || (j->has_base && v->first == 0))
+        if (!v->decoded || (in->has_base && v->first == 0))
             continue;
-        for (size_t k = 0; k < j->nfiles; k++)
-            nfiles += cm_file_has(j->dim[v->dim[0]].length[k]);
+        for (size_t k = 0; k < in->nfiles; k++)
+            nfiles += cm_file_has(tables->dim[v->dim[0]].length[k]);
         v->ignored = nfiles > v->nfiles;
     }
 }
 
-int cm_join_names(cm_join *j, cm_error *err)
+int cm_join_names(const cm_join_input *in, cm_join_tables *tables, cm_error *err)
 {
-    int rc = find_renames(j, err);
+    int rc = find_renames(in, tables, err);
     if (rc == CM_OK)
-        rc = cm_join_find_scalars(j, err);
+        rc = cm_join_find_scalars(in, tables, err);
     if (rc != CM_OK)
         return rc;
-    j->to_var = cm_join_alloc(j, j->survey->nskeletons, sizeof(j->to_var[0]), err);
-    j->to_pos = cm_join_alloc(j, j->survey->nskeletons, sizeof(j->to_pos[0]), err);
-    if (j->to_var == NULL || j->to_pos == NULL)
+    tables->to_var = cm_join_alloc(in, in->survey->nskeletons, sizeof(tables->to_var[0]), err);
+    tables->to_pos = cm_join_alloc(in, in->survey->nskeletons, sizeof(tables->to_pos[0]), err);
+    if (tables->to_var == NULL || tables->to_pos == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
-        if (j->to_var[cm_join_skeleton(j, (uint32_t)i)->index] == NULL)
-            rc = map_skeleton(j, cm_join_skeleton(j, (uint32_t)i), err);
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
-        if (j->to_pos[cm_join_skeleton(j, (uint32_t)i)->index] == NULL)
-            rc = map_back(j, cm_join_skeleton(j, (uint32_t)i), err);
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
-        rc = add_file(j, (uint32_t)i, err);
-    ignore_decoded(j);
-    return rc == CM_OK ? choose(j, err) : rc;
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
+        if (tables->to_var[cm_join_skeleton(in, (uint32_t)i)->index] == NULL)
+            rc = map_skeleton(in, tables, cm_join_skeleton(in, (uint32_t)i), err);
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
+        if (tables->to_pos[cm_join_skeleton(in, (uint32_t)i)->index] == NULL)
+            rc = map_back(in, tables, cm_join_skeleton(in, (uint32_t)i), err);
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
+        rc = add_file(in, tables, (uint32_t)i, err);
+    ignore_decoded(in, tables);
+    return rc == CM_OK ? choose(in, tables, err) : rc;
 }

@@ -36,37 +36,41 @@ static void read_packing(const cm_described *d, cm_reading *out)
 }
 
 /* The attribute NAME of variable AT in FILE, or of the coordinate whose bounds it is. */
-static const char *text_of_family(const cm_join *j, uint32_t at, uint32_t file, const char *name)
+static const char *text_of_family(const cm_join_input *in, const cm_join_tables *tables,
+                                  uint32_t at, uint32_t file, const char *name)
 {
-    const char *text = cm_join_text(cm_join_described(j, at, file), name);
-    const uint32_t of = text == NULL ? j->var[at].bounds_of : CM_JOIN_NONE;
-    const cm_described *parent = of == CM_JOIN_NONE ? NULL : cm_join_described(j, of, file);
+    const char *text = cm_join_text(cm_join_described(in, tables, at, file), name);
+    const uint32_t of = text == NULL ? tables->var[at].bounds_of : CM_JOIN_NONE;
+    const cm_described *parent =
+        of == CM_JOIN_NONE ? NULL : cm_join_described(in, tables, of, file);
     return parent == NULL ? text : cm_join_text(parent, name);
 }
 
-static void read_time(const cm_join *j, uint32_t at, uint32_t file, cm_reading *out)
+static void read_time(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                      uint32_t file, cm_reading *out)
 {
-    const char *units = text_of_family(j, at, file, "units");
+    const char *units = text_of_family(in, tables, at, file, "units");
     out->is_time = units != NULL && cm_time_axis_is(units) &&
                    out->dtype.nbytes >= (out->dtype.kind == CM_KIND_FLOAT ? 4u : 1u) &&
-                   cm_time_axis_parse(units, text_of_family(j, at, file, "calendar"), &out->axis,
-                                      NULL) == CM_OK;
+                   cm_time_axis_parse(units, text_of_family(in, tables, at, file, "calendar"),
+                                      &out->axis, NULL) == CM_OK;
 }
 
-bool cm_join_reading(const cm_join *j, uint32_t at, uint32_t file, cm_reading *out)
+bool cm_join_reading(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                     uint32_t file, cm_reading *out)
 {
-    const cm_described *d = cm_join_described(j, at, file);
+    const cm_described *d = cm_join_described(in, tables, at, file);
     *out = (cm_reading){0};
     if (d == NULL || d->is_char || !cm_dtype_is_number(&d->dtype) || d->dtype.nbytes > 8)
         return false;
-    cm_survey_rest(j->survey);
+    cm_survey_rest(in->survey);
     out->dtype = d->dtype;
     out->kind = d->dtype.kind;
     if (d->has_fill_value)
         memcpy(out->missing[out->nmissing++], d->fill_value, sizeof(out->missing[0]));
     read_packing(d, out);
     add_missing(out, cm_json_member(cm_described_attrs(d), "missing_value"));
-    read_time(j, at, file, out);
+    read_time(in, tables, at, file, out);
     return true;
 }
 
@@ -89,12 +93,12 @@ static void quote(const uint8_t *x, size_t nbytes, uint64_t from, uint64_t row, 
     snprintf(buf, size, "\"%.*s\"", (int)n, there ? (const char *)x + row * from : "");
 }
 
-static bool same_texts(const cm_join *j, const cm_join_var *v, const cm_surveyed_var *a,
+static bool same_texts(const cm_join_tables *tables, const cm_join_var *v, const cm_surveyed_var *a,
                        const uint8_t *x, size_t na, const cm_surveyed_var *b, const uint8_t *y,
                        size_t nb, cm_join_difference *out)
 {
     const uint64_t from[2] = {a->shape[a->var->rank - 1], b->shape[b->var->rank - 1]};
-    const uint64_t n = cm_join_length(v, &j->dim[v->dim[v->rank - 1]]);
+    const uint64_t n = cm_join_length(v, &tables->dim[v->dim[v->rank - 1]]);
     const uint64_t rows[2] = {from[0] > 0 ? na / from[0] : 0, from[1] > 0 ? nb / from[1] : 0};
     const bool same = rows[0] == rows[1] || from[0] == 0 || from[1] == 0;
     const uint64_t most = n * (rows[0] > rows[1] ? rows[0] : rows[1]);
@@ -147,18 +151,20 @@ static void measure(const cm_reading *r, const uint8_t *x, const cm_reading *s, 
 }
 
 /* Like descriptions are one object; bounds are read as their coordinate says. */
-static bool described_alike(const cm_join *j, uint32_t at, uint32_t file, uint32_t other)
+static bool described_alike(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                            uint32_t file, uint32_t other)
 {
-    const uint32_t of = j->var[at].bounds_of;
-    return cm_join_described(j, at, file) == cm_join_described(j, at, other) &&
+    const uint32_t of = tables->var[at].bounds_of;
+    return cm_join_described(in, tables, at, file) == cm_join_described(in, tables, at, other) &&
            (of == CM_JOIN_NONE ||
-            cm_join_described(j, of, file) == cm_join_described(j, of, other));
+            cm_join_described(in, tables, of, file) == cm_join_described(in, tables, of, other));
 }
 
-bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_surveyed_var *a,
-                         uint32_t other, const cm_surveyed_var *b, cm_join_difference *out)
+bool cm_join_same_values(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                         uint32_t file, const cm_surveyed_var *a, uint32_t other,
+                         const cm_surveyed_var *b, cm_join_difference *out)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     size_t na = 0, nb = 0;
     cm_reading r, s;
     cm_join_difference unused;
@@ -166,15 +172,16 @@ bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_
     *out = (cm_join_difference){.one = "another value", .other = "one value", .most = INFINITY};
     const bool planted = (cm_join_planted & (CM_PLANTED_RAW | CM_PLANTED_PACKED)) != 0;
     /* Most files are like the first. */
-    if (cm_wire_same(a->values, b->values) && (planted || described_alike(j, at, file, other)))
+    if (cm_wire_same(a->values, b->values) &&
+        (planted || described_alike(in, tables, at, file, other)))
         return true;
-    const uint8_t *x = cm_survey_values(j->survey, a->values, &na);
-    const uint8_t *y = cm_survey_values(j->survey, b->values, &nb);
+    const uint8_t *x = cm_survey_values(in->survey, a->values, &na);
+    const uint8_t *y = cm_survey_values(in->survey, b->values, &nb);
     if (x == NULL || y == NULL)
         return false;
     if (v->is_text && a->var->rank > 0 && b->var->rank > 0)
-        return same_texts(j, v, a, x, na, b, y, nb, out);
-    if (!cm_join_reading(j, at, file, &r) || !cm_join_reading(j, at, other, &s))
+        return same_texts(tables, v, a, x, na, b, y, nb, out);
+    if (!cm_join_reading(in, tables, at, file, &r) || !cm_join_reading(in, tables, at, other, &s))
         return same_bytes(&a->var->dtype, x, na, y, nb, out);
     const uint64_t n = na / r.dtype.nbytes;
     if (n != nb / s.dtype.nbytes)
@@ -185,13 +192,14 @@ bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_
     return first == n;
 }
 
-cm_digest cm_join_meaning(const cm_join *j, uint32_t at, uint32_t file, const cm_surveyed_var *s)
+cm_digest cm_join_meaning(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                          uint32_t file, const cm_surveyed_var *s)
 {
     cm_reading r;
     cm_digest sum = {0};
     size_t nbytes = 0;
-    const uint8_t *values = cm_survey_values(j->survey, s->values, &nbytes);
-    if (values == NULL || !cm_join_reading(j, at, file, &r))
+    const uint8_t *values = cm_survey_values(in->survey, s->values, &nbytes);
+    if (values == NULL || !cm_join_reading(in, tables, at, file, &r))
         return s->values;
     for (uint64_t i = 0; i < nbytes / r.dtype.nbytes; i++) {
         cm_meaning m;
@@ -207,18 +215,19 @@ cm_digest cm_join_meaning(const cm_join *j, uint32_t at, uint32_t file, const cm
 
 /* ---- times ---- */
 
-int cm_join_time_coding(const cm_join *j, uint32_t at, uint32_t file, cm_time_coding *out,
-                        cm_error *err)
+int cm_join_time_coding(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                        uint32_t file, cm_time_coding *out, cm_error *err)
 {
     cm_reading r;
-    const char *units = text_of_family(j, at, file, "units");
+    const char *units = text_of_family(in, tables, at, file, "units");
     if (units == NULL)
         return cm_fail(err, CM_EUNSUPPORTED, "it has no units");
     *out = (cm_time_coding){0};
-    int rc = cm_time_axis_parse(units, text_of_family(j, at, file, "calendar"), &out->axis, err);
-    if (rc != CM_OK || !cm_join_reading(j, at, file, &r))
+    int rc = cm_time_axis_parse(units, text_of_family(in, tables, at, file, "calendar"), &out->axis,
+                                err);
+    if (rc != CM_OK || !cm_join_reading(in, tables, at, file, &r))
         return rc;
-    if (r.packed && !j->var[at].unpacked)
+    if (r.packed && !tables->var[at].unpacked)
         return cm_fail(err, CM_EINVAL, "packed times are not counted from another date");
     out->dtype = r.dtype;
     if (r.packed) {
@@ -227,7 +236,7 @@ int cm_join_time_coding(const cm_join *j, uint32_t at, uint32_t file, cm_time_co
     }
     out->dtype.kind = r.kind;
     if ((cm_join_planted & CM_PLANTED_MISSING) != 0)
-        r.nmissing = cm_join_described(j, at, file)->has_fill_value;
+        r.nmissing = cm_join_described(in, tables, at, file)->has_fill_value;
     out->has_fill = r.nmissing > 0;
     memcpy(out->fill, r.missing[0], sizeof(out->fill));
     for (unsigned i = 1; i < r.nmissing; i++)
@@ -235,13 +244,14 @@ int cm_join_time_coding(const cm_join *j, uint32_t at, uint32_t file, cm_time_co
     return CM_OK;
 }
 
-int cm_join_time_numbers(const cm_join *j, uint32_t at, uint32_t file, const void *src,
-                         uint64_t nelem, const void **out, void **own, cm_error *err)
+int cm_join_time_numbers(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                         uint32_t file, const void *src, uint64_t nelem, const void **out,
+                         void **own, cm_error *err)
 {
     cm_reading r;
     *out = src;
     *own = NULL;
-    if (!j->var[at].unpacked || !cm_join_reading(j, at, file, &r) || !r.packed)
+    if (!tables->var[at].unpacked || !cm_join_reading(in, tables, at, file, &r) || !r.packed)
         return CM_OK;
     double *number = cm_calloc((size_t)nelem + 1, sizeof(*number), err);
     if (number == NULL)
@@ -256,22 +266,22 @@ int cm_join_time_numbers(const cm_join *j, uint32_t at, uint32_t file, const voi
     return CM_OK;
 }
 
-static int rebase(const cm_join *j, uint32_t at, uint32_t file, const void *src, void *dst,
-                  uint64_t nelem, cm_error *err)
+static int rebase(const cm_join_input *in, const cm_join_tables *tables, uint32_t at, uint32_t file,
+                  const void *src, void *dst, uint64_t nelem, cm_error *err)
 {
     uint64_t bad;
     cm_time_coding from;
     const void *numbers;
     void *own = NULL;
-    int rc = cm_join_time_coding(j, at, file, &from, err);
+    int rc = cm_join_time_coding(in, tables, at, file, &from, err);
     if (rc == CM_OK)
-        rc = cm_join_time_numbers(j, at, file, src, nelem, &numbers, &own, err);
+        rc = cm_join_time_numbers(in, tables, at, file, src, nelem, &numbers, &own, err);
     if (rc == CM_OK)
-        rc = cm_time_rebase(&from, &j->var[at].coding, numbers, dst, nelem, &bad, err);
+        rc = cm_time_rebase(&from, &tables->var[at].coding, numbers, dst, nelem, &bad, err);
     free(own);
     if (rc == CM_OK)
         return CM_OK;
-    cm_error_prefix(err, "%s: %s", j->file[file]->path, j->var[at].name);
+    cm_error_prefix(err, "%s: %s", in->file[file]->path, tables->var[at].name);
     rc = rc == CM_EINVAL ? CM_EFORMAT : rc; /* it is no option that is wrong */
     if (err != NULL)
         err->status = (cm_status)rc;
@@ -290,16 +300,16 @@ static bool store_missing(const cm_join_var *v, uint8_t *dst)
            (v->dtype.kind == CM_KIND_FLOAT && cm_element_from_double(&v->dtype, NOTHING, dst));
 }
 
-static int refuse_element(const cm_join *j, const cm_join_var *v, uint32_t file, uint64_t element,
-                          const char *why, cm_error *err)
+static int refuse_element(const cm_join_input *in, const cm_join_var *v, uint32_t file,
+                          uint64_t element, const char *why, cm_error *err)
 {
     cm_fail(err, CM_EFORMAT, "variable %s: element %" PRIu64 " %s", v->name, element, why);
-    cm_error_place(err, j->file[file]->path);
+    cm_error_place(err, in->file[file]->path);
     return CM_EFORMAT;
 }
 
 /* A missing element gets the fill value of the whole; data must not become missing. */
-static int convert_one(const cm_conversion *c, const cm_join *j, const cm_join_var *v,
+static int convert_one(const cm_conversion *c, const cm_join_input *in, const cm_join_var *v,
                        uint32_t file, const uint8_t *src, bool missing, uint64_t element,
                        uint8_t *dst, cm_error *err)
 {
@@ -307,16 +317,16 @@ static int convert_one(const cm_conversion *c, const cm_join *j, const cm_join_v
     if (missing && store_missing(v, dst))
         return CM_OK;
     if (missing)
-        return refuse_element(j, v, file, element, "is missing, and no fill value says so", err);
+        return refuse_element(in, v, file, element, "is missing, and no fill value says so", err);
     int rc = cm_conversion_run(c, dst, src, 1, &bad, err);
     if (rc != CM_OK) {
-        cm_error_prefix(err, "%s: variable %s", j->file[file]->path, v->name);
+        cm_error_prefix(err, "%s: variable %s", in->file[file]->path, v->name);
         err->status = CM_EFORMAT; /* it is no option that is wrong */
         return CM_EFORMAT;
     }
     if (v->has_fill_value && memcmp(dst, v->fill_value, v->dtype.nbytes) == 0 &&
         !(v->dtype.kind == CM_KIND_FLOAT && isnan(cm_element_to_double(&v->dtype, dst))))
-        return refuse_element(j, v, file, element,
+        return refuse_element(in, v, file, element,
                               "is data, but equals the fill value that the store has; choose "
                               "another with `fill_value`",
                               err);
@@ -329,20 +339,20 @@ static bool same_fill(const cm_join_var *v, const cm_described *d)
            (!v->has_fill_value || memcmp(d->fill_value, v->fill_value, d->dtype.nbytes) == 0);
 }
 
-int cm_join_convert(const cm_join *j, uint32_t at, uint32_t file, const void *src, void *dst,
-                    uint64_t nelem, cm_error *err)
+int cm_join_convert(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                    uint32_t file, const void *src, void *dst, uint64_t nelem, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
-    const cm_described *d = cm_join_described(j, at, file);
+    const cm_join_var *v = &tables->var[at];
+    const cm_described *d = cm_join_described(in, tables, at, file);
     cm_reading r;
     if (v->rebased)
-        return rebase(j, at, file, src, dst, nelem, err);
+        return rebase(in, tables, at, file, src, dst, nelem, err);
     /* Most files are like the first: no attributes are parsed for them. */
     if (!v->unpacked && cm_dtype_equal(&d->dtype, &v->dtype) && same_fill(v, d)) {
         memcpy(dst, src, nelem * v->dtype.nbytes);
         return CM_OK;
     }
-    const bool number = cm_join_reading(j, at, file, &r);
+    const bool number = cm_join_reading(in, tables, at, file, &r);
     const bool unpacks =
         number && v->unpacked && r.packed && (cm_join_planted & CM_PLANTED_PACKED) == 0;
     if (!unpacks && cm_dtype_equal(&d->dtype, &v->dtype) && (!number || same_fill(v, d))) {
@@ -351,7 +361,7 @@ int cm_join_convert(const cm_join *j, uint32_t at, uint32_t file, const void *sr
     }
     if (!number)
         return cm_fail(err, CM_EINTERNAL, "%s: variable %s: is converted, and no number",
-                       j->file[file]->path, v->name);
+                       in->file[file]->path, v->name);
     cm_conversion c = {.src = d->dtype,
                        .dst = v->dtype,
                        .unpack = unpacks,
@@ -368,7 +378,7 @@ int cm_join_convert(const cm_join *j, uint32_t at, uint32_t file, const void *sr
     for (uint64_t i = 0; rc == CM_OK && i < nelem; i++) {
         const uint8_t *from = (const uint8_t *)src + i * d->dtype.nbytes;
         const bool missing = r.nmissing > 0 && cm_reading_is_missing(&r, from);
-        rc = convert_one(&c, j, v, file, from, missing, i, (uint8_t *)dst + i * v->dtype.nbytes,
+        rc = convert_one(&c, in, v, file, from, missing, i, (uint8_t *)dst + i * v->dtype.nbytes,
                          err);
     }
     return rc;

@@ -9,7 +9,8 @@
  * Variable AT of FILE, which has it; bounds without units of their own count as their coordinate
  * does in that file.  False: its elements are no numbers that mean anything.
  */
-bool cm_join_reading(const cm_join *j, uint32_t at, uint32_t file, cm_reading *out);
+bool cm_join_reading(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                     uint32_t file, cm_reading *out);
 
 /* How the values of one file differ from those of another. */
 typedef struct cm_join_difference {
@@ -24,28 +25,31 @@ typedef struct cm_join_difference {
  * however they are filled up.  OUT, which may be NULL, says how they differ.  Both records have
  * the values, with the dimensions in one order.
  */
-bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_surveyed_var *a,
-                         uint32_t other, const cm_surveyed_var *b, cm_join_difference *out);
+bool cm_join_same_values(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                         uint32_t file, const cm_surveyed_var *a, uint32_t other,
+                         const cm_surveyed_var *b, cm_join_difference *out);
 
 /* A digest of what the values of AT, which FILE has in its record S, mean. */
-cm_digest cm_join_meaning(const cm_join *j, uint32_t at, uint32_t file, const cm_surveyed_var *s);
+cm_digest cm_join_meaning(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                          uint32_t file, const cm_surveyed_var *s);
 
 /*
  * How FILE counts the times of AT, which are unpacked before: what is missing becomes NaN then.
  * An error where it has no units that count time.
  */
-int cm_join_time_coding(const cm_join *j, uint32_t at, uint32_t file, cm_time_coding *out,
-                        cm_error *err);
+int cm_join_time_coding(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                        uint32_t file, cm_time_coding *out, cm_error *err);
 
 /*
  * The numbers that FILE counts the times of AT in, as cm_join_time_coding describes them: SRC, or
  * what is unpacked of it, in *OWN, which is then to be freed.
  */
-int cm_join_time_numbers(const cm_join *j, uint32_t at, uint32_t file, const void *src,
-                         uint64_t nelem, const void **out, void **own, cm_error *err);
+int cm_join_time_numbers(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                         uint32_t file, const void *src, uint64_t nelem, const void **out,
+                         void **own, cm_error *err);
 
 /* NELEM elements of variable AT, as FILE stores them, as those of the joined variable. */
-int cm_join_convert(const cm_join *j, uint32_t at, uint32_t file, const void *src, void *dst,
-                    uint64_t nelem, cm_error *err);
+int cm_join_convert(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                    uint32_t file, const void *src, void *dst, uint64_t nelem, cm_error *err);
 
 #endif

@@ -6,12 +6,12 @@
 #include "archive/tables/described.h"
 
 /* The coordinate of dimension AT; NULL: it has none of its own name. */
-static const cm_join_var *coordinate_of(const cm_join *j, uint32_t at)
+static const cm_join_var *coordinate_of(const cm_join_tables *tables, uint32_t at)
 {
-    uint32_t var = cm_join_var_named(j, j->dim[at].name);
+    uint32_t var = cm_join_var_named(tables, tables->dim[at].name);
     if (var == CM_JOIN_NONE)
         return NULL;
-    const cm_join_var *v = &j->var[var];
+    const cm_join_var *v = &tables->var[var];
     return v->wanted && v->rank == 1 && v->dim[0] == at ? v : NULL;
 }
 
@@ -30,45 +30,48 @@ static bool means_same(const cm_join_var *v, const cm_join_var *w)
 }
 
 /* Whether no file has both, and the coordinates mean one thing. */
-static bool is_same(const cm_join *j, uint32_t a, uint32_t b)
+static bool is_same(const cm_join_input *in, const cm_join_tables *tables, uint32_t a, uint32_t b)
 {
-    const cm_join_var *v = coordinate_of(j, a), *w = coordinate_of(j, b);
+    const cm_join_var *v = coordinate_of(tables, a), *w = coordinate_of(tables, b);
     if (v == NULL || w == NULL || v->first >= w->first)
         return false;
     bool same = means_same(v, w);
-    for (size_t f = 0; same && f < j->nfiles; f++)
-        same = !cm_file_has(j->dim[a].length[f]) || !cm_file_has(j->dim[b].length[f]);
+    for (size_t f = 0; same && f < in->nfiles; f++)
+        same = !cm_file_has(tables->dim[a].length[f]) || !cm_file_has(tables->dim[b].length[f]);
     return same;
 }
 
-int cm_join_tell_renamed(cm_join *j, const cm_join_var *v, const cm_join_var *w, cm_error *err)
+int cm_join_tell_renamed(const cm_join_input *in, cm_join_findings *findings, const cm_join_var *v,
+                         const cm_join_var *w, cm_error *err)
 {
-    cm_finding *f = cm_join_find(j, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name, w->first,
-                                 err, "by its %s it is %s in %s",
+    cm_finding *f = cm_join_find(findings, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name,
+                                 w->first, err, "by its %s it is %s in %s",
                                  cm_join_text(v->like, "standard_name") != NULL &&
                                          cm_join_text(w->like, "standard_name") != NULL
                                      ? "standard_name"
                                      : "units",
-                                 v->name, j->file[v->first]->path);
+                                 v->name, in->file[v->first]->path);
     if (f == NULL || (f->other = cm_strdup(v->name, err)) == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;
     for (size_t i = 1; rc == CM_OK && i < w->nfiles; i++)
-        rc = cm_join_found_in(j, f, w->file[i], err);
+        rc = cm_join_found_in(findings, f, w->file[i], err);
     return rc;
 }
 
-int cm_join_renamed(cm_join *j, cm_error *err)
+int cm_join_renamed(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                    cm_join_findings *findings, cm_error *err)
 {
     int rc = CM_OK;
-    for (uint32_t a = 0; rc == CM_OK && a < j->ndims; a++)
-        for (uint32_t b = 0; rc == CM_OK && b < j->ndims; b++) {
-            if (a == b || j->dim[a].same_as != CM_JOIN_NONE || j->dim[b].same_as != CM_JOIN_NONE ||
-                !is_same(j, a, b))
+    for (uint32_t a = 0; rc == CM_OK && a < tables->ndims; a++)
+        for (uint32_t b = 0; rc == CM_OK && b < tables->ndims; b++) {
+            if (a == b || tables->dim[a].same_as != CM_JOIN_NONE ||
+                tables->dim[b].same_as != CM_JOIN_NONE || !is_same(in, tables, a, b))
                 continue;
-            j->dim[b].same_as = a;
-            j->refused = true;
-            rc = cm_join_tell_renamed(j, coordinate_of(j, a), coordinate_of(j, b), err);
+            tables->dim[b].same_as = a;
+            axes->refused = true;
+            rc = cm_join_tell_renamed(in, findings, coordinate_of(tables, a),
+                                      coordinate_of(tables, b), err);
         }
     return rc;
 }

@@ -7,41 +7,44 @@
 
 /* The findings, before anything is decided. */
 typedef struct texts {
-    cm_join *j;
+    const cm_join_input *in;
+    cm_join_tables *tables;
     const cm_skeleton **skeleton; /* the distinct ones */
     size_t nskeletons;
     bool *dim; /* by dimension: nothing but the length of texts */
 } texts;
 
-static uint32_t dim_of(const cm_join *j, const cm_described *d, unsigned k)
+static uint32_t dim_of(const cm_join_input *in, const cm_join_tables *tables, const cm_described *d,
+                       unsigned k)
 {
     char buf[512];
-    return cm_join_dim_named(j, cm_join_name(j, d->dim[k], buf, sizeof(buf)));
+    return cm_join_dim_named(tables, cm_join_name(in, tables, d->dim[k], buf, sizeof(buf)));
 }
 
-uint64_t cm_join_text_length(const cm_join *j, uint32_t at, uint32_t file)
+uint64_t cm_join_text_length(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                             uint32_t file)
 {
     cm_surveyed_var s;
-    return cm_join_record(j, at, file, &s) && s.var->rank > 0 ? s.shape[s.var->rank - 1] : 0;
+    return cm_join_record(in, tables, at, file, &s) && s.var->rank > 0 ? s.shape[s.var->rank - 1]
+                                                                       : 0;
 }
 
 /* ---- which they are ---- */
 
-static bool has_texts(const cm_join *j)
+static bool has_texts(const cm_join_tables *tables)
 {
-    for (size_t i = 0; i < j->nvars; i++)
-        if (j->var[i].wanted && j->var[i].like->is_char && j->var[i].like->rank > 0)
+    for (size_t i = 0; i < tables->nvars; i++)
+        if (tables->var[i].wanted && tables->var[i].like->is_char && tables->var[i].like->rank > 0)
             return true;
     return false;
 }
 
 static int list_skeletons(texts *t, cm_error *err)
 {
-    const cm_join *j = t->j;
-    bool *seen = cm_calloc(j->survey->nskeletons + 1, sizeof(*seen), err);
-    t->skeleton = cm_calloc(j->survey->nskeletons + 1, sizeof(t->skeleton[0]), err);
-    for (size_t i = 0; seen != NULL && t->skeleton != NULL && i < j->nfiles; i++) {
-        const cm_skeleton *k = cm_join_skeleton(j, (uint32_t)i);
+    bool *seen = cm_calloc(t->in->survey->nskeletons + 1, sizeof(*seen), err);
+    t->skeleton = cm_calloc(t->in->survey->nskeletons + 1, sizeof(t->skeleton[0]), err);
+    for (size_t i = 0; seen != NULL && t->skeleton != NULL && i < t->in->nfiles; i++) {
+        const cm_skeleton *k = cm_join_skeleton(t->in, (uint32_t)i);
         if (!seen[k->index])
             t->skeleton[t->nskeletons++] = k;
         seen[k->index] = true;
@@ -60,21 +63,20 @@ static bool may_be_length(const cm_described *d, unsigned k)
 /* Dimensions that are the last of characters wherever they are used, and have no coordinate. */
 static int find_dims(texts *t, cm_error *err)
 {
-    const cm_join *j = t->j;
-    const char *along = j->options->along;
-    if ((t->dim = cm_calloc(j->ndims + 1, sizeof(t->dim[0]), err)) == NULL)
+    const char *along = t->in->options->along;
+    if ((t->dim = cm_calloc(t->tables->ndims + 1, sizeof(t->dim[0]), err)) == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < j->ndims; i++)
-        t->dim[i] = j->dim[i].same_as == CM_JOIN_NONE &&
-                    (along == NULL || strcmp(along, j->dim[i].name) != 0);
+    for (size_t i = 0; i < t->tables->ndims; i++)
+        t->dim[i] = t->tables->dim[i].same_as == CM_JOIN_NONE &&
+                    (along == NULL || strcmp(along, t->tables->dim[i].name) != 0);
     for (size_t s = 0; s < t->nskeletons; s++)
         for (size_t i = 0; i < t->skeleton[s]->nvars; i++) {
             const cm_described *d = t->skeleton[s]->var[i];
-            if (!j->var[j->to_var[t->skeleton[s]->index][i]].wanted)
+            if (!t->tables->var[t->tables->to_var[t->skeleton[s]->index][i]].wanted)
                 continue;
             for (unsigned k = 0; k < d->rank; k++)
                 if (!may_be_length(d, k) || d->is_coordinate)
-                    t->dim[dim_of(j, d, k)] = false;
+                    t->dim[dim_of(t->in, t->tables, d, k)] = false;
         }
     return CM_OK;
 }
@@ -82,23 +84,23 @@ static int find_dims(texts *t, cm_error *err)
 /* Variables that are texts in all files; false: a dimension of theirs belongs to others too. */
 static bool find_vars(const texts *t)
 {
-    cm_join *j = t->j;
-    for (size_t i = 0; i < j->nvars; i++)
-        j->var[i].is_text = j->var[i].wanted && j->var[i].like->is_char;
+    for (size_t i = 0; i < t->tables->nvars; i++)
+        t->tables->var[i].is_text = t->tables->var[i].wanted && t->tables->var[i].like->is_char;
     for (size_t s = 0; s < t->nskeletons; s++)
         for (size_t i = 0; i < t->skeleton[s]->nvars; i++) {
             const cm_described *d = t->skeleton[s]->var[i];
-            cm_join_var *v = &j->var[j->to_var[t->skeleton[s]->index][i]];
-            v->is_text =
-                v->is_text && d->is_char && d->rank > 0 && t->dim[dim_of(j, d, d->rank - 1)];
+            cm_join_var *v = &t->tables->var[t->tables->to_var[t->skeleton[s]->index][i]];
+            v->is_text = v->is_text && d->is_char && d->rank > 0 &&
+                         t->dim[dim_of(t->in, t->tables, d, d->rank - 1)];
         }
     bool alone = true;
     for (size_t s = 0; s < t->nskeletons; s++)
         for (size_t i = 0; i < t->skeleton[s]->nvars; i++) {
             const cm_described *d = t->skeleton[s]->var[i];
-            const cm_join_var *v = &j->var[j->to_var[t->skeleton[s]->index][i]];
-            bool *dim =
-                v->wanted && !v->is_text && d->rank > 0 ? &t->dim[dim_of(j, d, d->rank - 1)] : NULL;
+            const cm_join_var *v = &t->tables->var[t->tables->to_var[t->skeleton[s]->index][i]];
+            bool *dim = v->wanted && !v->is_text && d->rank > 0
+                            ? &t->dim[dim_of(t->in, t->tables, d, d->rank - 1)]
+                            : NULL;
             alone = alone && (dim == NULL || !*dim);
             if (dim != NULL)
                 *dim = false;
@@ -108,84 +110,87 @@ static bool find_vars(const texts *t)
 
 /* ---- how long they are ---- */
 
-static void note_length(cm_join *j, uint32_t dim, uint64_t length)
+static void note_length(cm_join_tables *tables, uint32_t dim, uint64_t length)
 {
-    cm_join_dim *d = &j->dim[dim];
+    cm_join_dim *d = &tables->dim[dim];
     d->is_text = true;
     d->n = length > d->n ? length : d->n;
 }
 
-static void find_lengths(cm_join *j, uint32_t at)
+static void find_lengths(const cm_join_input *in, cm_join_tables *tables, uint32_t at)
 {
-    const cm_join_var *v = &j->var[at];
+    const cm_join_var *v = &tables->var[at];
     const cm_described *last = NULL;
     uint32_t dim = CM_JOIN_NONE;
     for (size_t i = 0; i < v->nfiles; i++) {
-        const cm_described *d = cm_join_described(j, at, v->file[i]);
+        const cm_described *d = cm_join_described(in, tables, at, v->file[i]);
         if (d != last)
-            dim = dim_of(j, d, d->rank - 1);
+            dim = dim_of(in, tables, d, d->rank - 1);
         last = d;
-        note_length(j, dim, cm_join_text_length(j, at, v->file[i]));
+        note_length(tables, dim, cm_join_text_length(in, tables, at, v->file[i]));
     }
 }
 
 /* A store keeps the lengths that it has. */
-static void keep_lengths(cm_join *j)
+static void keep_lengths(const cm_join_input *in, cm_join_tables *tables)
 {
-    for (size_t i = 0; j->has_base && i < j->ndims; i++)
-        if (j->dim[i].is_text && cm_file_has(j->dim[i].length[0]))
-            j->dim[i].n = cm_file_count(j->dim[i].length[0]);
+    for (size_t i = 0; in->has_base && i < tables->ndims; i++)
+        if (tables->dim[i].is_text && cm_file_has(tables->dim[i].length[0]))
+            tables->dim[i].n = cm_file_count(tables->dim[i].length[0]);
 }
 
 /* Of the dimensions that the texts have in files V gets the longest; a store keeps its own. */
-static void choose_dim(cm_join *j, uint32_t at)
+static void choose_dim(const cm_join_input *in, cm_join_tables *tables, uint32_t at)
 {
-    cm_join_var *v = &j->var[at];
+    cm_join_var *v = &tables->var[at];
     const cm_described *last = v->like;
-    if (j->has_base && v->first == 0)
+    if (in->has_base && v->first == 0)
         return;
     for (size_t i = 0; i < v->nfiles; i++) {
-        const cm_described *d = cm_join_described(j, at, v->file[i]);
+        const cm_described *d = cm_join_described(in, tables, at, v->file[i]);
         if (d == last)
             continue;
         last = d;
-        const uint32_t dim = dim_of(j, d, d->rank - 1);
-        if (j->dim[dim].n > j->dim[v->dim[v->rank - 1]].n)
+        const uint32_t dim = dim_of(in, tables, d, d->rank - 1);
+        if (tables->dim[dim].n > tables->dim[v->dim[v->rank - 1]].n)
             v->dim[v->rank - 1] = dim;
     }
 }
 
 /* ---- findings ---- */
 
-static int tell_length(cm_join *j, const cm_join_var *v, uint64_t own, uint64_t first,
-                       uint32_t file, cm_error *err)
+static int tell_length(const cm_join_input *in, const cm_join_tables *tables,
+                       cm_join_findings *findings, const cm_join_var *v, uint64_t own,
+                       uint64_t first, uint32_t file, cm_error *err)
 {
-    const char *path = j->file[v->first]->path;
-    const uint64_t n = cm_join_length(v, &j->dim[v->dim[v->rank - 1]]);
+    const char *path = in->file[v->first]->path;
+    const uint64_t n = cm_join_length(v, &tables->dim[v->dim[v->rank - 1]]);
     if (own > n)
-        return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_DECISION, false, v->name, file, err,
+        return cm_join_find(findings, CM_FINDING_TYPE, CM_WEIGHT_DECISION, false, v->name, file,
+                            err,
                             "its texts are %" PRIu64 " characters long, and %" PRIu64
                             " in the store, which keeps that length",
                             own, first) == NULL
                    ? CM_ENOMEM
                    : CM_OK;
-    cm_finding *f = cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_NOTE, false, v->name, file, err,
-                                 "its texts are %" PRIu64 " characters long, and %" PRIu64
-                                 " in %s; they are filled up with NULs to %" PRIu64,
-                                 own, first, path, n);
+    cm_finding *f =
+        cm_join_find(findings, CM_FINDING_TYPE, CM_WEIGHT_NOTE, false, v->name, file, err,
+                     "its texts are %" PRIu64 " characters long, and %" PRIu64
+                     " in %s; they are filled up with NULs to %" PRIu64,
+                     own, first, path, n);
     if (f == NULL)
         return CM_ENOMEM;
     f->by = CM_DECIDER_CHAR;
-    f->value = j->has_base ? NULL : cm_strdup("join", err);
-    return f->value == NULL && !j->has_base ? CM_ENOMEM : CM_OK;
+    f->value = in->has_base ? NULL : cm_strdup("join", err);
+    return f->value == NULL && !in->has_base ? CM_ENOMEM : CM_OK;
 }
 
-static int tell_name(cm_join *j, const cm_join_var *v, const char *name, uint32_t file,
-                     cm_error *err)
+static int tell_name(const cm_join_input *in, cm_join_findings *findings, const cm_join_var *v,
+                     const char *name, uint32_t file, cm_error *err)
 {
-    return cm_join_find(j, CM_FINDING_DIMENSIONS, CM_WEIGHT_NOTE, false, v->name, file, err,
+    return cm_join_find(findings, CM_FINDING_DIMENSIONS, CM_WEIGHT_NOTE, false, v->name, file, err,
                         "the length of its texts is called %s, and %s in %s", name,
-                        v->like->dim[v->like->rank - 1], j->file[v->first]->path) == NULL
+                        v->like->dim[v->like->rank - 1], in->file[v->first]->path) == NULL
                ? CM_ENOMEM
                : CM_OK;
 }
@@ -195,38 +200,41 @@ typedef struct told {
     size_t longer, other, name;
 } told;
 
-static int tell(cm_join *j, const cm_join_var *v, const cm_described *d, uint64_t own,
-                uint64_t first, uint32_t file, told *t, cm_error *err)
+static int tell(const cm_join_input *in, const cm_join_tables *tables, cm_join_findings *findings,
+                const cm_join_var *v, const cm_described *d, uint64_t own, uint64_t first,
+                uint32_t file, told *t, cm_error *err)
 {
     const char *name = d->dim[d->rank - 1];
-    const bool refused = own > cm_join_length(v, &j->dim[v->dim[v->rank - 1]]);
+    const bool refused = own > cm_join_length(v, &tables->dim[v->dim[v->rank - 1]]);
     size_t *number = own == first ? &t->name : refused ? &t->longer : &t->other;
     if (own == first && strcmp(name, v->like->dim[v->like->rank - 1]) == 0)
         return CM_OK;
     if (*number > 0)
-        return cm_join_found_in(j, &j->report->finding[*number - 1], file, err);
-    int rc =
-        own == first ? tell_name(j, v, name, file, err) : tell_length(j, v, own, first, file, err);
-    *number = j->report->nfindings;
+        return cm_join_found_in(findings, &findings->report->finding[*number - 1], file, err);
+    int rc = own == first ? tell_name(in, findings, v, name, file, err)
+                          : tell_length(in, tables, findings, v, own, first, file, err);
+    *number = findings->report->nfindings;
     return rc;
 }
 
-static int find_others(cm_join *j, uint32_t at, cm_error *err)
+static int find_others(const cm_join_input *in, const cm_join_tables *tables,
+                       cm_join_findings *findings, uint32_t at, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
-    const uint64_t first = cm_join_text_length(j, at, v->first);
+    const cm_join_var *v = &tables->var[at];
+    const uint64_t first = cm_join_text_length(in, tables, at, v->first);
     told t = {0};
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++)
-        rc = tell(j, v, cm_join_described(j, at, v->file[i]),
-                  cm_join_text_length(j, at, v->file[i]), first, v->file[i], &t, err);
+        rc = tell(in, tables, findings, v, cm_join_described(in, tables, at, v->file[i]),
+                  cm_join_text_length(in, tables, at, v->file[i]), first, v->file[i], &t, err);
     return rc;
 }
 
-int cm_join_texts(cm_join *j, cm_error *err)
+int cm_join_texts(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                  cm_error *err)
 {
-    texts t = {.j = j};
-    if (!has_texts(j))
+    texts t = {.in = in, .tables = tables};
+    if (!has_texts(tables))
         return CM_OK;
     int rc = list_skeletons(&t, err);
     if (rc == CM_OK)
@@ -235,15 +243,15 @@ int cm_join_texts(cm_join *j, cm_error *err)
     }
     free(t.skeleton);
     free(t.dim);
-    for (uint32_t i = 0; rc == CM_OK && i < j->nvars; i++)
-        if (j->var[i].is_text)
-            find_lengths(j, i);
-    keep_lengths(j);
-    for (uint32_t i = 0; rc == CM_OK && i < j->nvars; i++)
-        if (j->var[i].is_text)
-            choose_dim(j, i);
-    for (uint32_t i = 0; rc == CM_OK && i < j->nvars; i++)
-        if (j->var[i].is_text)
-            rc = find_others(j, i, err);
+    for (uint32_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        if (tables->var[i].is_text)
+            find_lengths(in, tables, i);
+    keep_lengths(in, tables);
+    for (uint32_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        if (tables->var[i].is_text)
+            choose_dim(in, tables, i);
+    for (uint32_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        if (tables->var[i].is_text)
+            rc = find_others(in, tables, findings, i, err);
     return rc;
 }

@@ -92,18 +92,18 @@ static inline const char *told_axes(joined *a)
     char text[64];
     const cm_join *j = a->join;
     tell_begin(&a->text);
-    for (unsigned i = 0; i < j->naxes; i++) {
-        const cm_join_dim *d = &j->dim[j->axis[i]];
+    for (unsigned i = 0; i < j->axes.naxes; i++) {
+        const cm_join_dim *d = &j->tables.dim[j->axes.axis[i]];
         tell(&a->text, "%s%s:", i > 0 ? "; " : "", d->name);
         if (d->key == NULL)
             tell(&a->text, " %u steps", (unsigned)d->n);
         for (uint64_t k = 0; d->key != NULL && k < d->n; k++)
-            tell(&a->text, " %s", cm_key_text(j, d, d->key[k], text, sizeof text));
+            tell(&a->text, " %s", cm_key_text(&j->in, d, d->key[k], text, sizeof text));
         tell(&a->text, " |");
-        for (uint32_t f = 0; f < j->nfiles; f++) {
-            const cm_join_vec *v = cm_axis_vec(j, d, f);
+        for (uint32_t f = 0; f < j->in.nfiles; f++) {
+            const cm_join_vec *v = cm_axis_vec(&j->in, d, f);
             for (size_t r = 0; v != NULL && r < v->nruns; r++)
-                tell(&a->text, " %s %u+%u>%u", j->file[f]->path, (unsigned)v->run[r].first,
+                tell(&a->text, " %s %u+%u>%u", j->in.file[f]->path, (unsigned)v->run[r].first,
                      (unsigned)v->run[r].count, (unsigned)v->run[r].origin);
         }
     }
