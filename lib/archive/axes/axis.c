@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "archive/axes/coordinate.h"
+#include "archive/axes/place.h"
 #include "base/number.h"
 
 typedef struct order {
@@ -203,12 +204,23 @@ typedef struct merging {
     bool refused;
 } merging;
 
-/* Room for MORE elements. */
-static int reserve(merging *m, uint64_t more, cm_error *err)
+/* V has more elements than any join may have places: a damaged file, or one that stores few. */
+static int tell_too_long(const merging *m, const cm_join_vec *v, cm_error *err)
+{
+    const uint64_t limit = cm_place_limit(m->in);
+    return cm_fail(err, CM_EUNSUPPORTED,
+                   "%s: has %" PRIu64 " elements along %s, and %" PRIu64
+                   " are before it; no more than %" PRIu64 " are joined%s",
+                   m->in->file[v->file]->path, v->n, m->d->name, m->d->n, limit,
+                   limit < cm_place_limit(NULL) ? "; raise `memory`" : "");
+}
+
+/* Room for the elements of V. */
+static int reserve(merging *m, const cm_join_vec *v, cm_error *err)
 {
     size_t n;
-    if (!cm_add_size((size_t)m->d->n, (size_t)more, &n) || n > SIZE_MAX / 2)
-        return cm_fail(err, CM_EFORMAT, "%s: too many elements in all files together", m->d->name);
+    if (!cm_add_size((size_t)m->d->n, (size_t)v->n, &n) || n > cm_place_limit(m->in))
+        return tell_too_long(m, v, err);
     if (n <= m->capacity)
         return CM_OK;
     uint64_t capacity = m->capacity * 2 > n ? m->capacity * 2 : n;
@@ -233,7 +245,7 @@ static int merge_vec(merging *m, uint32_t at, cm_error *err)
     cm_join_dim *d = m->d;
     const cm_join_vec *v = cm_axis_vec_at(m->in, d, at);
     uint64_t i = bisect(d->key, d->n, v->key[0]), k = 0;
-    int rc = reserve(m, v->n, err);
+    int rc = reserve(m, v, err);
     if (rc != CM_OK)
         return rc;
     for (; i < d->n && k < v->n; i++, k++) {
@@ -259,7 +271,7 @@ static int append_vec(merging *m, uint32_t at, cm_error *err)
 {
     cm_join_dim *d = m->d;
     cm_join_vec *v = cm_axis_vec_at(m->in, d, at);
-    int rc = reserve(m, v->n, err);
+    int rc = reserve(m, v, err);
     if (rc != CM_OK)
         return rc;
     cm_paged_touch(m->in->survey->paged, &d->key[d->n], v->n * sizeof(d->key[0]));

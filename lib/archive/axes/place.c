@@ -1,5 +1,6 @@
 #include "archive/axes/place.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +8,11 @@
 #include "archive/axes/coordinate.h"
 
 #define NOBODY UINT32_MAX
-/* A byte of each element's owner; a dimension this long has other troubles. */
+/* A GiB of owners; a dimension this long has other troubles. */
 #define MAX_CELLS (UINT64_C(1) << 28)
+/* The owner of a place and the counts of coverage.c, and as much again for all else. */
+#define CELL_NBYTES 12
+#define LEAST_CELLS (UINT64_C(1) << 20)
 
 typedef struct grid {
     const cm_join_input *in;
@@ -272,6 +276,23 @@ static int collect(grid *g)
     return rc;
 }
 
+uint64_t cm_place_limit(const cm_join_input *in)
+{
+    const uint64_t memory = in == NULL ? 0 : in->options->memory, fit = memory / CELL_NBYTES;
+    if (memory == 0 || fit > MAX_CELLS)
+        return MAX_CELLS;
+    return fit > LEAST_CELLS ? fit : LEAST_CELLS;
+}
+
+/* More than memory allows, or than any memory would. */
+static int too_many(const cm_join_input *in, cm_error *err)
+{
+    const uint64_t limit = cm_place_limit(in);
+    return cm_fail(err, limit < MAX_CELLS ? CM_EBUDGET : CM_EUNSUPPORTED,
+                   "the joined dimensions have more than %" PRIu64 " places together%s", limit,
+                   limit < MAX_CELLS ? ", which is all that fits the memory; raise `memory`" : "");
+}
+
 int cm_place(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
              const cm_join_var *v, cm_placement *out, cm_error *err)
 {
@@ -280,10 +301,8 @@ int cm_place(const cm_join_input *in, const cm_join_tables *tables, const cm_joi
         g.rows = tables->dim[axes->axis[out->axis[0]]].n;
     g.cols = tables->dim[axes->axis[out->axis[out->naxes - 1]]].n;
     uint64_t cells;
-    if (!cm_mul_u64(g.rows, g.cols, &cells) || cells > MAX_CELLS)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "the joined dimensions have more than 268 million "
-                       "places together");
+    if (!cm_mul_u64(g.rows, g.cols, &cells) || cells > cm_place_limit(in))
+        return too_many(in, err);
     g.owner = malloc((size_t)(cells + 1) * sizeof(*g.owner));
     if (g.owner == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for %llu places of files",
