@@ -97,6 +97,14 @@ static void say_remarks(const digests *d)
                    d->entry[i].name, d->entry[i].undigested);
 }
 
+static bool has_undigested(const digests *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (d->entry[i].undigested)
+            return true;
+    return false;
+}
+
 static int digest_stores(void *context, cm_error *err)
 {
     digests *d = context;
@@ -189,8 +197,10 @@ int rechunk_digest(const cm_net_settings *net, const cm_common_options *common,
         cm_say(RECHUNK.name, "%s", print_err.text);
     cm_remote_say(&RECHUNK, d.net, common);
     cm_net_free(d.net);
+    /* A list that lacks an array must not pass for the proof of a whole store. */
+    const int found = has_undigested(&d) ? CM_EDIFFER : CM_OK;
     release(&d);
     cm_monitor_free(d.monitor);
     cm_run_end(status);
-    return cm_tool_exit_status(status != CM_OK ? status : printed);
+    return cm_tool_exit_status(status != CM_OK ? status : printed != CM_OK ? printed : found);
 }
