@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <chunkmill/census.h>
 #include <chunkmill/error.h>
 #include <chunkmill/net.h>
 #include <chunkmill/texts.h>
@@ -21,6 +22,12 @@ typedef enum cm_chunkcalc_objective {
     CM_CHUNKCALC_REQUESTS,
     CM_CHUNKCALC_REGRET
 } cm_chunkcalc_objective;
+
+typedef enum cm_chunkcalc_audit {
+    CM_CHUNKCALC_AUDIT_NONE,
+    CM_CHUNKCALC_AUDIT,     /* judges the chunks for reads, if there are any; and counts them */
+    CM_CHUNKCALC_AUDIT_FULL /* and decodes every one */
+} cm_chunkcalc_audit;
 
 typedef struct cm_chunkcalc_options {
     const char *store;    /* Zarr or NetCDF, PATH or PATH::NODE; or NULL */
@@ -36,7 +43,7 @@ typedef struct cm_chunkcalc_options {
     uint64_t batch;       /* samples a step; 0: not asked for */
     double step_time;     /* seconds; 0: not asked for */
     bool recommend;
-    bool audit;
+    int audit; /* cm_chunkcalc_audit */
     /* Seconds are looked at: costs are measured, as `recommend` and `audit` do in any case.  Else
        only the ratio is, on chunks of the store, and seconds are by the preset. */
     bool seconds;
@@ -46,6 +53,7 @@ typedef struct cm_chunkcalc_options {
     const char *storage;
     double latency, bandwidth, decode, concurrency, ratio; /* negative: the preset's, or measured */
     uint64_t worker_memory; /* bytes; 0: what is available, divided by the CPUs */
+    unsigned nthreads;      /* that look at chunks; 0: the CPUs that this process may use */
     cm_net *net;            /* for stores behind a network; NULL: there is none */
 } cm_chunkcalc_options;
 
@@ -154,6 +162,8 @@ typedef struct cm_chunkcalc_report {
     double step_time;
     cm_chunkcalc_array *array;
     size_t narrays;
+    bool has_census; /* of a Zarr store that is described or audited: */
+    cm_census census;
     char **warning; /* sentences a user should read */
     size_t nwarnings;
     char **note;

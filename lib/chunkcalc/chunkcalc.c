@@ -115,7 +115,7 @@ static int check_options(const cm_chunkcalc_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL, "name a read (`sample` SHAPE), or a store to describe");
     if (o->audit && o->store == NULL)
         return cm_fail(err, CM_EINVAL, "`audit` needs a store");
-    if (!reads && (o->audit || o->recommend || o->chunks.n > 0 || o->batch > 0))
+    if (!reads && (o->recommend || o->chunks.n > 0 || o->batch > 0))
         return cm_fail(err, CM_EINVAL, "name a read: `sample` SHAPE or `read` SHAPE");
     if (o->max_nbytes != 0 && o->min_nbytes > o->max_nbytes)
         return cm_fail(err, CM_EINVAL, "`min_nbytes` exceeds `max_nbytes`");
@@ -232,6 +232,7 @@ void cm_chunkcalc_report_release(cm_chunkcalc_report *r)
     free(r->layout);
     free(r->read);
     free(r->array);
+    cm_census_release(&r->census);
     free(r->front);
     free(r->path);
     free(r->variable);

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "chunkcalc/chunkcalc.h"
 #include "format/dataset.h"
+#include "format/zarr/census.h"
 #include "options/codec_option.h"
 #include "options/store_path.h"
 #include "options/varopt.h"
@@ -318,6 +320,21 @@ static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *
     return rc;
 }
 
+/* The census of a store that is described or audited. */
+static int count_chunks(cm_calc *c, const input *in, cm_error *err)
+{
+    const cm_chunkcalc_options *o = c->options;
+    const unsigned nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
+    const cm_census_options options = {
+        .depth = o->audit == CM_CHUNKCALC_AUDIT_FULL ? CM_CENSUS_DECODE : CM_CENSUS_SIZES,
+        .nthreads = nthreads,
+        .memory = o->worker_memory < UINT64_MAX / nthreads ? o->worker_memory * nthreads : 0};
+    if (in->ds->kind != CM_DATASET_ZARR)
+        return CM_OK;
+    c->report->has_census = true;
+    return cm_census_of_store(in->ds, in->at.node, &options, &c->report->census, err);
+}
+
 int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
 {
     input in = {0};
@@ -339,6 +356,8 @@ int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
     } else if (rc == CM_OK) {
         rc = measure_all(c, &in, err);
     }
+    if (rc == CM_OK && (!choose_one || c->options->audit))
+        rc = count_chunks(c, &in, err);
     if (rc != CM_OK)
         cm_store_path_name(&in.at, err);
     release(&in);

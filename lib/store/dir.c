@@ -361,6 +361,7 @@ static const cm_store_ops dir_ops = {
     .stat = cm_dir_stat,
     .identity = cm_dir_identity,
     .list = cm_dir_list,
+    .walk = cm_dir_walk,
     .open = cm_dir_reader_open,
     .read = cm_dir_reader_read,
     .close = cm_dir_reader_close,

@@ -34,6 +34,8 @@ bool cm_dir_is_temporary(const char *name);
 
 int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err);
+int cm_dir_walk(cm_store *store, const char *prefix, cm_store_visit_key *visit, void *context,
+                cm_error *err);
 int cm_dir_is_link(cm_store *store, const char *key, bool *out, cm_error *err);
 int cm_dir_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err);
 int cm_dir_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,

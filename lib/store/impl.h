@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "store/io.h"
+#include "store/walk.h"
 
 /* Distinguishes an object from one that replaced it. */
 typedef struct cm_identity {
@@ -93,7 +94,7 @@ typedef struct cm_store_ops {
     const char *read_only; /* without `write`: why, a sentence after the store's name */
 
     void (*free)(cm_store *store);
-    /* A wrapper leaves out the next four: the store that it wraps answers. */
+    /* A wrapper leaves out the next five: the store that it wraps answers. */
     int (*stat)(cm_store *store, const char *key, cm_object_stat *out, cm_error *err);
     /* NULL: not known when an object changed. */
     int (*identity)(cm_store *store, const char *key, cm_identity *out, cm_error *err);
@@ -102,6 +103,9 @@ typedef struct cm_store_ops {
     /* NULL: the folders must be walked. */
     int (*list_below)(cm_store *store, const char *prefix, cm_store_visit_object *visit,
                       void *context, cm_error *err);
+    /* NULL: by list_below, or list.  CM_ENOTFOUND when PREFIX is no folder. */
+    int (*walk)(cm_store *store, const char *prefix, cm_store_visit_key *visit, void *context,
+                cm_error *err);
     int (*open)(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
     int (*read)(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes, cm_error *err);
     void (*close)(cm_object_reader *reader);

@@ -81,6 +81,7 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     options.store = paths->n > 0 ? paths->text[0] : NULL;
     options.recommend = v->o.recommend || wants_answer(v, common, paths);
     options.seconds = v->stats || v->plot != NULL;
+    options.nthreads = common->nthreads;
     options.worker_memory =
         common->nthreads != 0 ? common->memory / common->nthreads : common->memory;
     r = (cm_chunkcalc_report){0};

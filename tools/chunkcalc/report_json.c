@@ -1,4 +1,5 @@
 /* --json: the report as one document, described by tools/schema/chunkcalc.json. */
+#include "../common/census_json.h"
 #include "../common/document.h"
 #include "chunkcalc.h"
 
@@ -204,6 +205,8 @@ int chunkcalc_print_json(const cm_chunkcalc_report *r, const cm_error *failure, 
                 cm_document_append(&doc, arrays, stored_array_json(&doc, &r->array[i]));
             cm_document_put(&doc, o, "arrays", arrays);
         }
+        if (r->has_census)
+            cm_document_census(&doc, o, "census", &r->census);
         cm_document_texts(&doc, o, "warnings", r->warning, r->nwarnings);
         cm_document_texts(&doc, o, "notes", r->note, r->nnotes);
     }

@@ -8,6 +8,7 @@
 #include "answer.h"
 #include "base/number.h"
 #include "grid.h"
+#include "report_census.h"
 
 enum {
     SHAPE_TEXT = 704 /* 32 lengths of 20 digits and the signs between them */
@@ -280,8 +281,36 @@ static void measured_cells(const printer *p, const cm_chunkcalc_array *a, grid *
         grid_cell(g, "%s", a->decode > 0 ? cm_format_rate(a->decode, rate, sizeof(rate)) : none);
 }
 
+static void census_cells(const printer *p, const cm_chunkcalc_array *a, grid *g)
+{
+    const cm_census *c = &p->r->census;
+    const cm_census_array *found = NULL;
+    for (size_t i = 0; i < c->narrays; i++)
+        if (strcmp(c->array[i].name, a->name) == 0 && c->array[i].unclear == NULL)
+            found = &c->array[i];
+    if (found != NULL)
+        grid_cell(g, "%" PRIu64, found->npresent);
+    else
+        grid_cell(g, "%s", "");
+    for (int k = 0; k < CM_CENSUS_HOLES; k++)
+        if (found != NULL)
+            grid_cell(g, "%" PRIu64, found->hole[k].n);
+        else
+            grid_cell(g, "%s", "");
+}
+
+/* In tables for programs; people get strips. */
+static void census_columns(grid *g)
+{
+    static const char *const NAME[] = {"present", "absent",    "left_out",
+                                       "empty",   "truncated", "undecodable"};
+    for (size_t i = 0; i < sizeof(NAME) / sizeof(*NAME); i++)
+        grid_column(g, NAME[i], false);
+}
+
 static int print_arrays(const printer *p, cm_error *err)
 {
+    const bool counted = p->format == FORMAT_CSV && p->r->has_census;
     grid g = {.ncolumns = 0};
 
     grid_column(&g, "array", true);
@@ -297,6 +326,8 @@ static int print_arrays(const printer *p, cm_error *err)
     grid_column(&g, p->format == FORMAT_CSV ? "padding_bytes" : "padding", false);
     grid_column(&g, "ratio", false);
     grid_column(&g, p->format == FORMAT_CSV ? "decode_bytes_per_s" : "decodes at", false);
+    if (counted)
+        census_columns(&g);
     for (size_t i = 0; i < p->r->narrays; i++) {
         const cm_chunkcalc_array *a = &p->r->array[i];
         grid_cell(&g, "%s", a->name[0] != '\0' ? a->name : "/");
@@ -325,6 +356,8 @@ static int print_arrays(const printer *p, cm_error *err)
             size_cell(&g, (double)a->padding_nbytes);
         }
         measured_cells(p, a, &g);
+        if (counted)
+            census_cells(p, a, &g);
     }
     int rc = grid_print(&g, p->format, stdout, err);
     grid_release(&g);
@@ -357,6 +390,24 @@ static int print_answer(const printer *p, cm_error *err)
     return rc == CM_OK ? print_reasons(p, err) : rc;
 }
 
+static void print_census(const printer *p)
+{
+    if (!p->r->has_census || p->format == FORMAT_CSV)
+        return;
+    cm_print(stdout, p->format == FORMAT_MARKDOWN ? "\n## Which chunks are there\n\n" : "\n");
+    chunkcalc_print_census(&p->r->census, p->details || p->v->o.audit);
+}
+
+static int print_calculation(const printer *p, bool recommends, cm_error *err)
+{
+    int rc = recommends ? print_answer(p, err) : print_layouts(p, err);
+    if (rc == CM_OK && p->r->batch > 0)
+        rc = print_batches(p, err);
+    if (rc == CM_OK && (p->v->stats || (recommends && p->details)))
+        print_model(p);
+    return rc;
+}
+
 int chunkcalc_print(const cm_chunkcalc_report *r, const chunkcalc_values *v,
                     const cm_common_options *common, cm_error *err)
 {
@@ -367,16 +418,12 @@ int chunkcalc_print(const cm_chunkcalc_report *r, const chunkcalc_values *v,
                  .details = common->verbosity > 0,
                  .rules = recommends};
 
-    if (r->nreads == 0)
-        return print_arrays(&p, err);
     for (size_t i = 0; i < r->nlayouts; i++)
         p.shards = p.shards || r->layout[i].sharded;
-    if (p.format == FORMAT_CSV)
-        return print_layouts(&p, err);
-    int rc = recommends ? print_answer(&p, err) : print_layouts(&p, err);
-    if (rc == CM_OK && r->batch > 0)
-        rc = print_batches(&p, err);
-    if (rc == CM_OK && (v->stats || (recommends && p.details)))
-        print_model(&p);
+    int rc = r->nreads == 0           ? print_arrays(&p, err)
+             : p.format == FORMAT_CSV ? print_layouts(&p, err)
+                                      : print_calculation(&p, recommends, err);
+    if (rc == CM_OK)
+        print_census(&p);
     return rc;
 }

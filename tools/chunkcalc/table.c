@@ -122,9 +122,12 @@ static const cm_option OPTIONS[] = {
      .unset = "64MiB, or the largest candidate"},
     {.name = "audit",
      .brief = true,
-     .kind = CM_OPTION_FLAG,
+     .kind = CM_OPTION_LEVEL,
      .field = VALUE(o.audit),
-     .help = "Check whether STORE's chunks suit these reads. And what better ones would gain."},
+     .words = "full",
+     .help = "Check whether STORE's chunks are there, and suit these reads. And what better ones "
+             "would gain; without --sample and --read, only which are there. full: decode every "
+             "chunk."},
 
     {.section = "Output",
      .name = "stats",
@@ -197,7 +200,7 @@ static const cm_option OPTIONS[] = {
 
 static const char *const USAGE[] = {
     "--sample SHAPE [OPTIONS] [STORE]",
-    "STORE",
+    "[--audit [full]] STORE",
     NULL,
 };
 

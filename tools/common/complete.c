@@ -141,7 +141,7 @@ static void print_fish_spelling(const cm_tool *tool, const cm_option *o, const c
     fprintf(to, "complete -c %s -l %s", tool->name, name);
     if (o->letter)
         fprintf(to, " -s %c", o->letter);
-    if (o->words) {
+    if (o->words && cm_option_argument(o)) {
         fputs(" -x -a '", to);
         print_words(o->words, " ", to);
         putc('\'', to);

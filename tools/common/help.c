@@ -21,6 +21,8 @@ static void label(const cm_option *o, bool brief, char *buf, size_t size)
         n += snprintf(buf + n, size - (size_t)n, ", --%s", o->alias);
     if (cm_option_argument(o) && n > 0 && (size_t)n < size)
         snprintf(buf + n, size - (size_t)n, " %s", cm_option_argument(o));
+    else if (cm_option_words_after(o) && n > 0 && (size_t)n < size)
+        snprintf(buf + n, size - (size_t)n, " [%s]", cm_option_words_after(o));
 }
 
 /* TEXT from column AT on, broken between words so that lines end before WIDTH. */
@@ -161,6 +163,10 @@ static void print_man_option(const cm_option *o, FILE *to)
         fputs(" \\fI", to);
         print_roff(cm_option_argument(o), to);
         fputs("\\fR", to);
+    } else if (cm_option_words_after(o)) {
+        fputs(" [\\fI", to);
+        print_roff(cm_option_words_after(o), to);
+        fputs("\\fR]", to);
     }
     putc('\n', to);
     char *text = help_of(o);

@@ -104,6 +104,11 @@ const char *cm_option_argument(const cm_option *o)
     return o->value ? o->value : closed ? o->words : NULL;
 }
 
+const char *cm_option_words_after(const cm_option *o)
+{
+    return o->kind == CM_OPTION_LEVEL ? o->words : NULL;
+}
+
 const char *cm_option_default(const cm_option *o)
 {
     return o->preset ? o->preset : o->unset;
@@ -256,20 +261,38 @@ static bool append(parser *p, cm_texts *list, const char *text)
     return true;
 }
 
-static int store_word(const cm_option *o, const char *text, void *field, cm_error *err)
+static bool is_word(const char *words, const char *text, size_t *position)
 {
     const char *word;
     size_t n;
-    for (size_t i = 0; cm_option_word(o->words, i, &word, &n); i++) {
-        if (strlen(text) != n || memcmp(text, word, n) != 0)
-            continue;
-        if (o->kind == CM_OPTION_WORD)
-            *(const char **)field = text;
-        else
-            *(int *)field = o->number + (int)i;
-        return CM_OK;
-    }
-    return cm_fail(err, CM_EINVAL, "--%s takes %s, not '%s'", o->name, o->words, text);
+    for (size_t i = 0; cm_option_word(words, i, &word, &n); i++)
+        if (strlen(text) == n && memcmp(text, word, n) == 0) {
+            *position = i;
+            return true;
+        }
+    return false;
+}
+
+static int store_word(const cm_option *o, const char *text, void *field, cm_error *err)
+{
+    size_t position;
+    if (!is_word(o->words, text, &position))
+        return cm_fail(err, CM_EINVAL, "--%s takes %s, not '%s'", o->name, o->words, text);
+    if (o->kind == CM_OPTION_WORD)
+        *(const char **)field = text;
+    else
+        *(int *)field = o->number + (int)position;
+    return CM_OK;
+}
+
+static int store_level(const cm_option *o, const char *text, int *field, cm_error *err)
+{
+    size_t position = 0;
+    if (text != NULL && !is_word(o->words, text, &position))
+        return cm_fail(err, CM_EINVAL, "--%s takes %s or nothing, not '%s'", o->name, o->words,
+                       text);
+    *field = text != NULL ? 2 + (int)position : 1;
+    return CM_OK;
 }
 
 static int store_integer(const cm_option *o, const char *text, void *field, cm_error *err)
@@ -317,6 +340,8 @@ int cm_option_store(const cm_option *o, const char *text, void *values, cm_error
     case CM_OPTION_SET:
         *(int *)field = o->number;
         return CM_OK;
+    case CM_OPTION_LEVEL:
+        return store_level(o, text, field, err);
     case CM_OPTION_TEXT:
         *(const char **)field = text;
         return CM_OK;
@@ -344,6 +369,7 @@ size_t cm_option_nbytes(const cm_option *o)
     case CM_OPTION_FLAG:
         return sizeof(bool);
     case CM_OPTION_SET:
+    case CM_OPTION_LEVEL:
     case CM_OPTION_CHOICE:
         return sizeof(int);
     case CM_OPTION_TEXT:
@@ -441,6 +467,13 @@ static bool long_option(parser *p, const char *arg, int *i)
         cm_tool_usage_error(p->tool, "unknown option --%.*s%s%s%s", (int)n, name,
                             meant ? "; did you mean --" : "", meant ? meant : "", meant ? "?" : "");
         return false;
+    }
+    const char *words = cm_option_words_after(o);
+    size_t position;
+    if (words) {
+        if (!value && *i + 1 < p->argc && is_word(words, p->argv[*i + 1], &position))
+            value = p->argv[++*i];
+        return store(p, o, common, value);
     }
     if (!cm_option_argument(o)) {
         if (value)
@@ -550,32 +583,4 @@ void cm_tool_release(const cm_tool *tool, void *values, cm_texts *paths)
     }
     free((void *)(uintptr_t)paths->text);
     memset(paths, 0, sizeof(*paths));
-}
-
-/* ---- which options go together --------------------------------------------------------------- */
-
-static bool among(const char *name, const char *const *names)
-{
-    for (; *names; names++)
-        if (strcmp(*names, name) == 0)
-            return true;
-    return false;
-}
-
-bool cm_tool_given(const cm_tool *tool, const cm_common_options *common, const char *name)
-{
-    for (size_t i = 0; tool->options[i].name; i++)
-        if (common->given[i] && strcmp(tool->options[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-int cm_tool_refuse_others(const cm_tool *tool, const cm_common_options *common,
-                          const char *const *allowed)
-{
-    for (size_t i = 0; tool->options[i].name; i++)
-        if (common->given[i] && !among(tool->options[i].name, allowed))
-            return cm_tool_usage_error(tool, "--%s has no place beside --%s", tool->options[i].name,
-                                       allowed[0]);
-    return CM_TOOL_RUN;
 }

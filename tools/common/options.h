@@ -37,8 +37,9 @@
  * Grammar: --name VALUE and --name=VALUE; -j N and -jN; flags may be bundled
  * (-vq).  Long names are given in full.  Options may stand anywhere, "--" ends
  * them, and "-" alone is a path.  An option that takes a value always takes the
- * next argument, whatever it looks like.  Where an option is given twice, the
- * later wins; a CM_OPTION_LIST keeps all, in order.
+ * next argument, whatever it looks like; a CM_OPTION_LEVEL only if it is one of
+ * its words.  Where an option is given twice, the later wins; a CM_OPTION_LIST keeps
+ * all, in order.
  */
 #ifndef CM_TOOLS_OPTIONS_H
 #define CM_TOOLS_OPTIONS_H
@@ -54,6 +55,7 @@
 typedef enum cm_option_kind {
     CM_OPTION_FLAG,   /* bool, set to true; takes no value */
     CM_OPTION_SET,    /* int, set to the row's number; takes no value */
+    CM_OPTION_LEVEL,  /* int, 1; or 2 plus the position of the word in words that follows */
     CM_OPTION_TEXT,   /* const char *, into argv */
     CM_OPTION_LIST,   /* cm_texts, the texts in the order given */
     CM_OPTION_UINT,   /* unsigned, min to max */
@@ -207,8 +209,10 @@ const cm_option *cm_tool_option_lettered(const cm_tool *tool, char letter, bool 
  * LIST and ACTION.
  */
 int cm_option_store(const cm_option *o, const char *text, void *values, cm_error *err);
-/* The placeholder of O's argument in help texts; NULL: O takes none. */
+/* The placeholder of O's argument in help texts; NULL: O takes none, or need not take one. */
 const char *cm_option_argument(const cm_option *o);
+/* The words that may follow O, a CM_OPTION_LEVEL; NULL for any other. */
+const char *cm_option_words_after(const cm_option *o);
 /* The text after "Default: " in the help of O; NULL: none. */
 const char *cm_option_default(const cm_option *o);
 /* Bytes of the field that O fills; 0 for ACTION. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/zarr/chunk_name.h"
+
 enum {
     MAX_DEPTH = 128
 };
@@ -24,14 +26,6 @@ static const struct {
 #define REMOVED "none: this is being removed"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
-
-static bool is_metadata(const char *name)
-{
-    for (size_t i = 0; i < COUNT(METADATA); i++)
-        if (strcmp(name, METADATA[i]) == 0)
-            return true;
-    return false;
-}
 
 static char *join(const char *path, const char *name, cm_error *err)
 {
@@ -148,7 +142,7 @@ static cm_verdict judge_metadata(void *context, const char *below, cm_entry_kind
     (void)context;
     if (kind == CM_ENTRY_TEMPORARY || below[0] == '\0')
         return CM_REMOVE;
-    return kind == CM_ENTRY_FILE && is_metadata(below) ? CM_REMOVE : CM_KEEP;
+    return kind == CM_ENTRY_FILE && cm_zarr_is_document(below) ? CM_REMOVE : CM_KEEP;
 }
 
 /* Keeps the node's own documents, by which it is found. */
@@ -166,35 +160,12 @@ int cm_zarr_erase_metadata(cm_store *store, const char *path, cm_error *err)
 
 /* ---- chunks ---- */
 
-/* The possible names of an array's chunks. */
+/* Names of an array's chunks, judged. */
 typedef struct key_space {
-    const cm_zarr_meta *meta;
-    bool has_grid; /* false: unknown kind of grid; any number fits */
-    uint64_t count[CM_MAX_RANK];
+    bool is_group; /* there are no chunks */
+    cm_chunk_names names;
     const cm_store *store; /* for recognising its temporaries, if only those are removed */
 } key_space;
-
-static void describe_keys(const cm_zarr_meta *meta, key_space *keys)
-{
-    cm_grid grid;
-    *keys = (key_space){.meta = meta};
-    for (unsigned i = 0; i < meta->rank; i++)
-        if (meta->chunk[i] == 0)
-            return;
-    keys->has_grid = cm_grid_init(&grid, meta->rank, meta->shape, meta->chunk, NULL) == CM_OK;
-    for (unsigned i = 0; keys->has_grid && i < meta->rank; i++)
-        keys->count[i] = grid.count[i];
-}
-
-/* Whether P begins with a chunk number along dimension I; *end points after it. */
-static bool skip_number(const key_space *keys, unsigned i, const char *p, const char **end)
-{
-    size_t n = strspn(p, "0123456789");
-    *end = p + n;
-    if (n == 0 || n > 19 || (n > 1 && p[0] == '0'))
-        return false;
-    return !keys->has_grid || strtoull(p, NULL, 10) < keys->count[i];
-}
 
 /*
  * Whether BELOW, a path relative to the array, is the key of a chunk; *above: or a folder on the
@@ -202,33 +173,9 @@ static bool skip_number(const key_space *keys, unsigned i, const char *p, const 
  */
 static bool is_chunk_key(const key_space *keys, const char *below, bool *above)
 {
-    const cm_zarr_meta *m = keys->meta;
-    bool is_default = m->zarr_format == 3 && !m->key_v2;
-    const char *p = below;
-    *above = false;
-    if (is_default) {
-        if (*p++ != 'c')
-            return false;
-        if (*p == '\0') {
-            *above = m->rank > 0 && m->separator == '/';
-            return m->rank == 0;
-        }
-        if (*p++ != m->separator)
-            return false;
-    }
-    if (m->rank == 0)
-        return !is_default && strcmp(p, "0") == 0;
-    for (unsigned i = 0; i < m->rank; i++) {
-        if (!skip_number(keys, i, p, &p))
-            return false;
-        if (*p == '\0') {
-            *above = i + 1 < m->rank && m->separator == '/';
-            return i + 1 == m->rank;
-        }
-        if (*p++ != m->separator)
-            return false;
-    }
-    return false;
+    cm_chunk_name name = cm_chunk_name_parse(&keys->names, below, NULL);
+    *above = name == CM_CHUNK_NAME_ABOVE;
+    return name == CM_CHUNK_NAME_CHUNK;
 }
 
 static cm_verdict judge_chunk(void *context, const char *below, cm_entry_kind kind)
@@ -247,8 +194,8 @@ static cm_verdict judge_chunk(void *context, const char *below, cm_entry_kind ki
 
 int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *meta, cm_error *err)
 {
-    key_space keys;
-    describe_keys(meta, &keys);
+    key_space keys = {0};
+    cm_chunk_names_init(meta, &keys.names);
     return cm_store_sweep(store, path, judge_chunk, &keys, err);
 }
 
@@ -259,7 +206,7 @@ static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kin
     bool above = false;
     if (kind == CM_ENTRY_TEMPORARY)
         return cm_store_is_own_temporary(keys->store, below) ? CM_REMOVE : CM_KEEP;
-    if (kind == CM_ENTRY_FOLDER && keys->meta != NULL)
+    if (kind == CM_ENTRY_FOLDER && !keys->is_group)
         (void)is_chunk_key(keys, below, &above);
     return above ? CM_ENTER : CM_KEEP;
 }
@@ -267,10 +214,9 @@ static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kin
 int cm_zarr_erase_temporaries(cm_store *store, const char *path, const cm_zarr_meta *meta,
                               cm_error *err)
 {
-    key_space keys = {0};
+    key_space keys = {.is_group = meta == NULL, .store = store};
     if (meta != NULL)
-        describe_keys(meta, &keys);
-    keys.store = store;
+        cm_chunk_names_init(meta, &keys.names);
     return cm_store_sweep(store, path, judge_temporary, &keys, err);
 }
 
@@ -498,7 +444,7 @@ int cm_zarr_check_free(cm_store *store, const char *path, const cm_zarr_meta *me
     if (rc != CM_OK || meta == NULL)
         return rc;
     obstacle o = {.found = false};
-    describe_keys(meta, &o.keys);
+    cm_chunk_names_init(meta, &o.keys.names);
     rc = cm_store_sweep(store, path, find_obstacle, &o, err);
     if (rc == CM_OK && o.found) {
         char *key = join(path, o.name, err);

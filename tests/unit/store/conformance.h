@@ -12,6 +12,7 @@
 
 #include "../unit.h"
 #include "store/io.h"
+#include "store/walk.h"
 
 typedef struct fixture {
     cm_store *store;   /* what is tested */

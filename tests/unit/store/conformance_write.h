@@ -47,6 +47,35 @@ static int join_sizes(void *context, const char *below, const cm_object_stat *to
     return 0;
 }
 
+static int count_walked(void *context, const char *below, uint64_t nbytes, cm_error *err)
+{
+    static const char *const expected[] = {"b/c/y", "kept/z", "stays", "x"};
+    unsigned *seen = context;
+    (void)err;
+    assert_true(nbytes == 5 || nbytes == CM_WALK_NO_SIZE);
+    for (unsigned i = 0; i < 4; i++)
+        if (strcmp(below, expected[i]) == 0) {
+            assert_int_equal(*seen >> i & 1, 0); /* each once */
+            *seen |= 1U << i;
+            return strcmp(below, "stays") == 0 && *seen >> 8 != 0 ? 77 : 0;
+        }
+    fail_msg("%s is not below a", below);
+    return 0;
+}
+
+/* Every object once, nothing below what is not there, and a visit that stops it. */
+static void check_walk(cm_store *s)
+{
+    unsigned seen = 0, stops = 1U << 8, none = 0;
+    int rc = cm_store_walk(s, "a", count_walked, &seen, NULL);
+    assert_int_equal(rc, CM_OK);
+    assert_int_equal(seen, 15);
+    assert_int_equal(cm_store_walk(s, "a", count_walked, &stops, NULL), 77);
+    assert_int_equal(cm_store_walk(s, "nothing/there", count_walked, &none, NULL), CM_OK);
+    assert_int_equal(none, 0);
+    assert_int_equal(cm_store_walk(s, "a/..", count_walked, &none, NULL), CM_EFORMAT);
+}
+
 /* Keeps the folder "kept" and what is named "stays". */
 static cm_verdict judge(void *context, const char *below, cm_entry_kind entry)
 {
@@ -73,6 +102,7 @@ static void test_sweep(void **state)
         assert_int_equal(rc, CM_OK);
         assert_string_equal(seen, "b/c/y=5 kept/z=5 stays=5 x=5 ");
     }
+    check_walk(s);
     seen[0] = '\0';
     assert_int_equal(cm_store_sweep(to, "a", judge, seen, NULL), CM_OK);
     assert_null(strstr(seen, "kept/z"));

@@ -11,6 +11,7 @@
 
 #include "../unit.h"
 #include "store/store.h"
+#include "store/walk.h"
 
 static char root[64];
 static char path_text[256];
@@ -285,6 +286,50 @@ static void test_nothing_is_written_through_links(void **state)
 }
 
 /* Another name of the same file keeps what it had. */
+static int join_walked(void *context, const char *below, uint64_t nbytes, cm_error *err)
+{
+    (void)nbytes;
+    (void)err;
+    strcat(strcat(context, below), " ");
+    return 0;
+}
+
+/* Links to folders are followed where reading follows them, and never around in a circle. */
+static void test_walk_and_links(void **state)
+{
+    (void)state;
+    cm_store_free(make_strange());
+    assert_int_equal(symlink("..", path("outside/back")), 0);
+    write_file("outside/.chunkmill-1-2.tmp", "");
+    cm_store *input, *output;
+    static const struct {
+        const char *name;
+        bool in_input, in_output;
+    } row[] = {{"file ", true, true},
+               {"folder/file ", true, true},
+               {"alias ", true, true},
+               {"dangling ", true, true},
+               {"fifo ", true, true},
+               {"way/file ", true, false},
+               {"folder/way/file ", true, false},
+               {"way/.chunkmill-1-2.tmp ", true, false},
+               {"way/back/store/file ", false, false}};
+    char seen[2][4000] = {" ", " "};
+    assert_int_equal(cm_store_open_dir(path("store"), false, &input, NULL), CM_OK);
+    assert_int_equal(cm_store_open_output(path("store"), false, &output, NULL), CM_OK);
+    assert_int_equal(cm_store_walk(input, "", join_walked, seen[0], NULL), CM_OK);
+    assert_int_equal(cm_store_walk(output, "", join_walked, seen[1], NULL), CM_OK);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        char name[80];
+        snprintf(name, sizeof name, " %s", row[i].name);
+        if ((strstr(seen[0], name) != NULL) != row[i].in_input ||
+            (strstr(seen[1], name) != NULL) != row[i].in_output)
+            fail_msg("%s: %s; %s", name, seen[0], seen[1]);
+    }
+    cm_store_free(input);
+    cm_store_free(output);
+}
+
 static void test_hard_links(void **state)
 {
     (void)state;
@@ -460,6 +505,7 @@ int main(void)
         TEST(test_full_disk),
         TEST(test_left_over_names),
         TEST(test_nothing_is_written_through_links),
+        TEST(test_walk_and_links),
         TEST(test_hard_links),
         TEST(test_sweep),
         TEST(test_sync),

@@ -119,6 +119,7 @@ static const char *value_of(const cm_option *o, char *buf, size_t size)
         return "given";
     case CM_OPTION_FLAG:
     case CM_OPTION_SET:
+    case CM_OPTION_LEVEL:
     case CM_OPTION_ACTION:
         break;
     }
@@ -136,6 +137,9 @@ static void check_value(const cm_option *o, const char *given, const void *field
         break;
     case CM_OPTION_SET:
         assert_int_equal(*(const int *)field, o->number);
+        break;
+    case CM_OPTION_LEVEL:
+        assert_int_equal(*(const int *)field, 1);
         break;
     case CM_OPTION_TEXT:
     case CM_OPTION_WORD:
