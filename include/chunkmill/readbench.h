@@ -47,13 +47,19 @@ typedef struct cm_readbench_options {
     uint64_t epochs; /* 2 */
     uint64_t seed;
     bool drop_last;
-    const char *order;       /* "random", "strided:4", ...; NULL: random */
-    const char *loader;      /* "map", "planned"; NULL: map */
-    uint64_t window;         /* of the planned loader, blocks; 0: chosen, and reported */
-    const char *mode;        /* "sync", "threads", "processes"; NULL: threads */
-    unsigned workers;        /* a rank; 0: by advice */
-    unsigned worker_threads; /* 1 */
-    unsigned prefetch;       /* 2 */
+    const char *order; /* "random", "strided:4", ...; NULL: random */
+    /*
+     * A log of chunkmill.record, whose reads are the samples, in the order in which they began, as
+     * many at a time as there were; in place of `sample`, `order` and `lags`.  NULL: none.
+     */
+    const char *replay;
+    const struct cm_load_boxes *boxes; /* those reads; set by the verb */
+    const char *loader;                /* "map", "planned"; NULL: map */
+    uint64_t window;                   /* of the planned loader, blocks; 0: chosen, and reported */
+    const char *mode;                  /* "sync", "threads", "processes"; NULL: threads */
+    unsigned workers;                  /* a rank; 0: by advice */
+    unsigned worker_threads;           /* 1 */
+    unsigned prefetch;                 /* 2 */
     bool unordered;
     bool no_persistent;
     uint64_t worker_memory;

@@ -93,7 +93,9 @@ static int add_texts(cm_bench *b, cm_error *err)
     const char *const rows[][2] = {
         {"sample", cm_shape_text(b->load.shared.space.space.rank, b->load.shared.space.space.sample,
                                  shape, sizeof shape)},
-        {"order", o->order != NULL ? o->order : "random"},
+        {"order", o->boxes != NULL   ? "recorded"
+                  : o->order != NULL ? o->order
+                                     : "random"},
         {"loader", s->loader},
         {"mode", s->mode},
         {"pool", s->pool},

@@ -1,6 +1,7 @@
 /* Chunks that samples meet: chunkcalc's arithmetic over all offsets, and the very ones drawn. */
 #include <string.h>
 
+#include "base/number.h"
 #include "bench/readbench.h"
 #include "plan/touch.h"
 
@@ -55,15 +56,32 @@ static uint64_t met(const cm_bench *b, const cm_sample_part *p, const cm_box *sa
     return n;
 }
 
-/* The fewest chunks that a read of PART could meet: those of a sample that lies well. */
-static uint64_t fewest(const cm_bench *b, const cm_sample_part *p)
+/* The fewest chunks that PART of SAMPLE could meet, if it lay well. */
+static uint64_t fewest_of(const cm_bench *b, const cm_sample_part *p, const cm_box *sample)
 {
     const cm_grid *grid = &b->load.shared.data.array[p->array]->grid;
     uint64_t n = 1;
-    for (unsigned d = 0; d < p->rank; d++) {
-        n *= (cm_bench_sample_along(b, p, d) + grid->chunk[d] - 1) / grid->chunk[d];
-    }
+    cm_box box;
+    cm_sample_part_box(p, sample, &box);
+    for (unsigned d = 0; d < p->rank; d++)
+        n *= cm_div_ceil(box.shape[d], grid->chunk[d]);
     return n;
+}
+
+/* The same, a mean over samples, all of which have one shape where they are not listed. */
+static double fewest(const cm_bench *b, const cm_sample_part *p)
+{
+    const cm_sample_space *s = &b->load.shared.space.space;
+    const uint64_t n = s->order == CM_ORDER_LIST ? s->nlisted : 1;
+    double sum = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        cm_box sample = {.rank = s->rank};
+        memcpy(sample.shape, s->sample, sizeof sample.shape);
+        if (s->order == CM_ORDER_LIST)
+            cm_sample_at(s, 0, i, &sample);
+        sum += (double)fewest_of(b, p, &sample);
+    }
+    return sum / (double)n;
 }
 
 static void count_epoch(const cm_bench *b, const cm_bench_rank *rank, uint64_t epoch,
@@ -96,7 +114,7 @@ int cm_bench_predict(cm_bench *b, cm_error *err)
         const cm_array *a = b->load.shared.data.array[s->part[p].array];
         out->known = out->known && a->chunked;
         if (a->chunked)
-            out->fewest_chunks += (double)fewest(b, &s->part[p]);
+            out->fewest_chunks += fewest(b, &s->part[p]);
     }
     for (size_t p = 0; p < s->nparts && rc == CM_OK && out->known; p++)
         rc = add_means(b, &s->part[p], out, err);

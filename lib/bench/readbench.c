@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/sentences.h"
 #include "bench/readbench.h"
+#include "bench/replay.h"
 #include "bench/tune.h"
 #include "options/shape_option.h"
 #include "watch/monitor.h"
@@ -352,17 +353,24 @@ static int run(verb *v, cm_error *err)
 int cm_readbench(const cm_readbench_options *options, cm_monitor *monitor,
                  cm_readbench_report *report, cm_error *err)
 {
-    verb v = {options, monitor, report, cm_now_ns()};
+    cm_readbench_options completed = *options; /* by what is replayed */
+    verb v = {&completed, monitor, report, cm_now_ns()};
+    cm_bench_replay *replay = NULL;
+    int rc = CM_OK;
     memset(report, 0, sizeof *report);
     report->best = SIZE_MAX;
     report->baseline = SIZE_MAX;
     cm_monitor_phase(monitor, CM_PHASE_OPENING, 0);
-    int rc = run(&v, err);
+    if (options->replay != NULL && options->store.n > 0)
+        rc = cm_bench_replay_open(&completed, report, &replay, err);
+    if (rc == CM_OK)
+        rc = run(&v, err);
     cm_error inner = {0};
     if (cm_readbench_compare_sessions(options, report, &inner) != CM_OK && rc == CM_OK)
         rc = cm_fail(err, CM_ENOMEM, "%s", inner.text);
     if (rc == CM_OK)
         rc = verdict(report, err);
     cm_monitor_phase(monitor, CM_PHASE_DONE, 0);
+    cm_bench_replay_free(replay);
     return rc;
 }

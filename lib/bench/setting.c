@@ -22,7 +22,7 @@ void cm_readbench_options_init(cm_readbench_options *o)
 
 static void take_load_options(const cm_readbench_options *o, cm_load_options *out)
 {
-    const bool takes_all = o->order != NULL && strcmp(o->order, "all") == 0;
+    const bool takes_all = o->boxes != NULL || (o->order != NULL && strcmp(o->order, "all") == 0);
     *out = (cm_load_options){
         .variables = o->variables,
         .lags = o->lags,
@@ -34,6 +34,7 @@ static void take_load_options(const cm_readbench_options *o, cm_load_options *ou
         .seed = o->seed,
         .drop_last = o->drop_last,
         .order = o->order,
+        .boxes = o->boxes,
         .loader = o->loader,
         .window = o->window,
         .world_size = o->world_size,

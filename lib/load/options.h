@@ -28,6 +28,15 @@ typedef struct cm_load_normal {
     double mean, std;
 } cm_load_normal;
 
+/* Reads that somebody else made, in the order in which they began. */
+typedef struct cm_load_boxes {
+    unsigned rank;
+    uint64_t n;
+    /* Of each its first elements, then its lengths, along the dimensions of the variable with most
+       of them. */
+    const uint64_t *box;
+} cm_load_boxes;
+
 typedef struct cm_load_options {
     cm_texts variables;         /* names or globs; none: the largest */
     const char *lags;           /* "-6,0": steps along the first dimension; NULL: 0 */
@@ -39,10 +48,11 @@ typedef struct cm_load_options {
     uint64_t leaves_after; /* batches that a rank takes of such an epoch; 0: all */
     uint64_t seed;
     bool drop_last;
-    const char *order;   /* "random", "strided:4", ...; NULL: random */
-    const char *loader;  /* "map", "planned"; NULL: map */
-    uint64_t window;     /* of the planned loader, blocks; 0: to be chosen */
-    uint64_t world_size; /* 1 */
+    const char *order;          /* "random", "strided:4", ...; NULL: random */
+    const cm_load_boxes *boxes; /* in place of `sample` and `order`; NULL */
+    const char *loader;         /* "map", "planned"; NULL: map */
+    uint64_t window;            /* of the planned loader, blocks; 0: to be chosen */
+    uint64_t world_size;        /* 1 */
     uint64_t rank;
     unsigned ranks; /* that this run makes batches for; 1 */
 

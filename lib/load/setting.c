@@ -19,7 +19,8 @@ static const char *const orders[] = {
     [CM_ORDER_RANDOM] = "random",   [CM_ORDER_SEQUENTIAL] = "sequential",
     [CM_ORDER_STRIDED] = "strided", [CM_ORDER_BLOCK_SHUFFLE] = "block-shuffle",
     [CM_ORDER_CHUNKS] = "chunks",   [CM_ORDER_MAP] = "map",
-    [CM_ORDER_SERIES] = "series",   [CM_ORDER_ALL] = "all"};
+    [CM_ORDER_SERIES] = "series",   [CM_ORDER_ALL] = "all",
+    [CM_ORDER_LIST] = "recorded"};
 static const char *const modes[] = {
     [CM_POOL_SYNC] = "sync", [CM_POOL_THREADS] = "threads", [CM_POOL_PROCESSES] = "processes"};
 static const char *const ios[] = {[CM_IO_PREAD] = "pread",
@@ -80,7 +81,7 @@ static int parse_order(const char *text, cm_load_setting *s, cm_error *err)
         return CM_OK;
     const char *colon = strchr(text, ':');
     const size_t n = colon != NULL ? (size_t)(colon - text) : strlen(text);
-    for (unsigned i = 0; i < COUNT(orders); i++) {
+    for (unsigned i = 0; i < CM_ORDER_LIST; i++) { /* which has no name that is typed */
         if (strlen(orders[i]) != n || strncmp(text, orders[i], n) != 0)
             continue;
         s->order = (cm_order)i;
@@ -353,6 +354,14 @@ static int check(const cm_load_options *o, const cm_load_setting *s, cm_error *e
     if (s->planned && o->unordered)
         return cm_fail(err, CM_EINVAL,
                        "`unordered`: the planned loader's order is its plan's, not chance's");
+    if (o->boxes != NULL &&
+        (o->sample != NULL || o->order != NULL || o->lags != NULL || o->nranges > 0))
+        return cm_fail(err, CM_EINVAL,
+                       "recorded reads say which elements are read and when: `sample`, "
+                       "`order` and `lags` cannot");
+    if (o->boxes != NULL && s->planned)
+        return cm_fail(err, CM_EINVAL,
+                       "`loader` planned: its order is its own, not that of recorded reads");
     if (o->window != 0 && !s->planned)
         return cm_fail(err, CM_EINVAL, "`window` needs `loader` planned");
     if (s->engine != CM_LOAD_NATIVE &&
@@ -399,6 +408,8 @@ int cm_load_setting_parse(const cm_load_options *o, cm_load_setting *s, cm_error
         rc = parse_cast(o->cast, s, err);
     if (rc != CM_OK)
         return rc;
+    if (o->boxes != NULL)
+        s->order = CM_ORDER_LIST;
     s->planned = loader == 1;
     s->mode = (cm_pool_mode)mode;
     s->shared_pool = pool == 1 && s->ranks > 1;

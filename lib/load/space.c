@@ -193,7 +193,8 @@ static int shape_sample(const cm_load_options *o, cm_load_space *s, const cm_arr
 {
     const cm_order order = s->space.order;
     const bool implied = order == CM_ORDER_CHUNKS || order == CM_ORDER_ALL ||
-                         order == CM_ORDER_MAP || order == CM_ORDER_SERIES;
+                         order == CM_ORDER_MAP || order == CM_ORDER_SERIES ||
+                         order == CM_ORDER_LIST;
     if (o->sample == NULL && !implied && s->space.rank > 0)
         return cm_fail(
             err, CM_EINVAL,
@@ -217,6 +218,21 @@ static int shape_sample(const cm_load_options *o, cm_load_space *s, const cm_arr
         named[j] = named[j] || order == CM_ORDER_MAP || order == CM_ORDER_SERIES;
     }
     return rc;
+}
+
+/* Elements that the longest of the listed boxes takes of each dimension. */
+static int list_boxes(const cm_load_options *o, cm_load_space *s, const cm_array *first,
+                      cm_error *err)
+{
+    const cm_load_boxes *b = o->boxes;
+    if (b == NULL)
+        return CM_OK;
+    if (b->rank != first->rank || s->space.rank != first->rank)
+        return cm_fail(err, CM_EINVAL, "variable %s: recorded reads have %u dimensions, it has %u",
+                       cm_load_array_name(first), b->rank, s->space.rank);
+    s->space.list = b->box;
+    s->space.nlisted = b->n;
+    return cm_sample_space_init(&s->space, s->dim_name, err);
 }
 
 /* ---- parts --------------------------------------------------------------------------------- */
@@ -358,6 +374,8 @@ int cm_load_space_make(const cm_load_options *o, const cm_load_setting *setting,
         rc = set_ranges(o, d, s, err);
     if (rc == CM_OK)
         rc = shape_sample(o, s, leader(d), named, err);
+    if (rc == CM_OK)
+        rc = list_boxes(o, s, leader(d), err);
     if (rc == CM_OK)
         rc = add_parts(o, setting, d, named, s, err);
     if (rc == CM_OK)

@@ -87,6 +87,32 @@ static uint64_t count_places(const cm_sample_space *s, unsigned j)
     return usable(s, j) / s->sample[j];
 }
 
+/* Boxes that lie in the array. */
+static int init_list(cm_sample_space *s, char *const *name, cm_error *err)
+{
+    char number[16];
+    if (s->reach != 0)
+        return cm_fail(err, CM_EINVAL, "listed samples have no lags");
+    if (s->nlisted == 0 || s->nlisted > MAX_SAMPLES)
+        return cm_fail(err, CM_EINVAL, "no sample is listed");
+    for (unsigned j = 0; j < s->rank; j++)
+        s->sample[j] = 0;
+    for (uint64_t i = 0; i < s->nlisted; i++)
+        for (unsigned j = 0; j < s->rank; j++) {
+            const uint64_t *box = &s->list[i * 2 * s->rank];
+            const uint64_t start = box[j], count = box[s->rank + j];
+            if (count == 0 || count > s->length[j] || start > s->length[j] - count)
+                return cm_fail(err, CM_EINVAL,
+                               "read %" PRIu64 " takes %" PRIu64 " elements from %" PRIu64
+                               " on of dimension %s, which has %" PRIu64,
+                               i, count, start, dimension_text(j, name, number, sizeof(number)),
+                               s->length[j]);
+            s->sample[j] = cm_max_u64(s->sample[j], count);
+        }
+    s->nsamples = s->nlisted;
+    return CM_OK;
+}
+
 int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *err)
 {
     int rc = check_order(space, err);
@@ -94,6 +120,8 @@ int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *er
 
     if (rc != CM_OK)
         return rc;
+    if (space->order == CM_ORDER_LIST)
+        return init_list(space, name, err);
     if (space->rank > 0 && space->length[0] != 0 && space->reach >= space->length[0])
         return cm_fail(
             err, CM_EINVAL, "lags up to %" PRIu64 " do not fit dimension %s, which has %" PRIu64,
@@ -203,13 +231,28 @@ uint64_t cm_sample_number(const cm_sample_space *space, uint64_t epoch, uint64_t
         return chunk_after_chunk(space, i);
     case CM_ORDER_SEQUENTIAL:
     case CM_ORDER_ALL:
+    case CM_ORDER_LIST:
         break;
     }
     return i;
 }
 
+static void listed(const cm_sample_space *space, uint64_t i, cm_box *out)
+{
+    const uint64_t *box = &space->list[i * 2 * space->rank];
+    out->rank = space->rank;
+    for (unsigned j = 0; j < space->rank; j++) {
+        out->start[j] = box[j];
+        out->shape[j] = box[space->rank + j];
+    }
+}
+
 void cm_sample_at(const cm_sample_space *space, uint64_t epoch, uint64_t i, cm_box *out)
 {
+    if (space->order == CM_ORDER_LIST) {
+        listed(space, i, out);
+        return;
+    }
     const bool anywhere = cm_sample_starts_anywhere(space->order);
     uint64_t number = cm_sample_number(space, epoch, i);
 

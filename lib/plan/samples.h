@@ -24,7 +24,8 @@ typedef enum cm_order {
     CM_ORDER_CHUNKS,        /* those whose first element lies in chunk 0, then chunk 1, ... */
     CM_ORDER_MAP,           /* all of the other dimensions at one place of dimension 0, shuffled */
     CM_ORDER_SERIES,        /* all of dimension 0 at one place of the others, shuffled */
-    CM_ORDER_ALL            /* every element once, the last samples clipped at the edges */
+    CM_ORDER_ALL,           /* every element once, the last samples clipped at the edges */
+    CM_ORDER_LIST           /* boxes that are listed, in that order, each of its own shape */
 } cm_order;
 
 typedef struct cm_sample_space {
@@ -35,13 +36,18 @@ typedef struct cm_sample_space {
      */
     uint64_t origin[CM_MAX_RANK];
     uint64_t length[CM_MAX_RANK];
-    uint64_t sample[CM_MAX_RANK]; /* elements a sample takes; MAP and SERIES set theirs */
+    uint64_t sample[CM_MAX_RANK]; /* elements a sample takes; MAP and SERIES set theirs, LIST the
+                                     longest of each dimension */
     uint64_t chunk[CM_MAX_RANK];  /* CM_ORDER_CHUNKS; >= 1 */
     uint64_t reach;               /* the greatest lag: dimension 0 is that much shorter */
     cm_order order;
     uint64_t parameter; /* N of STRIDED, K of BLOCK_SHUFFLE; >= 1 */
     uint64_t seed;
     bool by_number; /* sample I is number I in C order: somebody else orders them */
+    /* CM_ORDER_LIST, borrowed: of each box its first elements, then its lengths, `rank` numbers
+       each; without lags and origins. */
+    const uint64_t *list;
+    uint64_t nlisted;
 
     /* Set by init. */
     uint64_t count[CM_MAX_RANK]; /* places along each dimension */
@@ -57,7 +63,7 @@ int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *er
 
 /*
  * The first element and the lengths of sample I (below nsamples) of EPOCH.  Lengths are
- * `sample`, clipped only with CM_ORDER_ALL.
+ * `sample`, less only with CM_ORDER_ALL, whose last ones are clipped, and with CM_ORDER_LIST.
  */
 void cm_sample_at(const cm_sample_space *space, uint64_t epoch, uint64_t i, cm_box *out);
 
@@ -66,7 +72,7 @@ bool cm_sample_starts_anywhere(cm_order order);
 
 /*
  * The number of the same sample when all (of an epoch that takes all) are counted in C order
- * of their first elements.
+ * of their first elements; with CM_ORDER_LIST its place in the list.
  */
 uint64_t cm_sample_number(const cm_sample_space *space, uint64_t epoch, uint64_t i);
 

@@ -62,11 +62,22 @@ static int check_values(const readbench_values *v, const cm_texts *paths, cm_err
         return cm_fail(err, CM_EINVAL, "--cache-dir-size needs --cache-dir");
     if (v->o.cache_policy != NULL && v->o.cache_nbytes == 0)
         return cm_fail(err, CM_EINVAL, "--cache-policy needs --cache");
+    if (v->o.replay && v->sweep.n > 0)
+        return cm_fail(err, CM_EINVAL, "--replay and --sweep exclude each other");
     if (v->o.rank > 0 && v->o.rank >= v->o.world_size)
         return cm_fail(err, CM_EINVAL, "--rank must be below --world-size");
     if (v->o.step_per_sample < 0)
         return cm_fail(err, CM_EINVAL, "--step-time-per-sample cannot be negative");
     return CM_OK;
+}
+
+/* Recorded reads come one by one, and as fast as they can, where no option says otherwise. */
+static void replay_defaults(cm_readbench_options *o, const cm_common_options *common)
+{
+    if (!cm_tool_given(&READBENCH, common, "batch"))
+        o->batch = 1;
+    if (!cm_tool_given(&READBENCH, common, "step-time"))
+        o->step_forward = o->step_backward = o->step_other = 0;
 }
 
 int readbench_complete(readbench_values *v, const cm_common_options *common, const cm_texts *paths,
@@ -82,6 +93,8 @@ int readbench_complete(readbench_values *v, const cm_common_options *common, con
     }
     if (rc != CM_OK)
         return CM_EINVAL;
+    if (o->replay != NULL)
+        replay_defaults(o, common);
     o->store = *paths;
     if (o->epochs == 0)
         o->epochs = paths->n > 1 ? COMPARED_EPOCHS : EPOCHS;

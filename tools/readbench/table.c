@@ -79,6 +79,16 @@ static const cm_option OPTIONS[] = {
              "a sample), map (all of space at one time), series (one point through time), all.",
      .unset = "random"},
 
+    {.name = "replay",
+     .brief = true,
+     .value = "LOG",
+     .kind = CM_OPTION_TEXT,
+     .field = VALUE(o.replay),
+     .operand = CM_OPERAND_FILE,
+     .help = "Read what a program read. LOG is of chunkmill.record: the same reads begin in the "
+             "same order, as many at a time, each a batch of 1, and steps take no time, where no "
+             "other option says so; in place of --sample, --order and --lags."},
+
     {.section = "The training",
      .name = "step-time",
      .brief = true,

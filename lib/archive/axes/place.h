@@ -46,7 +46,7 @@ typedef struct cm_field_sources {
 /*
  * The most places (steps, or steps times those of a second joined dimension) that a join may have:
  * each takes some bytes until it is known which file gives it, whatever little a file stores.
- * J may be NULL: where memory does not matter.
+ * IN may be NULL: where memory does not matter.
  */
 uint64_t cm_place_limit(const cm_join_input *in);
 
