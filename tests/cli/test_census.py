@@ -281,7 +281,7 @@ def test_the_audit_of_reads_counts_too(whole, tmp_path):
 
 
 def test_a_node_of_a_store(whole, tmp_path):
-    """What lies elsewhere is not counted."""
+    """Objects of other nodes are not counted."""
     store = tmp_path / "a.zarr"
     shutil.copytree(whole, store)
     (store / "deep/lat/c/0").unlink()

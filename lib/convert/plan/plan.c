@@ -181,6 +181,7 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
 {
     const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
     const cm_array *source = v->source->array;
+    const bool own = !job->terms.alike; /* what this machine has may decide */
     *r = (cm_route_request){.rank = grid->rank,
                             .itemsize = source->dtype.nbytes,
                             .rates = job->rates,
@@ -188,8 +189,8 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
                             .sliceable = is_sliceable(v),
                             .piece_nbytes = o->piece_nbytes,
                             .few_slots = job->options->defaults == CM_DEFAULTS_CHOOSE,
-                            .may_spill = o->may_spill && source->chunked && !job->terms.alike,
-                            .may_clip = o->may_clip && may_clip(v) && !job->terms.alike,
+                            .may_spill = own && o->may_spill && source->chunked,
+                            .may_clip = own && o->may_clip && may_clip(v),
                             .slot_nbytes = cm_transfer_slot_nbytes(&v->move.transfer),
                             .clip_spare = cm_buffers_nbytes(1) - 1,
                             .scratch_nbytes = scratch_available(job),

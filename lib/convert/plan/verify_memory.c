@@ -69,7 +69,8 @@ unsigned cm_verify_memory_threads(const cm_verify_memory *m, uint64_t limit, uns
 
 bool cm_job_compares_digests(const cm_job *job)
 {
-    bool all = job->source->kind == CM_DATASET_ZARR;
+    bool all =
+        job->source->kind == CM_DATASET_ZARR && job->terms.against == NULL && !job->terms.in_part;
     for (size_t i = 0; all && i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         all = v->stored.as_objects ||

@@ -37,7 +37,10 @@ double cm_verify_memory_least(const cm_verify_memory *m, unsigned n);
 unsigned cm_verify_memory_threads(const cm_verify_memory *m, uint64_t limit, unsigned most,
                                   double *share);
 
-/* The elements of every variable stay, and no other reader reads the source. */
+/*
+ * Whether digests tell as much as elements, and decode each chunk once: this run makes all of the
+ * store, the elements of every variable stay, and no other reader reads the source.
+ */
 bool cm_job_compares_digests(const cm_job *job);
 /* Bytes beside what the process holds: the least that verifying after the run needs. */
 size_t cm_job_least_to_verify(const cm_job *job);

@@ -457,13 +457,8 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
     return rc;
 }
 
-/*
- * Where no reader but our own reads the source, digests tell as much, and decode each chunk
- * once.
- */
 int cm_job_verify(cm_job *job, cm_store *store, cm_error *err)
 {
-    return cm_job_compares_digests(job) && job->terms.against == NULL && !job->terms.in_part
-               ? cm_job_verify_digests(job, store, err)
-               : compare_boxes(job, store, err);
+    return cm_job_compares_digests(job) ? cm_job_verify_digests(job, store, err)
+                                        : compare_boxes(job, store, err);
 }
