@@ -129,7 +129,8 @@ struct cm_store {
     const cm_store_ops *ops;
     cm_store *inner; /* of a wrapper: the store whose objects it reads; borrowed */
     char *name;
-    char tag[24]; /* of temporary names: "" or "p3-" */
+    char tag[24];    /* of temporary names: "" or "p3-" */
+    uint64_t memory; /* cm_store_set_memory */
     atomic_uint_fast64_t nget, get_nbytes, nput, put_nbytes;
 };
 
@@ -139,6 +140,9 @@ struct cm_store_reading {
     cm_store_read *read;
     size_t n;
 };
+
+/* The part of LIMIT that documents may take: cm_store_document_memory for a limit. */
+uint64_t cm_store_half_memory(uint64_t limit);
 
 static inline void cm_store_count_put(cm_store *store, uint64_t nbytes)
 {

@@ -85,7 +85,7 @@ static int open_folder(const char *path, const cm_store_options *o, cm_store **o
     if (rc != CM_OK)
         return rc;
     if (document != NULL)
-        rc = cm_store_open_references(document, node, o->net, o->trusted, out, err);
+        rc = cm_store_open_references(document, node, o, out, err);
     else if (o->io != CM_IO_PREAD)
         rc = cm_store_open_dir_io(path, o->io, out, err);
     else
@@ -163,7 +163,7 @@ static int open_remote(const char *url, const cm_store_options *o, cm_store **ou
     const char *node;
     int rc = o->output ? CM_OK : find_remote_document(url, &document, &node, err);
     if (rc == CM_OK && document != NULL)
-        rc = cm_store_open_references(document, node, o->net, o->trusted, out, err);
+        rc = cm_store_open_references(document, node, o, out, err);
     else if (rc == CM_OK)
         rc = cm_store_open_remote(url, o->net, out, err);
     free(document);
@@ -175,17 +175,21 @@ static int open_remote(const char *url, const cm_store_options *o, cm_store **ou
 int cm_store_open(const char *url, const cm_store_options *options, cm_store **out, cm_error *err)
 {
     const cm_store_options *o = options == NULL ? &defaults : options;
-    char *path;
+    char *path = NULL;
+    int rc;
     *out = NULL;
     if (cm_store_url_is_remote(url)) {
-        int rc = check_net(url, o, err);
-        return rc == CM_OK ? open_remote(url, o, out, err) : rc;
+        rc = check_net(url, o, err);
+        if (rc == CM_OK)
+            rc = open_remote(url, o, out, err);
+    } else {
+        rc = cm_fileurl_path(url, &path, err);
+        if (rc == CM_OK)
+            rc = open_folder(path, o, out, err);
     }
-    int rc = cm_fileurl_path(url, &path, err);
-    if (rc != CM_OK)
-        return rc;
-    rc = open_folder(path, o, out, err);
     free(path);
+    if (rc == CM_OK)
+        cm_store_set_memory(*out, o->memory);
     return rc;
 }
 

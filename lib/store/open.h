@@ -9,11 +9,12 @@
 #include "store/net.h"
 
 typedef struct cm_store_options {
-    bool output;  /* for writing: symbolic links below are not followed */
-    bool create;  /* make it if it is missing */
-    cm_io io;     /* how a folder's objects are read; not for an output */
-    cm_net *net;  /* for stores behind a network; NULL: none allowed */
-    bool trusted; /* written by this run: references may point anywhere */
+    bool output;     /* for writing: symbolic links below are not followed */
+    bool create;     /* make it if it is missing */
+    cm_io io;        /* how a folder's objects are read; not for an output */
+    cm_net *net;     /* for stores behind a network; NULL: none allowed */
+    bool trusted;    /* written by this run: references may point anywhere */
+    uint64_t memory; /* the user's limit, half of which documents may take; 0: none */
 } cm_store_options;
 
 /*

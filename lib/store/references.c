@@ -311,7 +311,7 @@ static void keep_below(cm_reference_table *t, const char *node)
     t->n = nbytes > 0 ? kept : t->n;
 }
 
-int cm_store_open_references(const char *place, const char *node, cm_net *net, bool trusted,
+int cm_store_open_references(const char *place, const char *node, const cm_store_options *options,
                              cm_store **out, cm_error *err)
 {
     *out = NULL;
@@ -319,14 +319,13 @@ int cm_store_open_references(const char *place, const char *node, cm_net *net, b
     if (s == NULL)
         return CM_ENOMEM;
     s->base.name = cm_url_join(place, node, err);
-    int rc =
-        s->base.name == NULL ? CM_ENOMEM : cm_references_read(place, net, trusted, &s->table, err);
+    int rc = s->base.name == NULL ? CM_ENOMEM : cm_references_read(place, options, &s->table, err);
     if (rc == CM_OK)
         keep_below(&s->table, node);
     if (rc == CM_OK && *node != '\0' && s->table.n == 0)
         rc = cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", place, node);
     if (rc == CM_OK)
-        rc = cm_reference_open_origins(s, net, err);
+        rc = cm_reference_open_origins(s, options->net, err);
     s->base.ops = s->table.norigins > 0 ? &remote_ops : &reference_ops;
     if (rc != CM_OK) {
         free_store(&s->base);

@@ -15,7 +15,7 @@
 #define CM_STORE_REFERENCES_H
 
 #include "store/impl.h"
-#include "store/net.h"
+#include "store/open.h"
 
 enum {
     CM_REFERENCES_MAX_NBYTES = INT32_MAX, /* of a document */
@@ -57,9 +57,10 @@ typedef struct cm_reference_table {
 bool cm_references_are(const char *path);
 
 /*
- * Reads the document at PLACE, a path, or a URL reached by NET.  Release OUT even after an error.
+ * Reads the document at PLACE, a path, or a URL reached by OPTIONS' net.  Release OUT even after an
+ * error.  CM_EBUDGET: text and table do not fit half of OPTIONS' memory.
  */
-int cm_references_read(const char *place, cm_net *net, bool trusted, cm_reference_table *out,
+int cm_references_read(const char *place, const cm_store_options *options, cm_reference_table *out,
                        cm_error *err);
 /* The first reference whose key is not less than KEY. */
 size_t cm_reference_lower_bound(const cm_reference_table *t, const char *key);
@@ -72,10 +73,10 @@ static inline const char *cm_reference_key(const cm_reference_table *t, const cm
 void cm_references_release(cm_reference_table *table);
 
 /*
- * A read-only store of the objects of PLACE below NODE, a key or "".  NET may be NULL if nothing is
- * behind a network: CM_EINVAL otherwise.
+ * A read-only store of the objects of PLACE below NODE, a key or "".  OPTIONS' net may be NULL if
+ * nothing is behind a network: CM_EINVAL otherwise.
  */
-int cm_store_open_references(const char *place, const char *node, cm_net *net, bool trusted,
+int cm_store_open_references(const char *place, const char *node, const cm_store_options *options,
                              cm_store **out, cm_error *err);
 
 #endif

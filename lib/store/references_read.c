@@ -9,10 +9,44 @@
 
 #include "base/fd.h"
 #include "base/json_scan.h"
+#include "base/json_size.h"
 #include "store/net/url.h"
 #include "store/references_read.h"
 
 typedef cm_reference_reading reading;
+
+/* ---- the memory ---- */
+
+static int too_large(const reading *r, cm_error *err)
+{
+    return cm_fail(err, CM_EBUDGET,
+                   "its references do not fit the memory: there are %llu MiB for them; raise "
+                   "`memory`",
+                   (unsigned long long)(r->memory >> 20));
+}
+
+/* Memory left for trees of JSON; lists and texts that grow are moved, and there twice. */
+static uint64_t left_for_trees(const reading *r)
+{
+    const cm_reference_table *t = r->out;
+    const uint64_t listed = r->text_nbytes + t->texts.nbytes + r->capacity * sizeof *t->item * 2 +
+                            r->file_capacity * (sizeof *t->file + sizeof *r->url) * 2;
+    return listed < r->memory ? r->memory - listed : 0;
+}
+
+static int parse(const reading *r, const cm_json_slice *slice, cm_json **out, cm_error *err)
+{
+    const uint64_t left = left_for_trees(r);
+    *out = NULL;
+    return left == 0 ? too_large(r, err)
+                     : cm_json_parse_within(slice->text, slice->nbytes, left, out, err);
+}
+
+/* A text of unknown length is there twice while it comes. */
+static uint64_t most_text(const reading *r)
+{
+    return r->memory / 3 < CM_REFERENCES_MAX_NBYTES ? r->memory / 3 : CM_REFERENCES_MAX_NBYTES;
+}
 
 /* ---- the text ---- */
 
@@ -40,8 +74,9 @@ bool cm_references_are(const char *path)
     return i < n && head[i] == '{';
 }
 
-static int read_file(const char *path, cm_buf *text, cm_error *err)
+static int read_file(const reading *r, cm_buf *text, cm_error *err)
 {
+    const char *path = r->path;
     struct stat st;
     int fd = open_document(path, &st);
     if (fd < 0)
@@ -50,7 +85,8 @@ static int read_file(const char *path, cm_buf *text, cm_error *err)
         st.st_size > CM_REFERENCES_MAX_NBYTES
             ? cm_fail(err, CM_EUNSUPPORTED, "%s: has %lld bytes, more than references may have",
                       path, (long long)st.st_size)
-            : cm_buf_resize(text, (size_t)st.st_size, err);
+        : (uint64_t)st.st_size > most_text(r) ? too_large(r, err)
+                                              : cm_buf_resize(text, (size_t)st.st_size, err);
     int errnum = rc == CM_OK ? cm_fd_read(fd, text->data, text->nbytes, &text->nbytes) : 0;
     if (errnum != 0)
         rc = cm_fail_errno(err, errnum, "%s", path);
@@ -178,7 +214,7 @@ static int read_slice(reading *r, const cm_json_slice *value, cm_reference *ref,
     if (read_plain_range(value, &url, ref))
         return set_range(r, url.text + 1, url.nbytes - 2, ref, err);
     *ref = (cm_reference){.key = ref->key};
-    int rc = cm_json_parse(value->text, value->nbytes, &j, err);
+    int rc = parse(r, value, &j, err);
     if (rc == CM_OK)
         rc = read_value(r, j, ref, err);
     cm_json_free(j);
@@ -192,7 +228,7 @@ static int read_name(reading *r, const cm_json_slice *name, size_t *out, cm_erro
         return add_text(r, name->text + 1, name->nbytes - 2, out, err);
     cm_json *j;
     size_t nbytes = 0;
-    int rc = cm_json_parse(name->text, name->nbytes, &j, err);
+    int rc = parse(r, name, &j, err);
     const char *text = rc == CM_OK ? cm_json_text(j, &nbytes) : NULL;
     if (rc == CM_OK && (text == NULL || strlen(text) != nbytes))
         rc = cm_fail(err, CM_EFORMAT, "a key has a NUL");
@@ -221,7 +257,7 @@ static int read_reference(reading *r, const cm_json_slice *name, const cm_json_s
             cm_error_prefix(err, "reference %s", cm_reference_key(t, ref));
     }
     t->n += rc == CM_OK;
-    return rc;
+    return rc == CM_OK && left_for_trees(r) == 0 ? too_large(r, err) : rc;
 }
 
 /* ---- the document ---- */
@@ -254,10 +290,10 @@ static int find_members(const cm_buf *text, members *m, cm_error *err)
     return rc;
 }
 
-static int parse_member(const cm_json_slice *slice, cm_json **out, cm_error *err)
+static int parse_member(const reading *r, const cm_json_slice *slice, cm_json **out, cm_error *err)
 {
     *out = NULL;
-    return slice->text != NULL ? cm_json_parse(slice->text, slice->nbytes, out, err) : CM_OK;
+    return slice->text != NULL ? parse(r, slice, out, err) : CM_OK;
 }
 
 /* Sets REFS to the object of references in TEXT. */
@@ -270,18 +306,18 @@ static int find_references(reading *r, const cm_buf *text, cm_json_slice *refs, 
     *refs = (cm_json_slice){(const char *)text->data, text->nbytes};
     if (rc != CM_OK || m.version.text == NULL)
         return rc; /* version 0: only references */
-    rc = parse_member(&m.version, &version, err);
+    rc = parse_member(r, &m.version, &version, err);
     if (rc == CM_OK && (!cm_json_get_u64(version, &number) || number != 1))
         rc = cm_fail(err, CM_EUNSUPPORTED, "is of a version of references other than 1");
     if (rc == CM_OK)
-        rc = parse_member(&m.gen, &gen, err);
+        rc = parse_member(r, &m.gen, &gen, err);
     if (rc == CM_OK && cm_json_length(gen) > 0)
         rc = cm_fail(err, CM_EUNSUPPORTED,
                      "has references that are generated by expressions, which are not read");
     if (rc == CM_OK)
-        rc = parse_member(&m.templates, &r->templates, err);
+        rc = parse_member(r, &m.templates, &r->templates, err);
     if (rc == CM_OK)
-        rc = parse_member(&m.files, &r->files, err);
+        rc = parse_member(r, &m.files, &r->files, err);
     if (rc == CM_OK && (m.refs.text == NULL || m.refs.text[0] != '{'))
         rc = cm_fail(err, CM_EFORMAT, "has no \"refs\"");
     *refs = m.refs;
@@ -358,7 +394,9 @@ static int fetch(reading *r, cm_net *net, cm_buf *text, cm_error *err)
     if (rc == CM_OK)
         rc = cm_store_open_remote(r->out->origin[file.origin], net, &store, err);
     if (rc == CM_OK)
-        rc = cm_store_get(store, file.key, CM_REFERENCES_MAX_NBYTES, text, err);
+        rc = cm_store_get(store, file.key, most_text(r), text, err);
+    if (rc == CM_EFORMAT && most_text(r) < CM_REFERENCES_MAX_NBYTES)
+        cm_error_suffix(err, "; no more fits the memory; raise `memory`");
     cm_store_free(store);
     cm_reference_release_file(&file);
     return rc;
@@ -366,8 +404,12 @@ static int fetch(reading *r, cm_net *net, cm_buf *text, cm_error *err)
 
 static int read_text(reading *r, cm_net *net, cm_buf *text, cm_error *err)
 {
-    if (!r->remote)
-        return read_file(r->path, text, err);
+    if (!r->remote) {
+        int rc = read_file(r, text, err);
+        if (rc == CM_EBUDGET)
+            cm_error_place(err, r->path);
+        return rc;
+    }
     if (net == NULL)
         return cm_fail(err, CM_EINVAL, "%s: only folders and files are read here", r->path);
     int rc = fetch(r, net, text, err);
@@ -376,16 +418,18 @@ static int read_text(reading *r, cm_net *net, cm_buf *text, cm_error *err)
     return rc;
 }
 
-int cm_references_read(const char *place, cm_net *net, bool trusted, cm_reference_table *out,
+int cm_references_read(const char *place, const cm_store_options *options, cm_reference_table *out,
                        cm_error *err)
 {
+    cm_net *net = options->net;
     const char *slash = strrchr(place, '/');
     reading r = {.path = place,
                  .own_folder =
                      cm_asprintf(err, "%.*s", slash == NULL ? 0 : (int)(slash - place) + 1, place),
                  .remote = cm_url_kind_of(place) != CM_URL_LOCAL,
                  .allow = net != NULL ? cm_net_allow(net) : NULL,
-                 .trusted = trusted,
+                 .trusted = options->trusted,
+                 .memory = cm_store_half_memory(options->memory),
                  .out = out};
     cm_buf text;
     *out = (cm_reference_table){0};
@@ -393,6 +437,7 @@ int cm_references_read(const char *place, cm_net *net, bool trusted, cm_referenc
     int rc = r.own_folder == NULL ? CM_ENOMEM : cm_reference_check_allowed(r.allow, err);
     if (rc == CM_OK)
         rc = read_text(&r, net, &text, err);
+    r.text_nbytes = text.nbytes;
     if (rc == CM_OK && (rc = read_document(&r, &text, err)) != CM_OK)
         cm_error_prefix(err, "%s", place);
     cm_buf_release(&text);

@@ -13,6 +13,8 @@ typedef struct cm_reference_reading {
     char *own_folder;      /* with its '/'; "" for the working folder */
     const cm_texts *allow; /* other places that are allowed; NULL: none */
     bool trusted;          /* may refer to anything */
+    uint64_t memory;       /* bytes that text, table and trees may take */
+    uint64_t text_nbytes;  /* of the document */
     cm_json *templates, *files;
     cm_reference_table *out;
     size_t capacity, file_capacity;

@@ -3,8 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/path.h"
 #include "store/impl.h"
+
+/* For documents, whatever the limit: metadata of some thousand arrays. */
+#define LEAST_DOCUMENT (UINT64_C(16) << 20)
 
 static void count_get(cm_store *store, uint64_t nbytes)
 {
@@ -21,6 +25,12 @@ void cm_store_free(cm_store *store)
 const char *cm_store_name(const cm_store *store)
 {
     return store->name;
+}
+
+uint64_t cm_store_half_memory(uint64_t limit)
+{
+    const uint64_t half = (limit > 0 ? limit : cm_memory_available()) / 2;
+    return half > LEAST_DOCUMENT ? half : LEAST_DOCUMENT;
 }
 
 void cm_store_set_part(cm_store *store, uint64_t part)
@@ -47,6 +57,16 @@ static cm_store *named(const cm_store *store)
     while (store->inner != NULL)
         store = store->inner;
     return (cm_store *)(uintptr_t)store;
+}
+
+void cm_store_set_memory(cm_store *store, uint64_t nbytes)
+{
+    named(store)->memory = nbytes;
+}
+
+uint64_t cm_store_document_memory(const cm_store *store)
+{
+    return cm_store_half_memory(named(store)->memory);
 }
 
 static int fail_unsupported(const cm_store *store, const char *why, cm_error *err)

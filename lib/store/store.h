@@ -46,6 +46,14 @@ const char *cm_store_name(const cm_store *store);
 bool cm_store_is_remote(const cm_store *store);
 
 /*
+ * The user's limit of memory, of which documents of STORE may take half; 0, as it is made: half of
+ * what is available.
+ */
+void cm_store_set_memory(cm_store *store, uint64_t nbytes);
+/* Bytes that one document and what it is parsed into may take. */
+uint64_t cm_store_document_memory(const cm_store *store);
+
+/*
  * For several processes that write one store as parts: temporary names contain the number PART from
  * now on, so that each part can remove its own.  Call it before writing.
  */

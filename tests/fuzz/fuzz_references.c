@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     cm_error err = {0};
     REQUIRE(ftruncate(document, 0) == 0);
     REQUIRE(pwrite(document, data, nbytes, 0) == (ssize_t)nbytes);
-    if (cm_references_read(path, NULL, false, &table, &err) == CM_OK)
+    if (cm_references_read(path, &(cm_store_options){0}, &table, &err) == CM_OK)
         check(&table);
     else
         REQUIRE(err.text[0] != '\0');

@@ -265,7 +265,8 @@ int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_op
         return CM_ENOMEM;
     d->base.ops = &ops;
     d->index_cache_nbytes = options->index_cache_nbytes;
-    const cm_store_options store = {.io = options->io, .net = options->net};
+    const cm_store_options store = {
+        .io = options->io, .net = options->net, .memory = options->memory};
     d->store = options->store;
     d->is_borrowed = options->store != NULL;
     int rc = locate(path, node, &store, &folder, err);

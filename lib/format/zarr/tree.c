@@ -4,9 +4,12 @@
 
 #include "format/zarr/tree.h"
 
+#include "base/json_size.h"
+
 enum {
     MAX_DEPTH = 128,     /* of groups; anything deeper is a loop of links */
     MAX_NODES = 1 << 22, /* more are one, too */
+    TREES = 3            /* a document's attributes are there as often, until they are written */
 };
 
 /* ---- nodes ---- */
@@ -161,9 +164,11 @@ int cm_zarr_get_json(cm_store *store, const char *path, const char *name, cm_jso
     if (key == NULL)
         return CM_ENOMEM;
     cm_buf buf = {0};
+    const uint64_t memory = cm_store_document_memory(store);
     int rc = cm_store_get(store, key, CM_ZARR_MAX_META_NBYTES, &buf, err);
     if (rc == CM_OK) {
-        rc = cm_json_parse(buf.data, buf.nbytes, out, err);
+        const uint64_t left = memory > buf.nbytes ? memory - buf.nbytes : 0;
+        rc = cm_json_parse_within(buf.data, buf.nbytes, left / TREES, out, err);
         if (rc != CM_OK)
             cm_error_prefix(err, "%s", key);
     }

@@ -51,6 +51,7 @@ typedef struct cm_transfer_state {
     uint64_t failing_ns;  /* since when it has been failing; 0: it is not */
     uint64_t begun_ns;    /* start of this try */
     uint64_t progress_ns; /* its last bytes */
+    uint64_t body_ns;     /* the first bytes of its body */
     /* Of this try: */
     size_t nsent;
     size_t header_nbytes;

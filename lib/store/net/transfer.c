@@ -12,7 +12,8 @@
 enum {
     MAX_ERROR_TEXT = 64 << 10,
     MAX_HEADERS = 64 << 10, /* libcurl's own limits are higher, and look like a lost connection */
-    PEEK = 512              /* of a body that may be an error */
+    PEEK = 512,             /* of a body that may be an error */
+    LEAST_A_SECOND = 1000   /* bytes of a body */
 };
 
 /* ---- the answer ---- */
@@ -188,6 +189,21 @@ static int take_object(cm_transfer_state *t, const char *data, size_t nbytes)
     return CM_OK;
 }
 
+/*
+ * A body that comes drop by drop may never end, and no gap between two drops tells.  One that takes
+ * longer than a request may fail must come at the speed of the slowest modems.
+ */
+static int check_speed(cm_transfer_state *t)
+{
+    const uint64_t ns = t->progress_ns - t->body_ns;
+    if (ns <= t->net->timeout_ns || t->ngot >= ns / 1000000000 * LEAST_A_SECOND)
+        return CM_OK;
+    return cm_fail(&t->broken_why, CM_EIO,
+                   "%s: the server sends less than %d bytes a second, %llu in %llu s",
+                   t->request->shown, LEAST_A_SECOND, (unsigned long long)t->ngot,
+                   (unsigned long long)(ns / 1000000000));
+}
+
 static size_t on_body(char *data, size_t size, size_t n, void *user)
 {
     cm_transfer_state *t = user;
@@ -195,7 +211,11 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
     if (nbytes == 0)
         return 0;
     t->progress_ns = cm_now_ns();
+    if (t->ngot == 0)
+        t->body_ns = t->progress_ns;
     int rc = t->ngot == 0 ? begin_body(t, data, nbytes) : CM_OK;
+    if (rc == CM_OK && t->request->status / 100 == 2)
+        rc = check_speed(t);
     if (rc == CM_OK)
         rc = t->to_text ? take_text(t, data, nbytes) : take_object(t, data, nbytes);
     if (rc != CM_OK && !t->too_much && !t->enough)

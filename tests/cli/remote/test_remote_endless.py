@@ -136,6 +136,66 @@ def test_a_gzip_bomb(web):
         assert done.peak < 64 << 20
 
 
+REFERENCES = b'{"version": 1, "refs": {".zgroup": "{\\"zarr_format\\": 2}", "a": "'
+ROWS = b"".join(b'"%d": ["x.nc", 0, 10], ' % i for i in range(4000))
+DOCUMENTS = {  # of references: what is sent, and what is said
+    "a text": (endless(200, some=REFERENCES + b"x" * 65536), "no more fits the memory; raise --memory"),
+    "references": (endless(200, some=b'{"version": 1, "refs": {' + ROWS), "no more fits the memory; raise --memory"),
+    "in chunks": (endless(200, b"Transfer-Encoding: chunked\r\n", CHUNKED), "no more fits the memory; raise --memory"),
+    "drop by drop": (endless(200, some=b"x", pause=0.05), "less than 1000 bytes a second"),
+    "a length that lies": (endless(200, b"Content-Length: 3000000000\r\n", REFERENCES), "has 3000000000 bytes, more than"),
+    "more bytes than its length": (endless(200, b"Content-Length: 100\r\n", REFERENCES), "r.json"),
+    "the length of a world": (endless(200, b"Content-Length: 18446744073709551615\r\n", REFERENCES), "r.json"),
+    "fewer bytes than its length": (lambda h: h.reply(200, REFERENCES, {"Content-Length": "100000"}) or setattr(h, "close_connection", True) or "done", "r.json"),
+    "compressed": (lambda h: h.reply(200, zlib.compress(bytes(100 << 20), 9, 31), {"Content-Encoding": "gzip"}) or "done", "JSON"),
+}
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_references_without_end(web, kind, tmp_path):
+    """Within the memory, of which text and table may take half."""
+    answer, words = DOCUMENTS[kind]
+    on(web, "r.json", answer)
+    args = ("--timeout", "2s", "--memory", "64MiB", f"{web.url}/r.json")
+    for command in (("rechunk", *args, tmp_path / "o.zarr"), ("rechunk", "--digest", *args), ("nc2zarr", "--dry-run", *args, tmp_path / "o.zarr")):
+        done = tool.run(*command, timeout=LIMIT, peak=True)
+        done.fails(1, "r.json", words)
+        assert done.peak < 64 << 20, f"{done.peak >> 20} MiB\n{done}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_references_are_no_document(web):
+    """A store of kerchunk's parquet has consolidated metadata that say so: told, and nothing of it is fetched."""
+    web.objects["p.parq/.zmetadata"] = (b'{"metadata": {".zgroup": {"zarr_format": 2}}, "record_size": 9223372036854775807}', '"p"')
+    on(web, ".parq", endless(200))
+    tool.run("rechunk", "--digest", f"{web.url}/p.parq", timeout=LIMIT).fails(1, "p.parq", "parquet")
+
+
+TREES = {  # JSON whose tree is many times as large
+    "objects": "[" + "{}," * 100_000 + "0]",
+    "lists": "[" + "[]," * 100_000 + "0]",
+    "numbers": "[" + "1," * 400_000 + "0]",
+    "fractions": "[" + "1.5," * 400_000 + "0]",
+    "texts": "[" + '"",' * 300_000 + "0]",
+    "members": "{" + ",".join(f'"{i}":1' for i in range(100_000)) + "}",
+    "one text": '"' + "x" * (20 << 20) + '"',
+}
+
+
+@pytest.mark.parametrize("kind", TREES)
+def test_json_whose_tree_takes_all_memory(web, kind, tmp_path):
+    """As attributes of a store, and in a document of references: refused before it is parsed."""
+    group = b'{"zarr_format": 3, "node_type": "group", "attributes": {"a": %s}}' % TREES[kind].encode()
+    document = b'{"version": 1, "refs": {".zgroup": {"zarr_format": 2}, ".zattrs": {"a": %s}}}' % TREES[kind].encode()
+    for key, text in (("t.zarr/zarr.json", group), ("t.json", document), ("t.zarr/none", b"")):
+        web.objects[key] = (text, objects.etag_of(text))
+    (tmp_path / "t.json").write_bytes(document)
+    for place in (f"{web.url}/t.zarr", f"{web.url}/t.json", tmp_path / "t.json"):
+        done = tool.run("rechunk", "--memory", "64MiB", place, tmp_path / "o.zarr", timeout=LIMIT, peak=True)
+        done.fails(1, "t.zarr" if str(place).endswith("zarr") else "t.json", "memory")
+        assert done.peak < 64 << 20, f"{done.peak >> 20} MiB\n{done}"
+
+
 def test_an_error_instead_of_a_size(bucket, tmp_path):
     """SlowDown within a 200 is asked about again, also where only headers come: its length is not the object's."""
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:

@@ -43,7 +43,7 @@ static int adopt_layouts(cm_job *job, cm_store *store, cm_error *err)
 
 static int open_store(cm_sink *s, cm_job *job, cm_error *err)
 {
-    const cm_store_options options = {.net = job->options->net};
+    const cm_store_options options = {.net = job->options->net, .memory = job->options->memory};
     int rc = cm_store_open(s->against, &options, &s->store, err);
     if (rc == CM_OK)
         rc = adopt_layouts(job, s->store, err);

@@ -489,7 +489,8 @@ static int commit(cm_sink *s, cm_job *job, cm_error *err)
 static int verify(cm_sink *s, cm_job *job, cm_error *err)
 {
     const char *target = job->options->target;
-    const cm_store_options options = {.net = job->options->net, .trusted = true};
+    const cm_store_options options = {
+        .net = job->options->net, .trusted = true, .memory = job->options->memory};
     cm_store *store = NULL;
     const uint64_t start = cm_now_ns();
     (void)s;
