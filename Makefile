@@ -47,7 +47,7 @@ ALL_LIBS   = $(PKG_LIBS) -lm -ldl -pthread $(SAN_FLAGS) $(LDFLAGS)
 
 # ---- sources: a layer is a folder, and a unit test links only what lies below it ---------------
 
-LAYERS := base model codec store plan format gpu watch options engine chunkcalc digest load archive convert bench
+LAYERS := base model codec store plan format gpu watch options engine chunkcalc digest passport load archive convert bench
 UNDER_base   := base
 UNDER_model  := model base
 UNDER_codec  := codec model base
@@ -60,12 +60,13 @@ UNDER_options   := options $(UNDER_watch)
 UNDER_engine    := engine $(UNDER_watch)
 UNDER_chunkcalc := chunkcalc $(UNDER_options)
 UNDER_digest    := digest $(UNDER_options)
+UNDER_passport  := passport digest $(UNDER_options)
 UNDER_load      := load gpu $(UNDER_options)
 UNDER_archive   := archive $(UNDER_options)
-UNDER_convert   := convert digest chunkcalc engine $(UNDER_options)
+UNDER_convert   := convert passport digest chunkcalc engine $(UNDER_options)
 UNDER_bench     := bench load gpu chunkcalc $(UNDER_options)
 # In the order in which programs link them.
-ALL_LAYERS := convert bench archive digest load gpu chunkcalc engine $(UNDER_options)
+ALL_LAYERS := convert bench archive passport digest load gpu chunkcalc engine $(UNDER_options)
 
 layer_src = $(wildcard lib/$(1)/*.c lib/$(1)/*/*.c lib/$(1)/*/*/*.c)
 layer_obj = $(patsubst %.c,$(BUILD)/%.o,$(call layer_src,$(1)))

@@ -18,8 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SITE = [
     ("", [("README.md", "Chunkmill"), ("docs/gallery.md", "Gallery")]),
     ("Guides", [("docs/install.md", "Install"), ("docs/converting.md", "Converting"), ("docs/archives.md", "Archives"),
-                ("docs/training.md", "Training"), ("docs/loader.md", "Loader"), ("docs/replay.md", "Replay"), ("docs/scale.md", "Many machines"),
-                ("docs/readers.md", "Readers"), ("docs/benchmarks.md", "Benchmarks")]),
+                ("docs/training.md", "Training"), ("docs/loader.md", "Loader"), ("docs/replay.md", "Replay"),
+                ("docs/passport.md", "Passport"), ("docs/scale.md", "Many machines"), ("docs/readers.md", "Readers"),
+                ("docs/benchmarks.md", "Benchmarks")]),
     ("Reference", [(program, program) for program in ("nc2zarr", "chunkcalc", "rechunk", "readbench")]),
     ("Project", [("lib/README.md", "Architecture"), ("CONTRIBUTING.md", "Contributing"), ("CHANGELOG.md", "Changes")]),
 ]  # fmt: skip

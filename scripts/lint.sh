@@ -40,9 +40,10 @@ allowed() {
     engine) reply="engine watch format codec store plan model base" ;;
     chunkcalc) reply="chunkcalc options watch format codec store plan model base" ;;
     digest) reply="digest options watch format codec store plan model base" ;;
+    passport) reply="passport digest options watch format codec store plan model base" ;;
     load) reply="load gpu options watch format codec store plan model base" ;;
     archive) reply="archive options watch format codec store plan model base" ;;
-    convert) reply="convert digest chunkcalc engine options watch format codec store plan model base" ;;
+    convert) reply="convert passport digest chunkcalc engine options watch format codec store plan model base" ;;
     bench) reply="bench load gpu chunkcalc options watch format codec store plan model base" ;;
     *) reply="" ;;
     esac
@@ -70,10 +71,11 @@ allowed_inside() {
     convert/stack) inside convert source select stack ;;
     convert/layout) inside convert source select layout ;;
     convert/statistics) inside convert source select layout statistics ;;
-    convert/plan) inside convert source select layout statistics plan ;;
-    convert/move) inside convert source select layout statistics plan move ;;
+    convert/passport) inside convert source select layout passport ;;
+    convert/plan) inside convert source select layout statistics passport plan ;;
+    convert/move) inside convert source select layout statistics passport plan move ;;
     convert/verify) inside convert source select layout plan move verify ;;
-    convert/sink/*) inside convert beside source select stack layout statistics plan move verify sink sink/store sink/part sink/growth sink/references sink/nothing ;;
+    convert/sink/*) inside convert beside source select stack layout statistics passport plan move verify sink sink/store sink/part sink/growth sink/references sink/nothing ;;
     *) reply="" ;;
     esac
 }
@@ -95,8 +97,8 @@ while IFS=: read -r file header; do
     layer=${file#*/} folder=${file#lib/} top=${header%%/*}
     layer=${layer%%/*} folder=${folder%/*}
     case $top in
-    base | model | codec | store | plan | format | gpu | watch | options | engine | chunkcalc | digest | load | \
-        archive | convert | bench)
+    base | model | codec | store | plan | format | gpu | watch | options | engine | chunkcalc | digest | passport | \
+        load | archive | convert | bench)
         [ "$layer" != chunkmill ] || complain "$file includes $header: public headers stand alone"
         allowed "$layer"
         case " $reply " in
@@ -134,7 +136,7 @@ done
 # Text from outside reaches a terminal through cm_print, cm_say and tables alone, which show what would
 # control it.  The others write documents with escapes of their own, or texts of the program.
 git grep -nE '\b(v?f?printf|v?dprintf)\(|\b(fputs|puts)\([a-zA-Z_>.-]+(\[[a-z]+\])?[,)]' -- 'tools/*.c' |
-    grep -vE '^tools/(common/(canvas|complete|help|options|naming|part|print|say|say_print)|readbench/(chrome|csv|events|files|page[a-z_]*))\.c:' >&2 &&
+    grep -vE '^tools/(common/(canvas|complete|help|options|naming|page[a-z_]*|part|passport_[a-z_]*|print|say|say_print)|readbench/(chrome|csv|events|files|page[a-z_]*))\.c:' >&2 &&
     complain "a program prints text that may come from outside: call cm_print" || :
 
 # What a message says is for people: code asks for the status, or for a field of the error.

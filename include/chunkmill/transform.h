@@ -96,6 +96,8 @@ typedef struct cm_transform_options {
     cm_part_choice part;
     bool statistics;           /* counted, and written beside the target */
     cm_texts statistics_range; /* "DIM=FROM..TO": what is counted */
+    /* The page that the caller makes of the report's passport; NULL: none is counted. */
+    const char *report;
     /* "json": TARGET is a file of references to the chunks of the source; NULL: a store */
     const char *refer;
     const char *base_url; /* of the folder that all files lie in, for these; NULL: their paths */
@@ -253,10 +255,11 @@ typedef struct cm_transform_report {
     double verify_seconds;
     cm_stage_time stage[8];
     size_t nstages;
-    char *statistics;          /* the folder that they were written to; NULL: none */
-    size_t nstatistics;        /* variables */
-    double statistics_seconds; /* that counting took, all threads together */
-    double statistics_share;   /* of all work; decoding that they alone asked for is not in it */
+    char *statistics;             /* the folder that they were written to; NULL: none */
+    size_t nstatistics;           /* variables */
+    double statistics_seconds;    /* that counting took, all threads together */
+    double statistics_share;      /* of all work; decoding that they alone asked for is not in it */
+    struct cm_passport *passport; /* passport.h; NULL: not asked for, or nothing was moved */
 } cm_transform_report;
 
 /*

@@ -41,6 +41,12 @@ static bool is_survey(const uint8_t *head, size_t nbytes)
     return nbytes >= n && memcmp(head, CM_MARK_SURVEY, n) == 0;
 }
 
+static bool is_page(const uint8_t *head, size_t nbytes)
+{
+    const size_t n = sizeof CM_MARK_PAGE - 1;
+    return nbytes >= n && memcmp(head, CM_MARK_PAGE, n) == 0;
+}
+
 static bool is_plot(const uint8_t *head, size_t nbytes)
 {
     static const char svg[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" CM_MARK_SVG "\n<svg ";
@@ -52,4 +58,5 @@ const cm_document_kind CM_KIND_CERTIFICATE = {"certificate", is_certificate};
 const cm_document_kind CM_KIND_REFERENCES = {"document of references", is_references};
 const cm_document_kind CM_KIND_SURVEY = {"survey cache", is_survey};
 const cm_document_kind CM_KIND_REPORT = {"report", is_report};
+const cm_document_kind CM_KIND_PAGE = {"passport", is_page};
 const cm_document_kind CM_KIND_PLOT = {"plot", is_plot};

@@ -21,6 +21,7 @@ typedef struct cm_document_kind {
 } cm_document_kind;
 
 extern const cm_document_kind CM_KIND_TRACE, CM_KIND_CERTIFICATE, CM_KIND_PLOT;
+extern const cm_document_kind CM_KIND_PAGE; /* a passport */
 extern const cm_document_kind CM_KIND_REFERENCES;
 extern const cm_document_kind CM_KIND_SURVEY; /* records of a survey */
 extern const cm_document_kind CM_KIND_REPORT; /* summary.json in a report's folder */
@@ -33,6 +34,8 @@ extern const cm_document_kind CM_KIND_REPORT; /* summary.json in a report's fold
 #define CM_MARK_CERTIFICATE "chunkmill-certificate-1"
 /* The first line of a survey's records. */
 #define CM_MARK_SURVEY "chunkmill-survey-1\n"
+/* The first lines of a passport. */
+#define CM_MARK_PAGE "<!doctype html>\n<!-- passport by Chunkmill -->\n"
 /* The second line of an SVG. */
 #define CM_MARK_SVG "<!-- made by Chunkmill -->"
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "convert/layout/refer.h"
+#include "convert/passport/job_passport.h"
 #include "convert/select/merge_along.h"
 #include "convert/sink/growth/append_source.h"
 #include "convert/sink/sink.h"
@@ -138,6 +139,7 @@ static void release(cm_job *job)
         free(job->var[i].share.sweep);
         free(job->var[i].name);
     }
+    cm_job_passport_free(job);
     free(job->var);
     cm_early_free(job->early);
     free(job->scratch);

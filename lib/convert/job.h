@@ -39,6 +39,7 @@ typedef struct cm_job_var {
     cm_window window;
     cm_array_doc doc;
     struct cm_statistics *statistics; /* statistics.h; NULL: it is not counted */
+    struct cm_job_passport *passport; /* job_passport.h; NULL: nobody asks */
     cm_move move;
     cm_var_plan plan;
     cm_share share;
@@ -78,6 +79,7 @@ typedef struct cm_job {
     struct cm_parts *parts;         /* parts.h; NULL: this process does all of it */
     struct cm_merges *merges;       /* merge_along.h; NULL: no dimension is taken out */
     struct cm_stacks *stacks;       /* stack.h; NULL: nothing is stacked */
+    struct cm_draft *draft;         /* of the passport; NULL: nobody asks */
     struct cm_append_source *grown; /* append_source.h; NULL: SOURCE is what was opened */
     const char **guarded;           /* what no file that the options name may be */
     cm_outfile trace;               /* claimed where the options ask for one */

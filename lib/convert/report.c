@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <chunkmill/passport.h>
+
 #include "base/number.h"
 #include "base/sentences.h"
 #include "convert/layout/codec_text.h"
@@ -239,6 +241,7 @@ void cm_transform_report_release(cm_transform_report *r)
     free(r->source_format);
     free(r->target);
     free(r->statistics);
+    cm_passport_free(r->passport);
     free(r->part.missing);
     free(r->append.dimension);
     free(r->replace.dimension);

@@ -25,7 +25,7 @@ void cm_tally_begin(cm_tally_sum *s, const double *shift)
     }
 }
 
-static bool is_missing(const cm_tally_rule *rule, const uint8_t *element)
+bool cm_tally_is_missing(const cm_tally_rule *rule, const void *element)
 {
     for (unsigned i = 0; i < rule->nfills; i++)
         if (memcmp(element, rule->fill[i], rule->type.nbytes) == 0)
@@ -38,7 +38,7 @@ static void find_shift(cm_tally_sum *s, const cm_tally_rule *rule, const uint8_t
 {
     for (uint64_t i = 0; i < nelem && !s->has_shift; i++) {
         const uint8_t *element = data + i * rule->type.nbytes;
-        if (is_missing(rule, element))
+        if (cm_tally_is_missing(rule, element))
             continue;
         const double value = cm_element_to_double(&rule->type, element);
         s->has_shift = true;
@@ -130,7 +130,7 @@ static void add_slowly(cm_tally_sum *s, const cm_tally_rule *rule, const void *d
 {
     const uint8_t *at = data;
     for (uint64_t i = 0; i < n; i++, at += rule->type.nbytes) {
-        if (is_missing(rule, at))
+        if (cm_tally_is_missing(rule, at))
             continue;
         const unsigned k = i % LANES;
         const double v = cm_element_to_double(&rule->type, at), d = v - s->shift;
@@ -253,7 +253,7 @@ cm_tally cm_tally_of_one(const cm_tally_rule *rule, const void *element, uint64_
     cm_tally out = cm_tally_empty();
     if (element == NULL)
         element = zero;
-    if (is_missing(rule, element)) {
+    if (cm_tally_is_missing(rule, element)) {
         out.missing = nelem;
         return out;
     }

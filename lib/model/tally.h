@@ -38,6 +38,7 @@ typedef struct cm_tally_rule {
 
 /* True where elements of TYPE can be counted. */
 bool cm_tally_takes(const cm_dtype *type);
+bool cm_tally_is_missing(const cm_tally_rule *rule, const void *element);
 
 /* Integers of 8 and 16 bits, exactly. */
 typedef struct cm_tally_small {

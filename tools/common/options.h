@@ -81,6 +81,7 @@ typedef enum cm_makes {
     CM_MAKES_TRACE,
     CM_MAKES_CERTIFICATE,
     CM_MAKES_PLOT,
+    CM_MAKES_PAGE,
     CM_MAKES_CACHE,
     CM_MAKES_FOLDER /* files in a folder */
 } cm_makes;

@@ -58,6 +58,7 @@ static const cm_document_kind *kind_of(cm_makes makes)
     return makes == CM_MAKES_TRACE         ? &CM_KIND_TRACE
            : makes == CM_MAKES_CERTIFICATE ? &CM_KIND_CERTIFICATE
            : makes == CM_MAKES_CACHE       ? &CM_KIND_SURVEY
+           : makes == CM_MAKES_PAGE        ? &CM_KIND_PAGE
                                            : &CM_KIND_PLOT;
 }
 

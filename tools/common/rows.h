@@ -89,6 +89,14 @@
                 "dimension are counted whole."                                                     \
     }
 
+#define CM_ROW_REPORT(at, text)                                                                    \
+    {                                                                                              \
+        .name = "report", .value = "FILE.html", .kind = CM_OPTION_TEXT, .field = at,               \
+        .operand = CM_OPERAND_FILE, .makes = CM_MAKES_PAGE,                                        \
+        .help = text " One page that needs nothing else: what the dataset is, maps, statistics "   \
+                     "of each step, and steps whose values are out of line."                       \
+    }
+
 #define CM_ROW_SKIP_UNSUPPORTED(at)                                                                \
     {                                                                                              \
         .name = "skip-unsupported", .kind = CM_OPTION_FLAG, .field = at,                           \

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "naming.h"
+#include "passport_run.h"
 #include "print.h"
 #include "run.h"
 #include "say.h"
@@ -38,8 +39,14 @@ int cm_summary_transform(const cm_tool *tool, const cm_common_options *common,
     cm_transform_options loud = *options;
     loud.warn = warn;
     loud.warn_context = (void *)(uintptr_t)tool;
-    int rc = cm_transform(common->verbosity >= 0 ? &loud : options, r, err);
+    cm_outfile page;
+    *r = (cm_transform_report){0};
+    int rc = passport_claim(options, &page, err);
+    if (rc == CM_OK)
+        rc = cm_transform(common->verbosity >= 0 ? &loud : options, r, err);
     name_options(tool, r);
+    rc = passport_finish(tool, options, r, &page, rc, err);
+    cm_outfile_release(&page);
     return rc;
 }
 

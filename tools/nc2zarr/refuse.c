@@ -71,6 +71,11 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
     if ((v->append || v->replace) && paths->n < 2)
         return cm_tool_usage_error(&NC2ZARR, "--%s: name the files and the store",
                                    v->append ? "append" : "replace");
+    if (v->o.report && (v->survey || v->a.store_per))
+        return cm_tool_usage_error(
+            &NC2ZARR, v->survey ? "--report: --survey reads no data"
+                                : "--report: is of one store, and --store-per makes many; "
+                                  "chunkcalc --report describes each");
     if (paths->n == 0)
         return cm_tool_usage_error(&NC2ZARR, "no input file");
     if (v->survey && v->o.check)

@@ -6,6 +6,7 @@
 #include "../common/document.h"
 #include "../common/growth.h"
 #include "../common/part.h"
+#include "../common/passport_run.h"
 #include "../common/remote.h"
 #include "../common/transformed.h"
 
@@ -146,6 +147,7 @@ cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
     if (of != NULL)
         nc2zarr_put_left_out(doc, o, of->archive, of->store);
     cm_transform_put_verification(doc, o, options, report);
+    passport_document(doc, o, options->report, report->passport);
     put_cost(doc, o, report);
     cm_remote_document(doc, o, options->net);
     return o;

@@ -140,6 +140,7 @@ static const cm_option OPTIONS[] = {
      .unset = "half of what is free there"},
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),
+    CM_ROW_REPORT(VALUE(o.report), "Describe what is written."),
 
     CM_ROW_VERIFY(VALUE(o.verify), "Compare the store with what libnetcdf reads."),
     {.name = "check",

@@ -10,58 +10,6 @@
 #include "items.h"
 #include "remedy.h"
 
-void page_text(const char *text, FILE *to)
-{
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        switch (*p) {
-        case '&':
-            fputs("&amp;", to);
-            break;
-        case '<':
-            fputs("&lt;", to);
-            break;
-        case '>':
-            fputs("&gt;", to);
-            break;
-        case '"':
-            fputs("&quot;", to);
-            break;
-        default:
-            putc(*p < 0x20 || *p == 0x7f ? ' ' : *p, to);
-        }
-    }
-}
-
-/* The same for a sentence, in which names of options are not broken at their dashes. */
-static void put_prose(const char *text, FILE *to)
-{
-    char word[128];
-
-    while (*text) {
-        size_t space = strspn(text, " "), n = strcspn(text + space, " ;,.:");
-        bool option = strncmp(text + space, "--", 2) == 0 && n < sizeof(word);
-        size_t part = option ? n : strcspn(text + space, " ");
-        part = part < sizeof(word) ? part : sizeof(word) - 1;
-        fprintf(to, "%.*s", (int)space, text);
-        memcpy(word, text + space, part);
-        word[part] = '\0';
-        fputs(option ? "<span class=\"option\">" : "", to);
-        page_text(word, to);
-        fputs(option ? "</span>" : "", to);
-        text += space + part;
-    }
-}
-
-/* TEXT, if there is any, as a paragraph of KIND. */
-static void put_line(const char *kind, const char *text, FILE *to)
-{
-    if (*text == '\0')
-        return;
-    fprintf(to, "<p class=\"%s\">", kind);
-    page_text(text, to);
-    fputs("</p>\n", to);
-}
-
 /*
  * From the doctype to the opening of main; SENTENCE is its heading.  S: the only session that it is
  * about, or NULL.
@@ -88,13 +36,13 @@ static void begin(const readbench_run *run, const cm_readbench_session *s, const
     bool name = strcspn(sentence, "=./") < strcspn(sentence, " ");
     fputs("</p>\n", to);
     if (s == NULL)
-        put_line("lead", readbench_lead(run->report, buf, sizeof(buf)), to);
+        page_line("lead", readbench_lead(run->report, buf, sizeof(buf)), to);
     fprintf(to, "<h1 class=\"%s%s\">", strlen(sentence) > 120 ? "long" : "short",
             name ? " asis" : "");
-    put_prose(sentence, to);
+    page_prose(sentence, to);
     fputs("</h1>\n", to);
     if (s != NULL)
-        put_line("why", readbench_why(s, buf, sizeof(buf)), to);
+        page_line("why", readbench_why(s, buf, sizeof(buf)), to);
     fputs("<p class=\"how\">", to);
     page_text(how, to);
     fputs("</p>\n", to);
@@ -213,7 +161,7 @@ static void page_findings(const readbench_run *run, const cm_readbench_session *
         fputs("<li><code>", to);
         page_text(s->finding[i].rule ? s->finding[i].rule : "", to);
         fputs("</code>", to);
-        put_prose(s->finding[i].sentence ? s->finding[i].sentence : "", to);
+        page_prose(s->finding[i].sentence ? s->finding[i].sentence : "", to);
         page_command(readbench_remedy(run, s, s->finding[i].rule ? s->finding[i].rule : ""), to);
         fputs("</li>\n", to);
     }
@@ -227,7 +175,7 @@ static void page_warnings(const cm_readbench_report *r, FILE *to)
     fputs("<section><h2>Warnings</h2>\n<ul class=\"findings\">\n", to);
     for (size_t i = 0; i < r->nwarnings; i++) {
         fputs("<li>", to);
-        put_prose(r->warning[i], to);
+        page_prose(r->warning[i], to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);
@@ -325,8 +273,8 @@ static void page_sessions(const cm_readbench_report *r, FILE *to)
         page_text(s->label, to);
         fprintf(to, "</a>%s%s%s<br>", s->emulated ? " EMULATED" : "", i == r->best ? ", best" : "",
                 i == r->baseline ? ", baseline" : "");
-        put_prose(s->sentence ? s->sentence : "", to);
-        put_line("why", readbench_why(s, why, sizeof(why)), to);
+        page_prose(s->sentence ? s->sentence : "", to);
+        page_line("why", readbench_why(s, why, sizeof(why)), to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);

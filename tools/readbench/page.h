@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "../common/page.h"
 #include "plot.h"
 #include "readbench.h"
 
@@ -19,8 +20,6 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err);
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-/* TEXT as it may stand in an element or an attribute. */
-void page_text(const char *text, FILE *to);
 /* The last component of the folder of a session below the report's. */
 char *page_folder(const char *label, char *buf, size_t size);
 
@@ -31,8 +30,5 @@ void page_sample(const cm_readbench_session *s, FILE *to);
 void page_settings(const cm_readbench_session *s, FILE *to);
 int page_batches(const cm_readbench_session *s, FILE *to, cm_error *err);
 void page_breakdown(const char *const *name, const readbench_breakdown *b, size_t n, FILE *to);
-
-extern const char PAGE_STYLE[], PAGE_SCRIPT[];
-void page_colours(FILE *to);
 
 #endif

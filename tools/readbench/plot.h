@@ -3,8 +3,8 @@
 #define CM_TOOLS_READBENCH_PLOT_H
 
 #include "../common/canvas.h"
+#include "../common/palette.h"
 #include "file.h"
-#include "palette.h"
 #include "readbench.h"
 
 enum {

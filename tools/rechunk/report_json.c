@@ -2,6 +2,7 @@
 #include "../common/document.h"
 #include "../common/growth.h"
 #include "../common/part.h"
+#include "../common/passport_run.h"
 #include "../common/remote.h"
 #include "../common/transformed.h"
 #include "rechunk.h"
@@ -134,6 +135,7 @@ int rechunk_print_json(const cm_transform_options *options, const cm_transform_r
     cm_document_texts(&doc, o, "warnings", report->warning, report->nwarnings);
     cm_document_texts(&doc, o, "notes", report->note, report->nnotes);
     cm_transform_put_verification(&doc, o, options, report);
+    passport_document(&doc, o, options->report, report->passport);
     put_cost(&doc, o, report);
     cm_remote_document(&doc, o, options->net);
     return cm_document_print(&doc, o, stdout);

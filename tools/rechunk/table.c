@@ -52,6 +52,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_SCRATCH(VALUE(o.scratch)),
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),
+    CM_ROW_REPORT(VALUE(o.report), "Describe what is written."),
 
     CM_ROW_VERIFY(VALUE(o.verify),
                   "Compare the target with the source. full compares every element and "

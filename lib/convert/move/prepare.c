@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "convert/passport/job_passport.h"
 #include "convert/statistics/statistics.h"
 
 static const cm_codec_spec *chunk_codecs(const cm_zarr_meta *m, size_t *n)
@@ -128,7 +129,10 @@ static int describe_transfer(cm_job *job, cm_job_var *v, cm_error *err)
     }
     if (may_be_nodata(job, v))
         t->found_fill = &v->moved.found_fill;
+    t->see = NULL;
     int rc = v->statistics != NULL ? cm_statistics_watch(v, err) : CM_OK;
+    if (rc == CM_OK && v->passport != NULL)
+        rc = cm_job_passport_watch(v, err);
     return rc == CM_OK ? set_cuts(v, err) : rc;
 }
 

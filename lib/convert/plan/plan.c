@@ -19,6 +19,7 @@
 #include "engine/buffers.h"
 #include "engine/plan.h"
 
+#include "convert/passport/job_passport.h"
 #include "convert/plan/verify_memory.h"
 #include "convert/statistics/statistics.h"
 #include "plan/meetings.h"
@@ -499,7 +500,7 @@ static void count_held(cm_job *job)
     cm_budget_begin(b, job->options->memory);
     for (size_t i = 0; i < job->nvars; i++)
         b->held_nbytes += job->var[i].source->cache_nbytes;
-    b->held_nbytes += cm_statistics_nbytes(job);
+    b->held_nbytes += cm_statistics_nbytes(job) + cm_job_passport_nbytes(job);
 }
 
 static size_t least_of(uint64_t left, size_t want)

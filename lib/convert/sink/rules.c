@@ -29,6 +29,7 @@ static const char AGAIN[] = "; the same command again completes one that was sto
 const cm_sink_rule cm_sink_rules[] = {
     {"`statistics`", FLAG(statistics),
      .why = {[GROWS] = OTHER, [REFERS] = UNREAD, [COMPARES] = UNWRITTEN}},
+    {"`report`", TEXT(report), .why = {[GROWS] = OTHER, [REFERS] = UNREAD, [COMPARES] = UNWRITTEN}},
     {"`chunks`", TEXTS(chunks), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`shards`", TEXTS(shards), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`codec`", TEXTS(codec), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
@@ -111,6 +112,12 @@ static int check_combinations(const cm_transform_options *o, cm_error *err)
                        "done");
     if (proves && o->verify != CM_VERIFY_FULL)
         return cm_fail(err, CM_EINVAL, "`certificate` needs `verify` full, or `check`");
+    if (o->report != NULL && o->dry_run)
+        return cm_fail(err, CM_EINVAL, "`report` needs the data, and `dry_run` reads none");
+    if (o->report != NULL && o->part.on)
+        return cm_fail(err, CM_EINVAL,
+                       "`report` is about a whole store: make it of the store when all parts are "
+                       "done");
     if (o->statistics_range.n > 0 && !o->statistics)
         return cm_fail(err, CM_EINVAL, "`statistics_range` needs `statistics`");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)

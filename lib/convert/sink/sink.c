@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "convert/passport/job_passport.h"
 #include "convert/statistics/statistics.h"
 
 int cm_sink_describe(cm_job *job, const char *place, cm_error *err)
@@ -17,7 +18,8 @@ int cm_sink_describe(cm_job *job, const char *place, cm_error *err)
         o->warn(o->warn_context, job->report->warning, job->report->nwarnings);
         job->report->nwarned = job->report->nwarnings;
     }
-    return o->statistics ? cm_statistics_prepare(job, place, err) : CM_OK;
+    rc = o->statistics ? cm_statistics_prepare(job, place, err) : CM_OK;
+    return rc == CM_OK && o->report != NULL ? cm_job_passport_prepare(job, err) : rc;
 }
 
 static int fill(cm_sink *s, cm_job *job, cm_error *err)

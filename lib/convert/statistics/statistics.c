@@ -9,7 +9,7 @@
 #include "convert/select/subset.h"
 #include "convert/statistics/statistics_impl.h"
 #include "format/attr_value.h"
-#include "format/packing.h"
+#include "format/missing.h"
 #include "model/copy.h"
 
 enum {
@@ -44,32 +44,12 @@ static bool is_vertical(cm_job *job, const cm_job_var *v, unsigned j)
     return strcasecmp(axis, "z") == 0 || cm_json_has(attrs, "positive");
 }
 
-static void add_fill(cm_tally_rule *rule, const cm_json *value)
-{
-    if (value == NULL || rule->nfills == CM_TALLY_MAX_FILLS ||
-        !cm_attr_element(value, &rule->type, rule->fill[rule->nfills]))
-        return;
-    for (unsigned i = 0; i < rule->nfills; i++)
-        if (memcmp(rule->fill[i], rule->fill[rule->nfills], rule->type.nbytes) == 0)
-            return;
-    rule->nfills++;
-}
-
-/* The values that xarray masks: _FillValue and missing_value, and the fill_value of version 2. */
+/* The values that xarray masks: the attributes', and the fill_value of version 2. */
 static void find_rule(const cm_job_var *v, cm_tally_rule *rule)
 {
     const cm_zarr_meta *m = &v->doc.meta;
-    const cm_json *more = cm_json_member(m->attrs, "missing_value");
-    *rule = (cm_tally_rule){.type = v->view.type, .simd = cm_cpu_simd()};
-    if (m->zarr_format == 2 && m->has_fill && m->fill != NULL)
-        memcpy(rule->fill[rule->nfills++], m->fill, v->view.type.nbytes);
-    add_fill(rule, cm_json_member(m->attrs, "_FillValue"));
-    if (!cm_json_is(more, CM_JSON_ARRAY))
-        add_fill(rule, more);
-    for (size_t i = 0; cm_json_is(more, CM_JSON_ARRAY) && i < cm_json_length(more); i++)
-        add_fill(rule, cm_json_at(more, i));
-    if (cm_packing_other_sign(m->attrs, &v->view.type))
-        rule->type.kind = v->view.type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    const bool masked = m->zarr_format == 2 && m->has_fill && m->fill != NULL;
+    cm_missing_rule(&v->view.type, m->attrs, masked ? m->fill : NULL, rule);
 }
 
 static int set_range(cm_job *job, cm_job_var *v, cm_statistics *s, bool *used, cm_error *err)

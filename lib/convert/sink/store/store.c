@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "convert/beside/ledger.h"
+#include "convert/passport/job_passport.h"
 #include "convert/sink/sink.h"
 #include "convert/sink/store/fingerprint.h"
 #include "convert/source/inputs.h"
@@ -239,6 +240,8 @@ static int commit(cm_sink *s, cm_job *job, cm_error *err)
     int rc = write_described(s, job, err);
     if (rc == CM_OK && job->options->statistics)
         rc = cm_statistics_write(job, s->out.path, err);
+    if (rc == CM_OK && job->options->report != NULL)
+        rc = cm_job_passport_finish(job, err);
     close_journal(s->own);
     if (rc == CM_OK)
         rc = write_ledger(job, &s->out, err);

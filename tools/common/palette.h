@@ -2,8 +2,8 @@
  * Colours of all plots: the palette of Okabe and Ito (Color Universal Design, 2008),
  * which colour-blind eyes tell apart, and greys.  page_style.c has their dark counterparts.
  */
-#ifndef CM_TOOLS_READBENCH_PALETTE_H
-#define CM_TOOLS_READBENCH_PALETTE_H
+#ifndef CM_TOOLS_PALETTE_H
+#define CM_TOOLS_PALETTE_H
 
 #define BLUE      0x0072b2u
 #define ORANGE    0xe69f00u

@@ -1,5 +1,8 @@
 /* How the pages look: on a screen by day and night, on a phone, and printed. */
+#include <stdbool.h>
+
 #include "page.h"
+#include "palette.h"
 
 static const struct {
     unsigned light, dark;

@@ -1,0 +1,441 @@
+#include "passport/counter.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "model/convert.h"
+#include "model/copy.h"
+#include "passport/short_runs.h"
+
+enum {
+    MAX_BINS = 1 << 17,
+    LEAST_POINTS = 48, /* of a sketch */
+    MOST_POINTS = 512,
+    SKETCH_X = 32,
+    SKETCH_Y = 16,
+    SKETCH_OTHERS = 2,
+    PICTURE_X = 128,
+    PICTURE_Y = 64,
+    SHORT_RUN = 32 /* elements of a step side by side, below which steps are counted together */
+};
+
+/* ---- samples along dimensions ---- */
+
+static uint64_t position(uint64_t length, unsigned count, unsigned k)
+{
+    return (uint64_t)((unsigned __int128)(2 * k + 1) * length / (2 * count));
+}
+
+static unsigned least(uint64_t a, uint64_t b)
+{
+    return (unsigned)(a < b ? a : b);
+}
+
+/* Of all dimensions but SKIPPED: the last has X points, the one before Y, others OTHERS. */
+static cm_lattice lattice_of(const cm_counter_options *o, int skipped, const unsigned *most,
+                             uint64_t points)
+{
+    cm_lattice l = {.npoints = 1};
+    unsigned nth = 0;
+    for (unsigned j = o->rank; j-- > 0;) {
+        l.count[j] = 1;
+        if ((int)j == skipped)
+            continue;
+        uint64_t want = most[nth < 2 ? nth : 2];
+        want = want < o->shape[j] ? want : o->shape[j];
+        want = want * l.npoints <= points ? want : points / l.npoints;
+        l.count[j] = want > 0 ? (unsigned)want : 1;
+        l.npoints *= l.count[j];
+        nth++;
+    }
+    return l;
+}
+
+/* The samples K of dimension J that lie in FROM up to TO: the first, and how many. */
+static unsigned samples_in(const cm_counter_options *o, const cm_lattice *l, unsigned j,
+                           uint64_t from, uint64_t to, unsigned *first)
+{
+    unsigned k = 0, n = 0;
+    while (k < l->count[j] && position(o->shape[j], l->count[j], k) < from)
+        k++;
+    *first = k;
+    while (k < l->count[j] && position(o->shape[j], l->count[j], k) < to) {
+        k++;
+        n++;
+    }
+    return n;
+}
+
+/* ---- sizes ---- */
+
+typedef struct sizes {
+    uint64_t nsteps, together, nbins, points;
+    bool whole;
+    unsigned npictures;
+    cm_lattice sketch, grid;
+} sizes;
+
+static sizes measure(const cm_counter_options *o)
+{
+    static const unsigned SKETCH[] = {SKETCH_X, SKETCH_Y, SKETCH_OTHERS};
+    static const unsigned WIDE_SKETCH[] = {MOST_POINTS, SKETCH_Y, SKETCH_OTHERS};
+    static const unsigned PICTURE[] = {PICTURE_X, PICTURE_Y, 1};
+    sizes s = {.nsteps = o->shape[o->step], .together = 1};
+    uint64_t most = o->nbytes / (2 * sizeof(cm_bin));
+    most = most < 1024 ? 1024 : most > MAX_BINS ? MAX_BINS : most;
+    s.together = s.nsteps > most ? (s.nsteps + most - 1) / most : 1;
+    s.nbins = (s.nsteps + s.together - 1) / s.together;
+    s.points = s.nbins > 0 ? o->nbytes / 2 / sizeof(double) / s.nbins : LEAST_POINTS;
+    s.points = s.points < LEAST_POINTS  ? LEAST_POINTS
+               : s.points > MOST_POINTS ? MOST_POINTS
+                                        : s.points;
+    s.sketch = lattice_of(o, (int)o->step, o->rank > 2 ? SKETCH : WIDE_SKETCH, s.points);
+    s.whole = o->rank == 2;
+    s.grid = lattice_of(o, s.whole ? -1 : (int)o->step, PICTURE, PICTURE_X * PICTURE_Y);
+    s.npictures = o->rank < 2 || s.nsteps == 0     ? 0
+                  : s.whole                        ? 1
+                  : s.nsteps < CM_COUNTER_PICTURES ? (unsigned)s.nsteps
+                                                   : CM_COUNTER_PICTURES;
+    return s;
+}
+
+uint64_t cm_counter_nbytes(const cm_counter_options *o)
+{
+    const sizes s = measure(o);
+    return sizeof(cm_counter) + s.nbins * (sizeof(cm_bin) + s.sketch.npoints * sizeof(double)) +
+           (uint64_t)s.npictures * s.grid.npoints * sizeof(float);
+}
+
+int cm_counter_create(const cm_counter_options *o, cm_counter **out, cm_error *err)
+{
+    const sizes s = measure(o);
+    cm_counter *c = *out = cm_calloc(1, sizeof(*c), err);
+    if (c == NULL)
+        return CM_ENOMEM;
+    pthread_mutex_init(&c->lock, NULL);
+    c->o = *o;
+    c->nsteps = s.nsteps;
+    c->together = s.together;
+    c->nbins = s.nbins;
+    c->sketch = s.sketch;
+    c->grid = s.grid;
+    c->whole = s.whole;
+    c->npictures = s.npictures;
+    for (unsigned i = 0; i < s.npictures; i++)
+        c->pictured[i] = s.npictures > 1 ? i * (s.nsteps - 1) / (s.npictures - 1) : 0;
+    c->bin = cm_calloc(s.nbins + 1, sizeof(c->bin[0]), err);
+    c->sample = c->bin == NULL
+                    ? NULL
+                    : cm_calloc(s.nbins * s.sketch.npoints + 1, sizeof(c->sample[0]), err);
+    c->picture = c->sample == NULL ? NULL
+                                   : cm_calloc((size_t)s.npictures * s.grid.npoints + 1,
+                                               sizeof(c->picture[0]), err);
+    if (c->picture == NULL) {
+        cm_counter_free(c);
+        *out = NULL;
+        return CM_ENOMEM;
+    }
+    for (uint64_t i = 0; i < s.nbins; i++) {
+        c->bin[i].min = INFINITY;
+        c->bin[i].max = -INFINITY;
+    }
+    return CM_OK;
+}
+
+void cm_counter_free(cm_counter *c)
+{
+    if (c == NULL)
+        return;
+    free(c->bin);
+    free(c->sample);
+    free(c->picture);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+/* ---- sums ---- */
+
+/* Knuth's two-sum: what rounding lost stays. */
+static void add_wide(cm_wide *a, double x, double low)
+{
+    const double sum = a->high + x, part = sum - a->high;
+    const double lost = (a->high - (sum - part)) + (x - part);
+    if (!isfinite(sum)) {
+        *a = (cm_wide){sum, 0};
+        return;
+    }
+    a->low += lost + low;
+    a->high = sum + a->low;
+    a->low -= a->high - sum;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 31)) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
+    return x ^ (x >> 32);
+}
+
+static uint64_t mix_double(uint64_t hash, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return mix(hash ^ bits);
+}
+
+static void add_tally(cm_counter *c, uint64_t step, const cm_tally *t, uint64_t hash)
+{
+    cm_bin *b = &c->bin[step / c->together];
+    const double n = (double)t->count, high = t->mean + t->rest;
+    const double low = t->rest - (high - t->mean);
+    const double sum = n * high, square = sum * high;
+    pthread_mutex_lock(&c->lock);
+    b->count += t->count;
+    b->missing += t->missing;
+    b->hash += hash;
+    if (t->count > 0) {
+        b->min = t->min < b->min ? t->min : b->min;
+        b->max = t->max > b->max ? t->max : b->max;
+        add_wide(&b->sum, sum, fma(n, high, -sum) + n * low);
+        add_wide(&b->square, square, fma(sum, high, -square) + fma(n, high, -sum) * high);
+        add_wide(&b->square, t->m2, 2 * sum * low);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- runs ---- */
+
+/* The elements of one step in a box: runs of elements that lie side by side. */
+typedef struct runs {
+    unsigned rank, step;
+    const cm_box *box;
+    unsigned last; /* dimensions from here on are one run */
+    uint64_t nelem;
+    int64_t stride[CM_MAX_RANK]; /* bytes */
+} runs;
+
+static void plan_runs(runs *r, const cm_box *box, const uint64_t *extent, unsigned step,
+                      size_t itemsize)
+{
+    *r = (runs){.rank = box->rank, .step = step, .box = box, .last = box->rank, .nelem = 1};
+    cm_strides_c(box->rank, extent, itemsize, r->stride);
+    while (r->last > 0 && r->last - 1 != step) {
+        r->last--;
+        r->nelem *= box->shape[r->last];
+        if (box->shape[r->last] != extent[r->last])
+            break;
+    }
+}
+
+/* The next run of a step; false: it was the last. */
+static bool next_run(const runs *r, uint64_t *at)
+{
+    for (unsigned j = r->last; j-- > 0;) {
+        if (j == r->step)
+            continue;
+        if (++at[j] < r->box->shape[j])
+            return true;
+        at[j] = 0;
+    }
+    return false;
+}
+
+static const uint8_t *run_at(const runs *r, const uint64_t *at, const uint8_t *data)
+{
+    for (unsigned j = 0; j < r->last; j++)
+        data += (int64_t)at[j] * r->stride[j];
+    return data;
+}
+
+static void sum_runs(const runs *r, const cm_tally_rule *rule, uint64_t step, const uint8_t *data,
+                     cm_tally_sum *sum)
+{
+    uint64_t at[CM_MAX_RANK] = {0};
+    at[r->step] = step;
+    do
+        cm_tally_run(sum, rule, run_at(r, at, data), r->nelem);
+    while (next_run(r, at));
+}
+
+static cm_tally tally_step(const runs *r, const cm_tally_rule *rule, uint64_t step,
+                           const uint8_t *data)
+{
+    cm_tally out;
+    cm_tally_sum sum;
+    cm_tally_begin(&sum, NULL);
+    sum_runs(r, rule, step, data, &sum);
+    if (cm_tally_end(&sum, &out))
+        return out;
+    const double mean = out.mean + out.rest;
+    cm_tally_begin(&sum, &mean);
+    sum_runs(r, rule, step, data, &sum);
+    (void)cm_tally_end(&sum, &out);
+    return out;
+}
+
+/* A fingerprint of the part of a field: equal tallies, at the same PLACE. */
+static uint64_t hash_tally(uint64_t place, const cm_tally *t)
+{
+    uint64_t h = mix(place ^ t->count);
+    if (t->count == 0)
+        return mix(h ^ t->missing);
+    h = mix_double(mix_double(h, t->min), t->max);
+    return mix_double(mix_double(mix_double(h, t->mean), t->rest), t->m2);
+}
+
+/* Where BOX lies, but for its place among the steps. */
+static uint64_t place_of(const cm_counter *c, const cm_box *box)
+{
+    uint64_t place = 0;
+    for (unsigned j = 0; j < box->rank; j++)
+        if (j != c->o.step)
+            place = mix(place ^ box->start[j]) + j;
+    return place;
+}
+
+static void count_long(cm_counter *c, const runs *r, const uint8_t *data)
+{
+    const uint64_t place = place_of(c, r->box);
+    for (uint64_t k = 0; k < r->box->shape[c->o.step]; k++) {
+        const cm_tally t = tally_step(r, &c->o.rule, k, data);
+        add_tally(c, r->box->start[c->o.step] + k, &t, hash_tally(place, &t));
+    }
+}
+
+/* Steps with few elements side by side: many steps at once, run after run. */
+static void count_short(cm_counter *c, const runs *r, const uint8_t *data)
+{
+    const uint64_t place = place_of(c, r->box), n = r->box->shape[c->o.step];
+    const int64_t itemsize = c->o.rule.type.nbytes;
+    for (uint64_t first = 0; first < n; first += CM_SHORT_STEPS) {
+        cm_short_sums s;
+        const unsigned m = least(n - first, CM_SHORT_STEPS);
+        uint64_t at[CM_MAX_RANK] = {0}, nth = 0;
+        cm_short_begin(&s, m);
+        at[c->o.step] = first;
+        do {
+            const uint8_t *run = run_at(r, at, data);
+            for (uint64_t i = 0; i < r->nelem; i++)
+                cm_short_add(&s, &c->o.rule, run + (int64_t)i * itemsize, r->stride[c->o.step],
+                             nth++);
+        } while (next_run(r, at));
+        for (unsigned k = 0; k < m; k++) {
+            const cm_tally t = cm_short_tally(&s, k, nth);
+            add_tally(c, r->box->start[c->o.step] + first + k, &t,
+                      mix(place ^ mix(s.hash[k] ^ t.count)));
+        }
+    }
+}
+
+static void count_fill(cm_counter *c, const cm_box *box)
+{
+    const uint64_t n = box->shape[c->o.step], place = place_of(c, box);
+    const cm_tally t = cm_tally_of_one(&c->o.rule, c->o.fill, cm_box_nelem(box) / n);
+    for (uint64_t k = 0; k < n; k++)
+        add_tally(c, box->start[c->o.step] + k, &t, hash_tally(place, &t));
+}
+
+/* ---- samples ---- */
+
+/* Of a lattice, the points that lie in a box. */
+typedef struct points {
+    const cm_lattice *lattice;
+    unsigned first[CM_MAX_RANK], n[CM_MAX_RANK];
+} points;
+
+static bool find_points(const cm_counter *c, const cm_lattice *l, const cm_box *box, bool steps,
+                        points *p)
+{
+    p->lattice = l;
+    for (unsigned j = 0; j < box->rank; j++) {
+        p->first[j] = 0;
+        p->n[j] = 1;
+        if (j == c->o.step && !steps)
+            continue;
+        p->n[j] =
+            samples_in(&c->o, l, j, box->start[j], box->start[j] + box->shape[j], &p->first[j]);
+        if (p->n[j] == 0)
+            return false;
+    }
+    return true;
+}
+
+static double value_at(const cm_counter *c, const uint8_t *element)
+{
+    if (element == NULL || cm_tally_is_missing(&c->o.rule, element))
+        return NAN;
+    return cm_element_to_double(&c->o.rule.type, element);
+}
+
+/* Every point of P at step STEP of BOX goes to SAMPLE or PICTURE. */
+static void take_points(const cm_counter *c, const points *p, const cm_box *box,
+                        const int64_t *stride, uint64_t step, bool steps, const uint8_t *data,
+                        double *sample, float *picture)
+{
+    static const uint8_t zero[8];
+    unsigned at[CM_MAX_RANK] = {0};
+    for (;;) {
+        uint64_t index = 0;
+        const uint8_t *from = data;
+        for (unsigned j = 0; j < box->rank; j++) {
+            const unsigned k = p->first[j] + at[j];
+            const bool fixed = j == c->o.step && !steps;
+            const uint64_t where =
+                fixed ? step : position(c->o.shape[j], p->lattice->count[j], k) - box->start[j];
+            index = index * p->lattice->count[j] + (fixed ? 0 : k);
+            if (from != NULL)
+                from += (int64_t)where * stride[j];
+        }
+        const double v = value_at(c, from != NULL ? from : c->o.fill != NULL ? c->o.fill : zero);
+        if (sample != NULL)
+            sample[index] = v;
+        else
+            picture[index] = (float)v;
+        unsigned j = box->rank;
+        while (j-- > 0) {
+            if (++at[j] < p->n[j])
+                break;
+            at[j] = 0;
+        }
+        if (j == (unsigned)-1)
+            return;
+    }
+}
+
+static void sample_box(cm_counter *c, const cm_box *box, const int64_t *stride, const uint8_t *data)
+{
+    const uint64_t first = box->start[c->o.step], n = box->shape[c->o.step];
+    points p;
+    if (find_points(c, &c->sketch, box, false, &p))
+        for (uint64_t k = (c->together - first % c->together) % c->together; k < n;
+             k += c->together)
+            take_points(c, &p, box, stride, k, false, data,
+                        c->sample + (first + k) / c->together * c->sketch.npoints, NULL);
+    if (c->npictures == 0 || !find_points(c, &c->grid, box, c->whole, &p))
+        return;
+    for (unsigned i = 0; i < c->npictures; i++) {
+        const uint64_t step = c->pictured[i];
+        if (c->whole || (step >= first && step - first < n))
+            take_points(c, &p, box, stride, c->whole ? 0 : step - first, c->whole, data, NULL,
+                        c->picture + (size_t)i * c->grid.npoints);
+    }
+}
+
+void cm_counter_see(cm_counter *c, const cm_box *box, const uint64_t *extent, const uint8_t *data)
+{
+    const uint64_t begin = cm_now_ns();
+    runs r;
+    if (cm_box_nelem(box) == 0)
+        return;
+    plan_runs(&r, box, extent, c->o.step, c->o.rule.type.nbytes);
+    if (data == NULL)
+        count_fill(c, box);
+    else if (r.nelem < SHORT_RUN)
+        count_short(c, &r, data);
+    else
+        count_long(c, &r, data);
+    sample_box(c, box, r.stride, data);
+    atomic_fetch_add(&c->ns, cm_now_ns() - begin);
+}
