@@ -15,12 +15,17 @@ enum {
     LOST_BITS = 2 /* archives that choose a precision for each field differ by one */
 };
 
-/* The exponent of the lowest bit that any sample of step I has; INT_MAX: too few say. */
-static int lowest_bit(const cm_series *s, size_t i)
+/* Bits that the samples of a step use. */
+typedef struct bits {
+    int lowest; /* the exponent of the lowest bit that any has; INT_MAX: too few samples */
+    int most;   /* from the highest to the lowest bit of one sample */
+} bits;
+
+static bits bits_of(const cm_series *s, size_t i)
 {
     const size_t points = (size_t)s->nx * s->ny * s->nz;
     size_t n = 0;
-    int lowest = INT_MAX;
+    bits b = {INT_MAX, 0};
     for (size_t k = 0; k < points; k++) {
         const double v = s->sample[i * points + k];
         int exponent;
@@ -28,11 +33,13 @@ static int lowest_bit(const cm_series *s, size_t i)
             continue;
         n++;
         uint64_t whole = (uint64_t)ldexp(fabs(frexp(v, &exponent)), 53);
-        exponent -= 53;
-        exponent += __builtin_ctzll(whole);
-        lowest = exponent < lowest ? exponent : lowest;
+        const int zeros = __builtin_ctzll(whole);
+        b.lowest = exponent - 53 + zeros < b.lowest ? exponent - 53 + zeros : b.lowest;
+        b.most = 53 - zeros > b.most ? 53 - zeros : b.most;
     }
-    return n >= FEW_POINTS ? lowest : INT_MAX;
+    if (n < FEW_POINTS)
+        b.lowest = INT_MAX;
+    return b;
 }
 
 /* The share of different values among the samples of step I; NaN: too few. */
@@ -66,31 +73,40 @@ static int tell(const cm_look *l, const size_t *place, size_t n, const double *u
     return rc;
 }
 
-/* Steps with larger units than all others; their number. */
-static size_t by_bits(const cm_look *l, double *bits, double *sorted, size_t *place, double *unit,
+/*
+ * Steps with larger units than all others, and with fewer bits: values near zero alone have small
+ * ones.  Returns their number.
+ */
+static size_t by_bits(const cm_look *l, double *lowest, double *sorted, size_t *place, double *unit,
                       double *usual)
 {
     size_t n = 0;
+    int fewest = INT_MAX;
     for (size_t k = 0; k < l->nat; k++) {
-        const int lowest = lowest_bit(l->s, l->at[k]);
-        if (lowest == INT_MAX)
+        const bits b = bits_of(l->s, l->at[k]);
+        if (b.lowest == INT_MAX)
             return 0;
-        bits[k] = sorted[k] = lowest;
+        lowest[k] = sorted[k] = b.lowest;
     }
     cm_sort(sorted, l->nat);
-    for (size_t m = cm_look_most(l->nat); m > 0; m--) {
-        const double next = sorted[l->nat - m - 1];
-        if (sorted[l->nat - m] < next + LOST_BITS)
-            continue;
-        for (size_t k = 0; k < l->nat; k++)
-            if (bits[k] >= next + LOST_BITS) {
-                place[n] = l->at[k];
-                unit[n++] = ldexp(1, (int)bits[k]);
-            }
-        *usual = ldexp(1, (int)next);
-        return n;
-    }
-    return 0;
+    size_t m = cm_look_most(l->nat);
+    while (m > 0 && sorted[l->nat - m] < sorted[l->nat - m - 1] + LOST_BITS)
+        m--;
+    if (m == 0)
+        return 0;
+    const double next = sorted[l->nat - m - 1];
+    for (size_t k = 0; k < l->nat; k++)
+        if (lowest[k] <= next) {
+            const int most = bits_of(l->s, l->at[k]).most;
+            fewest = most < fewest ? most : fewest;
+        }
+    for (size_t k = 0; k < l->nat; k++)
+        if (lowest[k] > next && bits_of(l->s, l->at[k]).most + LOST_BITS <= fewest) {
+            place[n] = l->at[k];
+            unit[n++] = ldexp(1, (int)lowest[k]);
+        }
+    *usual = ldexp(1, (int)next);
+    return n;
 }
 
 static size_t by_count(const cm_look *l, double *share, double *sorted, double *scratch,

@@ -1,6 +1,7 @@
 /* Fields that are equal, element for element, to that of an earlier step. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "passport/look.h"
@@ -22,6 +23,14 @@ static int compare(const void *a, const void *b)
     return (x->step > y->step) - (x->step < y->step);
 }
 
+/* Fingerprints of small integers are sums that others have, too: the samples must be equal as well. */
+static bool are_equal(const cm_series *s, const field *a, const field *b)
+{
+    const size_t points = (size_t)s->nx * s->ny * s->nz;
+    return a->hash == b->hash && memcmp(s->sample + a->step * points, s->sample + b->step * points,
+                                        points * sizeof(s->sample[0])) == 0;
+}
+
 /* EARLIER[i]: the last step before I that has its field, plus 1; 0: none has. */
 static size_t find_earlier(const cm_look *l, field *f, size_t *earlier)
 {
@@ -34,7 +43,7 @@ static size_t find_earlier(const cm_look *l, field *f, size_t *earlier)
     }
     qsort(f, n, sizeof(f[0]), compare);
     for (size_t k = 1; k < n; k++)
-        if (f[k].hash == f[k - 1].hash) {
+        if (are_equal(l->s, &f[k], &f[k - 1])) {
             earlier[f[k].step] = f[k - 1].step + 1;
             same++;
         }
