@@ -21,6 +21,9 @@ SITE = [
                 ("docs/training.md", "Training"), ("docs/loader.md", "Loader"), ("docs/replay.md", "Replay"),
                 ("docs/passport.md", "Passport"), ("docs/scale.md", "Many machines"), ("docs/readers.md", "Readers"),
                 ("docs/benchmarks.md", "Benchmarks")]),
+                ("docs/training.md", "Training"), ("docs/loader.md", "Loader"), ("docs/scale.md", "Many machines"),
+                ("docs/readers.md", "Readers"),
+                ("docs/icechunk.md", "Icechunk"), ("docs/benchmarks.md", "Benchmarks")]),
     ("Reference", [(program, program) for program in ("nc2zarr", "chunkcalc", "rechunk", "readbench")]),
     ("Project", [("lib/README.md", "Architecture"), ("CONTRIBUTING.md", "Contributing"), ("CHANGELOG.md", "Changes")]),
 ]  # fmt: skip

@@ -75,7 +75,7 @@ allowed_inside() {
     convert/plan) inside convert source select layout statistics passport plan ;;
     convert/move) inside convert source select layout statistics passport plan move ;;
     convert/verify) inside convert source select layout plan move verify ;;
-    convert/sink/*) inside convert beside source select stack layout statistics passport plan move verify sink sink/store sink/part sink/growth sink/references sink/nothing ;;
+    convert/sink/*) inside convert beside source select stack layout statistics passport plan move verify sink sink/store sink/part sink/growth sink/references sink/icechunk sink/nothing ;;
     *) reply="" ;;
     esac
 }

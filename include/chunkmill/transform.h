@@ -65,23 +65,24 @@ typedef struct cm_transform_options {
     const char *source; /* a file, a folder, "file://...", or any of them with "::group/array" */
     struct cm_dataset *dataset; /* or what is open already, borrowed; NULL: SOURCE is opened */
     struct cm_append *append;   /* append.h: TARGET is this store, which grows; or NULL */
-    const char *target;         /* the same, a folder; NULL with dry_run */
-    int zarr_format;            /* 3 or 2; 0: the source's, 3 for NetCDF */
-    cm_texts chunks;            /* "[VAR:]SHAPE", "auto", "auto:SIZE", "source" */
-    cm_texts shards;            /* "[VAR:]SHAPE", "auto", "auto:SIZE", "none", "source" */
-    cm_texts codec;             /* "[VAR:]SPEC" */
-    const char *sample;         /* SHAPE, or NULL */
-    cm_texts variable;          /* "A,B" */
-    cm_texts exclude;           /* "A,B" */
-    cm_texts rename;            /* "OLD=NEW" */
-    cm_texts stack;             /* "NAME=A,B@DIM,C@DIM=V/V": one array of several variables */
-    cm_texts merge_along;       /* "DIM=V,V": of that dimension the first that is not missing */
-    cm_texts subset;            /* "DIM=START:STOP[:STEP]", "DIM=2000-01-01..2009-12-31" */
-    cm_texts dtype;             /* "[VAR:]TYPE" */
-    cm_texts unpack;            /* "VAR", "all" */
-    cm_texts keepbits;          /* "[VAR:]N" */
-    cm_overflow overflow;       /* of dtype and unpack */
-    cm_texts fill_value;        /* "VAR:X" */
+    /* the same, a folder, or "icechunk:PATH", a repository; NULL with dry_run */
+    const char *target;
+    int zarr_format;      /* 3 or 2; 0: the source's, 3 for NetCDF */
+    cm_texts chunks;      /* "[VAR:]SHAPE", "auto", "auto:SIZE", "source" */
+    cm_texts shards;      /* "[VAR:]SHAPE", "auto", "auto:SIZE", "none", "source" */
+    cm_texts codec;       /* "[VAR:]SPEC" */
+    const char *sample;   /* SHAPE, or NULL */
+    cm_texts variable;    /* "A,B" */
+    cm_texts exclude;     /* "A,B" */
+    cm_texts rename;      /* "OLD=NEW" */
+    cm_texts stack;       /* "NAME=A,B@DIM,C@DIM=V/V": one array of several variables */
+    cm_texts merge_along; /* "DIM=V,V": of that dimension the first that is not missing */
+    cm_texts subset;      /* "DIM=START:STOP[:STEP]", "DIM=2000-01-01..2009-12-31" */
+    cm_texts dtype;       /* "[VAR:]TYPE" */
+    cm_texts unpack;      /* "VAR", "all" */
+    cm_texts keepbits;    /* "[VAR:]N" */
+    cm_overflow overflow; /* of dtype and unpack */
+    cm_texts fill_value;  /* "VAR:X" */
     /* An option for one of these, or a dimension of theirs, is not refused for want of it here. */
     const cm_other_variable *other;
     size_t nothers;
@@ -101,6 +102,10 @@ typedef struct cm_transform_options {
     /* "json": TARGET is a file of references to the chunks of the source; NULL: a store */
     const char *refer;
     const char *base_url; /* of the folder that all files lie in, for these; NULL: their paths */
+    /* Of a target "icechunk:PATH", a repository: */
+    const char *branch;     /* NULL: main; one that is not there is made */
+    const char *message;    /* of the commit; NULL: the command */
+    uint64_t object_nbytes; /* files of chunks are up to that long; 0: 16 MiB */
     cm_verify verify;
     bool check;              /* compare source with target, write nothing */
     const char *certificate; /* file to write, or NULL */

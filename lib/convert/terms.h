@@ -10,6 +10,7 @@ typedef struct cm_terms {
     bool alike;          /* several processes plan the same: nothing depends on this machine */
     bool foreseen;       /* nothing is written: the plan is shown */
     bool in_part;        /* this process's share alone; documents are written when all are done */
+    bool unconsolidated; /* documents stand alone, whatever the source has */
     bool grows; /* documents are those of a store that is there, changed where a length stands */
 } cm_terms;
 

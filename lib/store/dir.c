@@ -371,6 +371,11 @@ static const cm_store_ops dir_ops = {
     .links = &link_ops,
 };
 
+bool cm_store_is_dir(const cm_store *store)
+{
+    return store->ops == &dir_ops;
+}
+
 static int open_root(const char *path, bool create, int *out, cm_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

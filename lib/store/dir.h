@@ -18,6 +18,9 @@ typedef struct cm_dir_store {
     cm_rings *rings;   /* CM_IO_URING */
 } cm_dir_store;
 
+/* True for a folder as a store. */
+bool cm_store_is_dir(const cm_store *store);
+
 int cm_dir_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err);
 int cm_dir_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err);
 int cm_dir_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);

@@ -237,6 +237,25 @@
                 "that run has ended: two runs at once mix their chunks."                           \
     }
 
+/* Of a target icechunk:PATH. */
+#define CM_ROW_BRANCH(at)                                                                          \
+    {                                                                                              \
+        .section = "Icechunk repositories (icechunk:PATH)", .name = "branch", .value = "NAME",     \
+        .kind = CM_OPTION_TEXT, .field = at,                                                       \
+        .help = "Commit to this branch. One that is not there begins at the tip of main.",         \
+        .unset = "main"                                                                            \
+    }
+#define CM_ROW_MESSAGE(at)                                                                         \
+    {                                                                                              \
+        .name = "message", .value = "TEXT", .kind = CM_OPTION_TEXT, .field = at,                   \
+        .help = "The message of the commit.", .unset = "the command"                               \
+    }
+#define CM_ROW_OBJECT_SIZE(at)                                                                     \
+    {                                                                                              \
+        .name = "object-size", .value = "SIZE", .kind = CM_OPTION_SIZE, .field = at, .min = 1,     \
+        .max = UINT64_C(1) << 40, .help = "Put chunks into files of up to this size.",             \
+        .unset = "16 MiB"                                                                          \
+    }
 #define CM_ROW_APPEND(at, text)                                                                    \
     {                                                                                              \
         .brief = true, .name = "append", .value = "DIM", .kind = CM_OPTION_TEXT, .field = at,      \

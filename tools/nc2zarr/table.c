@@ -250,6 +250,10 @@ static const cm_option OPTIONS[] = {
 
     CM_ROWS_PART(part),
 
+    CM_ROW_BRANCH(VALUE(o.branch)),
+    CM_ROW_MESSAGE(VALUE(o.message)),
+    CM_ROW_OBJECT_SIZE(VALUE(o.object_nbytes)),
+
     {.section = "References instead of a copy",
      .name = "virtual",
      .value = "json",

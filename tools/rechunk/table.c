@@ -68,6 +68,10 @@ static const cm_option OPTIONS[] = {
 
     CM_ROWS_PART(part),
 
+    CM_ROW_BRANCH(VALUE(o.branch)),
+    CM_ROW_MESSAGE(VALUE(o.message)),
+    CM_ROW_OBJECT_SIZE(VALUE(o.object_nbytes)),
+
     CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
     CM_ROW_CONCURRENCY(VALUE(net.concurrency)),
     CM_ROW_TIMEOUT(VALUE(net.timeout)),

@@ -1,13 +1,17 @@
 /* Which sink a job has: the only place where all of them are known. */
 #include "convert/sink/sink.h"
 
+#include "convert/sink/icechunk/repository.h"
 #include "convert/statistics/statistics.h"
 
 static const cm_sink_ops *choose(const cm_transform_options *o)
 {
     const bool foreseen = o->dry_run, part = o->part.on;
+    const bool commits = !o->check && cm_repository_path(o->target) != NULL;
     if (o->append != NULL)
         return foreseen ? &cm_sink_growth_foreseen : part ? &cm_sink_growth_part : &cm_sink_growth;
+    if (commits)
+        return foreseen ? &cm_sink_icechunk_foreseen : &cm_sink_icechunk;
     if (o->refer != NULL)
         return foreseen ? &cm_sink_references_foreseen : &cm_sink_references;
     if (o->check)

@@ -2,11 +2,14 @@
 
 #include <stddef.h>
 
+#include "convert/sink/icechunk/repository.h"
+
 /* ---- the table ---- */
 
 enum {
     GROWS = CM_SINK_GROWS,
     REFERS = CM_SINK_REFERS,
+    COMMITS = CM_SINK_COMMITS,
     COMPARES = CM_SINK_COMPARES
 };
 
@@ -23,12 +26,17 @@ static const char FILE_VALUES[] = /* VALUES, where files are added */
 static const char POINT[] = "references point to the files' own bytes and cannot change them";
 static const char UNREAD[] = "references are made without reading the data";
 static const char UNWRITTEN[] = "nothing is written";
+static const char UNPROVEN[] = "certificates are of stores; `check` compares a repository";
+static const char ONE_COMMIT[] = "one process writes into a repository, and commits at the end";
 static const char AS_IT_IS[] = ", which leaves a store as it is";
 static const char AGAIN[] = "; the same command again completes one that was stopped";
 
 const cm_sink_rule cm_sink_rules[] = {
     {"`statistics`", FLAG(statistics),
-     .why = {[GROWS] = OTHER, [REFERS] = UNREAD, [COMPARES] = UNWRITTEN}},
+     .why = {[GROWS] = OTHER,
+             [REFERS] = UNREAD,
+             [COMMITS] = "statistics lie beside a store, and a repository has more than one state",
+             [COMPARES] = UNWRITTEN}},
     {"`report`", TEXT(report), .why = {[GROWS] = OTHER, [REFERS] = UNREAD, [COMPARES] = UNWRITTEN}},
     {"`chunks`", TEXTS(chunks), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`shards`", TEXTS(shards), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
@@ -47,8 +55,9 @@ const cm_sink_rule cm_sink_rules[] = {
     {"`resume`", FLAG(resume), .why = {[REFERS] = POINT}},
     {"`check`", FLAG(check), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
     {"`refer`", TEXT(refer), .why = {[GROWS] = OTHER}},
-    {"`certificate`", TEXT(certificate), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
-    {"`part`", FLAG(part.on), .why = {[REFERS] = POINT}},
+    {"`certificate`", TEXT(certificate),
+     .why = {[GROWS] = OTHER, [REFERS] = POINT, [COMMITS] = UNPROVEN}},
+    {"`part`", FLAG(part.on), .why = {[REFERS] = POINT, [COMMITS] = ONE_COMMIT}},
     {"`skip_unsupported`", FLAG(skip_unsupported), .of = CM_SINK_ONE, .why = {[GROWS] = OTHER}},
     {.option = "zarr-format", .typed = AS_IT_IS},
     {.option = "along", .of = CM_SINK_FILES, .typed = AS_IT_IS},
@@ -120,6 +129,11 @@ static int check_combinations(const cm_transform_options *o, cm_error *err)
                        "done");
     if (o->statistics_range.n > 0 && !o->statistics)
         return cm_fail(err, CM_EINVAL, "`statistics_range` needs `statistics`");
+    if ((o->branch != NULL || o->message != NULL || o->object_nbytes != 0) &&
+        cm_repository_path(o->target) == NULL)
+        return cm_fail(
+            err, CM_EINVAL,
+            "`branch`, `message` and `object_nbytes` are of a repository: icechunk:PATH");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
         return cm_fail(err, CM_EINVAL, "the Zarr format must be 2 or 3, not %d", o->zarr_format);
     return CM_OK;

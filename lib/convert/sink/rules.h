@@ -20,6 +20,7 @@ typedef enum cm_sink_kind {
     CM_SINK_FREE, /* a store of its own, or a part of one */
     CM_SINK_GROWS,
     CM_SINK_REFERS,
+    CM_SINK_COMMITS,  /* to a repository */
     CM_SINK_COMPARES, /* a store that is there */
     CM_SINK_KINDS
 } cm_sink_kind;

@@ -99,6 +99,8 @@ extern const cm_sink_ops cm_sink_growth_part; /* several processes add to a stor
 extern const cm_sink_ops cm_sink_growth_foreseen;
 extern const cm_sink_ops cm_sink_references;
 extern const cm_sink_ops cm_sink_references_foreseen;
+extern const cm_sink_ops cm_sink_icechunk; /* a commit to a repository */
+extern const cm_sink_ops cm_sink_icechunk_foreseen;
 extern const cm_sink_ops cm_sink_nothing;
 extern const cm_sink_ops cm_sink_compared;
 

@@ -184,7 +184,8 @@ static int write_all(cm_job *job, cm_store *store, bool durable, cm_error *err)
 {
     size_t n = 0, ngroups = job->source->ngroups;
     bool keeps = job->options->defaults == CM_DEFAULTS_KEEP && job->source->kind == CM_DATASET_ZARR;
-    bool consolidated = keeps ? job->source->consolidated : !job->options->no_consolidate;
+    bool consolidated = !job->terms.unconsolidated &&
+                        (keeps ? job->source->consolidated : !job->options->no_consolidate);
     cm_zarr_entry *entry = cm_calloc(ngroups + job->nvars + 1, sizeof(entry[0]), err);
     cm_zarr_meta *group = cm_calloc(ngroups + 1, sizeof(group[0]), err);
     cm_zarr_meta *array = cm_calloc(job->nvars + 1, sizeof(array[0]), err);

@@ -1,0 +1,132 @@
+#include "convert/sink/icechunk/run_journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/paged.h"
+#include "format/icechunk/key.h"
+
+#define HEAD "icechunk"
+
+enum {
+    NFILES = 3,
+    MOST_NBYTES = 64 << 20 /* of the head */
+};
+
+static const char *const FILES[NFILES] = {"icechunk-chunks", "icechunk-small", "icechunk-files"};
+
+bool cm_run_journal_is_there(const cm_beside *b)
+{
+    return b->in != NULL && cm_store_size(b->in, HEAD, NULL, NULL) == CM_OK;
+}
+
+int cm_run_journal_look(cm_run_journal *j, cm_beside *b, cm_error *err)
+{
+    cm_buf text = {0};
+    *j = (cm_run_journal){.beside = b, .named = !b->remote, .fd = {-1, -1, -1}};
+    if (b->in == NULL)
+        return CM_OK;
+    int rc = cm_store_get(b->in, HEAD, MOST_NBYTES, &text, err);
+    j->there = rc == CM_OK;
+    if (rc == CM_OK && cm_json_parse(text.data, text.nbytes, &j->head, NULL) != CM_OK)
+        j->head = NULL;
+    cm_buf_release(&text);
+    return rc == CM_ENOTFOUND ? CM_OK : rc;
+}
+
+/* ---- files ---- */
+
+static int open_named(cm_run_journal *j, unsigned i, int flags, cm_error *err)
+{
+    j->fd[i] = openat(j->beside->fd, FILES[i], O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0666);
+    if (j->fd[i] >= 0)
+        return CM_OK;
+    if (errno == ELOOP)
+        return cm_beside_refuse(j->beside, FILES[i], err);
+    return cm_fail_errno(err, errno, "%s/%s", j->beside->path, FILES[i]);
+}
+
+static int open_files(cm_run_journal *j, int flags, const char *scratch, cm_error *err)
+{
+    int rc = CM_OK;
+    for (unsigned i = 0; rc == CM_OK && i < NFILES; i++) {
+        if (j->named)
+            rc = open_named(j, i, flags, err);
+        else if ((j->fd[i] = cm_unnamed_file(scratch)) < 0)
+            rc = cm_fail_errno(err, errno, "no scratch file for the journal");
+    }
+    return rc == CM_OK ? cm_ice_records_open(&j->records, j->fd[0], j->fd[1], j->fd[2], err) : rc;
+}
+
+int cm_run_journal_continue(cm_run_journal *j, cm_error *err)
+{
+    return open_files(j, O_CREAT, NULL, err);
+}
+
+int cm_run_journal_begin(cm_run_journal *j, const cm_json *head, const char *scratch, cm_error *err)
+{
+    cm_buf text = {0};
+    int rc = open_files(j, O_CREAT | O_TRUNC, scratch, err);
+    if (rc == CM_OK)
+        rc = cm_json_write(head, true, &text, err);
+    if (rc == CM_OK && j->named)
+        rc = cm_store_put(j->beside->in, HEAD, text.data, text.nbytes, err);
+    cm_buf_release(&text);
+    return rc;
+}
+
+void cm_run_journal_remove(cm_run_journal *j)
+{
+    if (!j->named || j->beside == NULL)
+        return;
+    /* The head first: without it the others mean nothing. */
+    cm_beside_remove(j->beside, HEAD);
+    for (unsigned i = 0; i < NFILES; i++)
+        cm_beside_remove(j->beside, FILES[i]);
+}
+
+void cm_run_journal_close(cm_run_journal *j)
+{
+    for (unsigned i = 0; i < NFILES; i++) {
+        if (j->beside != NULL && j->fd[i] >= 0)
+            close(j->fd[i]);
+        j->fd[i] = -1;
+    }
+    cm_json_free(j->head);
+    j->head = NULL;
+}
+
+/* ---- what the run made ---- */
+
+bool cm_run_journal_snapshots(const cm_run_journal *j, size_t *n,
+                              bool (*visit)(void *context, const uint8_t *id), void *context)
+{
+    uint8_t id[CM_ICE_ID];
+    const uint64_t most = atomic_load(&j->records.nfiles);
+    char kind;
+    *n = 0;
+    for (uint64_t i = 0; i < most; i++) {
+        if (!cm_ice_records_named(&j->records, i, &kind, id) || kind != 's')
+            continue;
+        ++*n;
+        if (visit(context, id))
+            return true;
+    }
+    return false;
+}
+
+int cm_run_journal_erase(const cm_run_journal *j, cm_store *root, cm_error *err)
+{
+    uint8_t id[CM_ICE_ID];
+    char kind, key[CM_ICE_KEY_SIZE];
+    const uint64_t most = atomic_load(&j->records.nfiles);
+    int rc = CM_OK;
+    for (uint64_t i = 0; rc == CM_OK && i < most; i++) {
+        if (!cm_ice_records_named(&j->records, i, &kind, id) || (kind != 'c' && kind != 'm'))
+            continue;
+        cm_ice_key(kind == 'c' ? "chunks" : "manifests", id, key);
+        rc = cm_store_delete(root, key, err);
+    }
+    return rc;
+}

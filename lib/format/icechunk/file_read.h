@@ -1,0 +1,20 @@
+/* Reads a metadata file as a tree. */
+#ifndef CM_FORMAT_ICECHUNK_FILE_READ_H
+#define CM_FORMAT_ICECHUNK_FILE_READ_H
+
+#include "format/icechunk/file_write.h"
+#include "format/icechunk/schema.h"
+
+typedef struct cm_ice_read {
+    cm_buf stored; /* the file */
+    cm_buf flat;   /* its flatbuffer, which the tree borrows from */
+    unsigned version;
+    cm_fb_tree tree;
+} cm_ice_read;
+
+/* CM_ENOTFOUND: there is none; CM_EFORMAT: it is no such file, or damaged. */
+int cm_ice_file_read(cm_store *store, const char *key, cm_ice_kind kind, const cm_fb_schema *schema,
+                     cm_ice_read *out, cm_error *err);
+void cm_ice_read_release(cm_ice_read *r); /* zeroed memory accepted */
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * A session of writing, as a store: whoever writes Zarr 3 into it makes the next snapshot of a
+ * repository.  Documents stay in memory; chunks go into files of the repository that nothing refers
+ * to until the commit.
+ */
+#ifndef CM_FORMAT_ICECHUNK_SESSION_H
+#define CM_FORMAT_ICECHUNK_SESSION_H
+
+#include "format/icechunk/places.h"
+#include "format/icechunk/records.h"
+#include "store/store.h"
+
+enum {
+    CM_ICE_INLINE_NBYTES = 512 /* smaller chunks stand in the manifest, as icechunk has it */
+};
+
+/*
+ * Writes into the repository ROOT and notes in RECORDS, which both must outlive it; chunks are put
+ * into files of up to FILE_NBYTES.
+ */
+int cm_ice_session_open(cm_store *root, cm_ice_records *records, uint64_t file_nbytes,
+                        cm_store **out, cm_error *err);
+/*
+ * An array whose chunks will be written, of a grid of SHAPE chunks.  Records number the chunks of
+ * all arrays in the order of these calls, which come before any chunk; *INDEX is the array's.
+ */
+int cm_ice_session_add(cm_store *session, const char *path, unsigned rank, const uint64_t *shape,
+                       size_t *index, cm_error *err);
+/*
+ * For a run that goes on: records of chunks that are not there, or have changed, are taken back;
+ * *NKEPT chunks are there.  Calls CANCELED now and then; true stops it.
+ */
+int cm_ice_session_check(cm_store *session, bool (*canceled)(void *), void *context,
+                         uint64_t *nkept, cm_error *err);
+/* Whether chunk NUMBER of array INDEX was left out by an earlier run. */
+int cm_ice_session_is_empty(cm_store *session, size_t index, uint64_t number, bool *out,
+                            cm_error *err);
+/* All chunks are on their way: the last files take their names. */
+int cm_ice_session_finish(cm_store *session, cm_error *err);
+/* The documents, by their keys. */
+cm_store *cm_ice_session_documents(cm_store *session);
+/* Where the chunks of array INDEX lie; valid as long as the session. */
+void cm_ice_session_places(cm_store *session, size_t index, cm_ice_places *out);
+uint64_t cm_ice_session_nfiles(const cm_store *session);
+
+#endif

@@ -1,0 +1,350 @@
+#include "format/icechunk/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BLOCK_NBYTES = 64 << 10
+};
+
+/* ---- memory ---- */
+
+struct cm_fb_block {
+    struct cm_fb_block *next;
+    size_t used, nbytes;
+    max_align_t data[];
+};
+
+void *cm_fb_alloc(cm_fb_tree *tree, size_t nbytes, cm_error *err)
+{
+    struct cm_fb_block *b = tree->block;
+    size_t most;
+    nbytes = nbytes == 0 ? 1 : nbytes;
+    if (!cm_add_size(nbytes, sizeof(max_align_t) - 1, &nbytes)) {
+        cm_fail(err, CM_ENOMEM, "no memory for metadata");
+        return NULL;
+    }
+    nbytes -= nbytes % sizeof(max_align_t);
+    if (b == NULL || b->nbytes - b->used < nbytes) {
+        size_t room = nbytes > BLOCK_NBYTES ? nbytes : BLOCK_NBYTES;
+        b = cm_add_size(sizeof(*b), room, &most) ? cm_calloc(1, most, err) : NULL;
+        if (b == NULL)
+            return NULL;
+        *b = (struct cm_fb_block){.next = tree->block, .nbytes = room};
+        tree->block = b;
+    }
+    void *out = (uint8_t *)b->data + b->used;
+    b->used += nbytes;
+    return out;
+}
+
+void cm_fb_release(cm_fb_tree *tree)
+{
+    for (struct cm_fb_block *next, *b = tree->block; b != NULL; b = next) {
+        next = b->next;
+        free(b);
+    }
+    *tree = (cm_fb_tree){0};
+}
+
+cm_fb_table *cm_fb_table_new(cm_fb_tree *tree, const cm_fb_schema *schema, cm_error *err)
+{
+    cm_fb_table *t = cm_fb_alloc(tree, sizeof(*t) + schema->nslots * sizeof(t->value[0]), err);
+    if (t != NULL)
+        t->schema = schema;
+    return t;
+}
+
+/* ---- reading ---- */
+
+typedef struct reading {
+    const uint8_t *data;
+    size_t nbytes;
+    const char *name;
+    cm_fb_tree *tree;
+    size_t ntables; /* as many as there may still be */
+} reading;
+
+static int damaged(const reading *r, const cm_fb_schema *schema, cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT, "%s: is damaged (an offset in a table %s)", r->name,
+                   schema->name);
+}
+
+static bool is_inside(const reading *r, size_t at, size_t nbytes)
+{
+    return at <= r->nbytes && nbytes <= r->nbytes - at;
+}
+
+/* The position that the offset at AT points to. */
+static bool follow(const reading *r, size_t at, size_t *out)
+{
+    if (!is_inside(r, at, 4))
+        return false;
+    *out = at + cm_load_le32(r->data + at);
+    return *out > at && is_inside(r, *out, 4);
+}
+
+/* The COUNT elements of SIZE bytes of the vector that the offset at AT points to. */
+static bool find_vector(const reading *r, size_t at, size_t size, size_t *first, size_t *count)
+{
+    size_t nbytes;
+    if (!follow(r, at, first))
+        return false;
+    *count = cm_load_le32(r->data + *first);
+    *first += 4;
+    return cm_mul_size(*count, size, &nbytes) && is_inside(r, *first, nbytes);
+}
+
+static int read_table(reading *r, size_t at, const cm_fb_schema *schema, cm_fb_table **out,
+                      cm_error *err);
+
+static int read_tables(reading *r, size_t at, const cm_fb_slot *slot, const cm_fb_schema *schema,
+                       cm_fb_value *v, cm_error *err)
+{
+    size_t first;
+    if (!find_vector(r, at, 4, &first, &v->n) || v->n > r->ntables)
+        return damaged(r, schema, err);
+    int rc = (v->item = cm_fb_alloc(r->tree, v->n * sizeof(v->item[0]), err)) == NULL ? CM_ENOMEM
+                                                                                      : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < v->n; i++) {
+        size_t to;
+        rc = follow(r, first + 4 * i, &to) ? read_table(r, to, slot->table[0], &v->item[i], err)
+                                           : damaged(r, schema, err);
+    }
+    return rc;
+}
+
+static int read_strings(reading *r, size_t at, const cm_fb_schema *schema, cm_fb_value *v,
+                        cm_error *err)
+{
+    size_t first, text;
+    if (!find_vector(r, at, 4, &first, &v->n))
+        return damaged(r, schema, err);
+    if ((v->text = cm_fb_alloc(r->tree, v->n * sizeof(v->text[0]), err)) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < v->n; i++) {
+        if (!find_vector(r, first + 4 * i, 1, &text, &v->text[i].n))
+            return damaged(r, schema, err);
+        v->text[i].bytes = r->data + text;
+    }
+    return CM_OK;
+}
+
+/* One table that the offset at AT points to; TYPE of a union, from 1. */
+static int read_one(reading *r, size_t at, const cm_fb_slot *slot, uint64_t type,
+                    const cm_fb_schema *schema, cm_fb_value *v, cm_error *err)
+{
+    size_t to;
+    if (type == 0 || type > slot->ntables)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: was written by a newer version: a table %s has the unknown type %llu",
+                       r->name, schema->name, (unsigned long long)type);
+    if (!follow(r, at, &to))
+        return damaged(r, schema, err);
+    v->n = 1;
+    if ((v->item = cm_fb_alloc(r->tree, sizeof(v->item[0]), err)) == NULL)
+        return CM_ENOMEM;
+    return read_table(r, to, slot->table[type - 1], &v->item[0], err);
+}
+
+static int read_field(reading *r, size_t at, unsigned slot, cm_fb_table *t, cm_error *err)
+{
+    const cm_fb_schema *schema = t->schema;
+    const cm_fb_slot *s = &schema->slot[slot];
+    cm_fb_value *v = &t->value[slot];
+    size_t first = at;
+    v->there = true;
+    switch (s->kind) {
+    case CM_FB_TABLES:
+        return read_tables(r, at, s, schema, v, err);
+    case CM_FB_STRINGS:
+        return read_strings(r, at, schema, v, err);
+    case CM_FB_TABLE:
+        return read_one(r, at, s, 1, schema, v, err);
+    case CM_FB_UNION:
+        return read_one(r, at, s, cm_fb_u64(t, slot - 1), schema, v, err);
+    case CM_FB_STRING:
+    case CM_FB_VECTOR:
+        if (!find_vector(r, at, s->kind == CM_FB_STRING ? 1 : s->nbytes, &first, &v->n))
+            return damaged(r, schema, err);
+        break;
+    case CM_FB_SCALAR:
+    case CM_FB_UNUSED:
+        if (!is_inside(r, at, s->nbytes))
+            return damaged(r, schema, err);
+        v->n = 1;
+        break;
+    }
+    v->bytes = r->data + first;
+    return CM_OK;
+}
+
+static int read_fields(reading *r, size_t at, size_t vtable, cm_fb_table *t, cm_error *err)
+{
+    const cm_fb_schema *schema = t->schema;
+    const size_t nslots = (cm_load_le16(r->data + vtable) - 4u) / 2;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < nslots; i++) {
+        size_t off = cm_load_le16(r->data + vtable + 4 + 2 * i);
+        if (off == 0)
+            continue;
+        if (i >= schema->nslots || schema->slot[i].kind == CM_FB_UNUSED)
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "%s: was written by a newer version: a table %s has the unknown field "
+                           "%zu",
+                           r->name, schema->name, i);
+        rc = read_field(r, at + off, (unsigned)i, t, err);
+    }
+    for (unsigned i = 0; rc == CM_OK && i < schema->nslots; i++)
+        if (schema->slot[i].required && !t->value[i].there)
+            rc = cm_fail(err, CM_EFORMAT, "%s: is damaged (a table %s lacks field %u)", r->name,
+                         schema->name, i);
+    return rc;
+}
+
+static int read_table(reading *r, size_t at, const cm_fb_schema *schema, cm_fb_table **out,
+                      cm_error *err)
+{
+    if (!is_inside(r, at, 4) || r->ntables == 0)
+        return damaged(r, schema, err);
+    r->ntables--;
+    const int64_t back = (int32_t)cm_load_le32(r->data + at);
+    const int64_t vtable = (int64_t)at - back;
+    if (vtable < 0 || !is_inside(r, (size_t)vtable, 4))
+        return damaged(r, schema, err);
+    const size_t nbytes = cm_load_le16(r->data + vtable);
+    if (nbytes < 4 || nbytes % 2 != 0 || !is_inside(r, (size_t)vtable, nbytes))
+        return damaged(r, schema, err);
+    cm_fb_table *t = *out = cm_fb_table_new(r->tree, schema, err);
+    return t == NULL ? CM_ENOMEM : read_fields(r, at, (size_t)vtable, t, err);
+}
+
+int cm_fb_read(const uint8_t *data, size_t nbytes, const cm_fb_schema *schema, const char *name,
+               cm_fb_tree *out, cm_error *err)
+{
+    size_t root;
+    *out = (cm_fb_tree){0};
+    /* A table takes 4 bytes and an offset to it: more of them would be shared, as in a bomb. */
+    reading r = {data, nbytes, name, out, nbytes / 8};
+    int rc = nbytes < 8 || !follow(&r, 0, &root) ? damaged(&r, schema, err)
+                                                 : read_table(&r, root, schema, &out->root, err);
+    if (rc != CM_OK)
+        cm_fb_release(out);
+    return rc;
+}
+
+uint64_t cm_fb_u64(const cm_fb_table *t, unsigned slot)
+{
+    uint8_t bytes[8] = {0};
+    if (t->value[slot].there && t->schema->slot[slot].nbytes <= sizeof(bytes))
+        memcpy(bytes, t->value[slot].bytes, t->schema->slot[slot].nbytes);
+    return cm_load_le64(bytes);
+}
+
+/* ---- changing ---- */
+
+int cm_fb_set(cm_fb_tree *tree, cm_fb_table *t, unsigned slot, const void *bytes, size_t n,
+              cm_error *err)
+{
+    const cm_fb_slot *s = &t->schema->slot[slot];
+    const size_t size = s->kind == CM_FB_STRING ? 1 : s->nbytes;
+    void *copy = cm_fb_alloc(tree, n * size, err);
+    if (copy == NULL)
+        return CM_ENOMEM;
+    if (n > 0)
+        memcpy(copy, bytes, n * size);
+    t->value[slot] = (cm_fb_value){.there = true, .bytes = copy, .n = n};
+    return CM_OK;
+}
+
+int cm_fb_set_u64(cm_fb_tree *tree, cm_fb_table *t, unsigned slot, uint64_t v, cm_error *err)
+{
+    uint8_t bytes[8];
+    cm_store_le64(bytes, v);
+    return cm_fb_set(tree, t, slot, bytes, 1, err);
+}
+
+int cm_fb_set_text(cm_fb_tree *tree, cm_fb_table *t, unsigned slot, const char *text, cm_error *err)
+{
+    return cm_fb_set(tree, t, slot, text, strlen(text), err);
+}
+
+int cm_fb_set_tables(cm_fb_tree *tree, cm_fb_table *t, unsigned slot, cm_fb_table *const *item,
+                     size_t n, cm_error *err)
+{
+    cm_fb_table **copy = cm_fb_alloc(tree, n * sizeof(copy[0]), err);
+    if (copy == NULL)
+        return CM_ENOMEM;
+    if (n > 0)
+        memcpy(copy, item, n * sizeof(copy[0]));
+    t->value[slot] = (cm_fb_value){.there = true, .item = copy, .n = n};
+    return CM_OK;
+}
+
+/* ---- writing ---- */
+
+static int write_table(cm_flat_writer *w, const cm_fb_table *t, uint32_t from, cm_error *err);
+
+static int write_items(cm_flat_writer *w, const cm_fb_value *v, uint32_t from, cm_error *err)
+{
+    uint32_t first;
+    int rc = cm_flat_vector(w, from, NULL, v->n, 4, 4, &first, err);
+    for (size_t i = 0; rc == CM_OK && i < v->n; i++)
+        rc = v->item != NULL
+                 ? write_table(w, v->item[i], first + 4 * (uint32_t)i, err)
+                 : cm_flat_string(w, first + 4 * (uint32_t)i, v->text[i].bytes, v->text[i].n, err);
+    return rc;
+}
+
+static int write_field(cm_flat_writer *w, const cm_fb_slot *s, const cm_fb_value *v, uint32_t at,
+                       cm_error *err)
+{
+    switch (s->kind) {
+    case CM_FB_TABLES:
+    case CM_FB_STRINGS:
+        return write_items(w, v, at, err);
+    case CM_FB_TABLE:
+    case CM_FB_UNION:
+        return write_table(w, v->item[0], at, err);
+    case CM_FB_STRING:
+        return cm_flat_string(w, at, v->bytes, v->n, err);
+    case CM_FB_VECTOR:
+        return cm_flat_vector(w, at, v->bytes, v->n, s->nbytes, s->align, NULL, err);
+    case CM_FB_SCALAR:
+    case CM_FB_UNUSED:
+        break;
+    }
+    cm_flat_set(w, at, v->bytes, s->nbytes);
+    return CM_OK;
+}
+
+/* The offset at FROM points to the table. */
+static int write_table(cm_flat_writer *w, const cm_fb_table *t, uint32_t from, cm_error *err)
+{
+    cm_flat_field field[CM_FLAT_SLOTS];
+    cm_flat_shape shape;
+    uint32_t at;
+    size_t n = 0;
+    for (unsigned i = 0; i < t->schema->nslots; i++) {
+        const cm_fb_slot *s = &t->schema->slot[i];
+        if (t->value[i].there)
+            field[n++] = s->kind == CM_FB_SCALAR ? (cm_flat_field){(uint16_t)i, s->nbytes, s->align}
+                                                 : (cm_flat_field)CM_FLAT_OFFSET((uint16_t)i);
+    }
+    int rc = cm_flat_shape_of(w, field, n, &shape, err);
+    if (rc == CM_OK)
+        rc = cm_flat_table(w, &shape, &at, err);
+    if (rc == CM_OK)
+        cm_flat_point(w, from, at);
+    for (unsigned i = 0; rc == CM_OK && i < t->schema->nslots; i++)
+        if (t->value[i].there)
+            rc = write_field(w, &t->schema->slot[i], &t->value[i], at + shape.at[i], err);
+    return rc;
+}
+
+int cm_fb_write(const cm_fb_table *root, const char *id, cm_flat_writer *w, cm_error *err)
+{
+    int rc = cm_flat_begin(w, id, err);
+    return rc == CM_OK ? write_table(w, root, 0, err) : rc;
+}

@@ -1,0 +1,161 @@
+"""nc2zarr and rechunk into Icechunk repositories, read back by an oracle of our own (support/icechunk.py)."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from support import icechunk, nc_equals_zarr, paths, tool
+
+NC2ZARR, RECHUNK = "nc2zarr", "rechunk"
+
+
+def run(program, *argv, **more):
+    return tool.run(program, *argv, **more)
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A file with two variables, a group, and small and large chunks."""
+    import netCDF4
+
+    path = tmp_path / "in.nc"
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.title = "a file"
+        for name, n in (("time", 12), ("y", 40), ("x", 50)):
+            nc.createDimension(name, n)
+            nc.createVariable(name, "f8", (name,))[:] = np.arange(n) * 1.5
+        tas = nc.createVariable("tas", "f4", ("time", "y", "x"), chunksizes=(2, 20, 25))
+        tas[:] = np.random.default_rng(1).normal(size=(12, 40, 50))
+        tas.units = "K"
+        group = nc.createGroup("g")
+        group.createVariable("n", "i4", ("x",))[:] = np.arange(50)
+        nc.createVariable("one", "i2", ())[:] = 7
+    return path
+
+
+def differences(nc, repo, tmp_path, branch="main"):
+    folder = tmp_path / "unpacked"
+    shutil.rmtree(folder, ignore_errors=True)
+    icechunk.unpack(repo, folder, branch)
+    return nc_equals_zarr.differences(nc, folder)
+
+
+@pytest.mark.parametrize("nc", paths.shared_files("netcdf", "hdf5"))
+def test_shared_files(nc, tmp_path):
+    repo = tmp_path / "repo"
+    made = run(NC2ZARR, "--verify", "full", nc, f"icechunk:{repo}")
+    if made.status != 0:  # as into a store
+        assert run(NC2ZARR, nc, tmp_path / "store.zarr").status == made.status
+        assert not repo.exists() and not os.path.exists(f"{repo}.chunkmill")
+        return
+    assert differences(nc, repo, tmp_path) == []
+    assert not os.path.exists(f"{repo}.chunkmill")
+
+
+def test_chunks_are_packed(source, tmp_path):
+    repo = tmp_path / "repo"
+    run(NC2ZARR, "--codec", "none", "--chunks", "tas:1x10x25", "--object-size", "10KiB", source, f"icechunk:{repo}").ok()
+    snapshot = icechunk.Snapshot(repo, icechunk.Repo(repo).tip())
+    (tas,) = [n for n in snapshot.nodes if n.path == "/tas"]
+    refs = snapshot.references(tas)
+    assert len(refs) == 12 * 4 * 2
+    files = {ref[0] for ref in refs.values()}
+    assert 96 // 10 <= len(files) <= 96 // 10 + 4
+    assert all(length == 1000 for _, _, length in refs.values())
+    assert all(os.path.getsize(repo / "chunks" / icechunk.letters(f)) <= 10 << 10 for f in files)
+    (one,) = [n for n in snapshot.nodes if n.path == "/one"]
+    assert isinstance(snapshot.references(one)[()], bytes)
+    assert snapshot.updated[tas.ident] == sorted(refs)
+    assert differences(source, repo, tmp_path) == []
+
+
+def test_a_second_commit(source, tmp_path):
+    repo = tmp_path / "repo"
+    run(NC2ZARR, "--message", "first", source, f"icechunk:{repo}").ok()
+    first = icechunk.Repo(repo).tip()
+    run(NC2ZARR, source, f"icechunk:{repo}").fails(1, "/g/n: is in the repository already", "--overwrite")
+    assert icechunk.Repo(repo).tip() == first
+    run(NC2ZARR, "--message", "below", source, f"icechunk:{repo}::a/b").ok()
+    second = icechunk.Repo(repo)
+    assert second.history()[1] == first and len(second.history()) == 3
+    paths_there = [n.path for n in icechunk.Snapshot(repo, second.tip()).nodes]
+    assert {"/", "/a", "/a/b", "/a/b/tas", "/a/b/g/n", "/tas"} <= set(paths_there)
+    run(NC2ZARR, "--overwrite", "--variable", "tas", source, f"icechunk:{repo}").ok()
+    assert len(icechunk.Repo(repo).history()) == 4
+    assert differences(source, repo, tmp_path) != []  # it has /a besides
+    # The old snapshot is whole, and as it was.
+    old = icechunk.Snapshot(repo, first)
+    assert old.message == "first"
+    old.store()
+
+
+def test_branches(source, tmp_path):
+    repo = tmp_path / "repo"
+    run(NC2ZARR, "--branch", "dev", source, f"icechunk:{repo}").ok()
+    there = icechunk.Repo(repo)
+    assert len(there.history("main")) == 1 and len(there.history("dev")) == 2
+    assert differences(source, repo, tmp_path, "dev") == []
+    run(NC2ZARR, source, f"icechunk:{repo}").ok()
+    there = icechunk.Repo(repo)
+    assert len(there.history("main")) == 2 and len(there.history("dev")) == 2
+    assert differences(source, repo, tmp_path) == []
+
+
+@pytest.mark.parametrize("what", ["a file", "foreign", "version 1", "a Zarr store"])
+def test_what_is_not_ours(source, tmp_path, what):
+    repo = tmp_path / "repo"
+    if what == "a file":
+        repo.write_text("mine")
+    elif what == "foreign":
+        (repo / "chunks").mkdir(parents=True)
+        (repo / "notes.txt").write_text("mine")
+    elif what == "version 1":
+        (repo / "refs" / "branch.main").mkdir(parents=True)
+        (repo / "refs" / "branch.main" / "ref.json").write_text("{}")
+    else:
+        run(NC2ZARR, source, repo).ok()
+    before = sorted(repo.rglob("*")) if repo.is_dir() else repo.read_text()
+    for more in ([], ["--overwrite"], ["--resume"]):
+        run(NC2ZARR, *more, source, f"icechunk:{repo}").fails(1, str(repo))
+        assert (sorted(repo.rglob("*")) if repo.is_dir() else repo.read_text()) == before
+        assert not os.path.exists(f"{repo}.chunkmill")
+
+
+def test_options_of_a_repository_alone(source, tmp_path):
+    for option in (["--branch", "b"], ["--message", "m"], ["--object-size", "1MiB"]):
+        run(NC2ZARR, *option, source, tmp_path / "out.zarr").fails(2, "icechunk:PATH")
+    repo = f"icechunk:{tmp_path / 'repo'}"
+    run(NC2ZARR, "--zarr-format", "2", source, repo).fails(2, "Zarr format 3")
+    parts = run(NC2ZARR, "--part", "1/2", source, repo)
+    assert parts.status == 2 and "--part: one process writes into a repository" in parts.err
+    run(NC2ZARR, "--statistics", source, repo).fails(2, "statistics")
+    assert not (tmp_path / "repo").exists()
+
+
+def test_rechunk_into_a_repository(source, tmp_path):
+    store, repo = tmp_path / "a.zarr", tmp_path / "repo"
+    for version in ("2", "3"):
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.rmtree(repo, ignore_errors=True)
+        run(NC2ZARR, "--zarr-format", version, source, store).ok()
+        run(RECHUNK, "--chunks", "tas:12x5x5", store, f"icechunk:{repo}").ok()
+        assert differences(source, repo, tmp_path) == []
+        run(RECHUNK, "--shards", "tas:12x20x25", "--chunks", "tas:12x5x5", "--overwrite", store, f"icechunk:{repo}").ok()
+        assert differences(source, repo, tmp_path) == []
+
+
+def test_dry_run_touches_nothing(source, tmp_path):
+    run(NC2ZARR, "--dry-run", source, f"icechunk:{tmp_path / 'repo'}").ok()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.nc"]
+
+
+def test_what_the_commit_says(source, tmp_path):
+    repo = tmp_path / "repo"
+    run(NC2ZARR, "--message", "état", source, f"icechunk:{repo}").ok()
+    snapshot = icechunk.Snapshot(repo, icechunk.Repo(repo).tip())
+    assert snapshot.message == "état"
+    assert json.loads(snapshot.nodes[0].document)["attributes"] == {"title": "a file"}
+    assert "consolidated_metadata" not in json.loads(snapshot.nodes[0].document)
