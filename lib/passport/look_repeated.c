@@ -23,7 +23,7 @@ static int compare(const void *a, const void *b)
     return (x->step > y->step) - (x->step < y->step);
 }
 
-/* Fingerprints of small integers are sums that others have, too: the samples must be equal as well. */
+/* Equal samples, too: fingerprints of small integers are sums that other fields may have. */
 static bool are_equal(const cm_series *s, const field *a, const field *b)
 {
     const size_t points = (size_t)s->nx * s->ny * s->nz;
