@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 #include <chunkmill/error.h>
+#include <chunkmill/monitor.h>
 #include <chunkmill/net.h>
 
 typedef struct cm_append_options {
@@ -34,6 +35,7 @@ typedef struct cm_append_options {
     bool look;       /* nothing will be written: no lock is taken */
     bool part;       /* one of several processes, as cm_transform's `part` will say */
     cm_net *net;
+    cm_monitor *monitor; /* ends waiting for a lock; or NULL */
 } cm_append_options;
 
 typedef struct cm_append cm_append;

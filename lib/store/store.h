@@ -84,7 +84,8 @@ int cm_store_change_end(cm_store_change *change, cm_error *err);
 /* Identifies one version of an object. */
 typedef struct cm_object_tag {
     char text[136];
-    int64_t age_s; /* age by the clock of the store; -1: unknown */
+    int64_t age_s;     /* age by the clock of the store; -1: unknown */
+    int64_t changed_s; /* when it was put, by that clock; 0: unknown */
 } cm_object_tag;
 
 /*

@@ -34,7 +34,8 @@ static int open_append(archive_job *job, cm_error *err)
                                        .hold = job->v->append_rest != 0,
                                        .look = job->options.dry_run || job->v->survey,
                                        .part = job->options.part.on,
-                                       .net = job->options.net};
+                                       .net = job->options.net,
+                                       .monitor = job->options.monitor};
     char *note;
     int rc = cm_append_open(&options, &job->append, &note, err);
     if (rc != CM_OK)

@@ -68,7 +68,8 @@ static int open_append(job *j, cm_error *err)
                                        .recheck = j->v->recheck,
                                        .hold = j->v->append_rest != 0,
                                        .look = j->options->dry_run,
-                                       .net = j->options->net};
+                                       .net = j->options->net,
+                                       .monitor = j->options->monitor};
     char *note;
     int rc = cm_append_open(&options, &j->append, &note, err);
     if (rc != CM_OK)

@@ -65,6 +65,8 @@ int cm_beside_find(const char *output, cm_net *net, cm_beside *out, cm_error *er
         rc = CM_ENOMEM;
     if (rc == CM_OK && (out->path = cm_asprintf(err, "%s" ENDING, out->root)) == NULL)
         rc = CM_ENOMEM;
+    if (rc == CM_OK && (out->silence = cm_silence_create(err)) == NULL)
+        rc = CM_ENOMEM;
     return rc;
 }
 
@@ -143,6 +145,7 @@ void cm_beside_release(cm_beside *b)
     free(b->root);
     free(b->path);
     free(b->stays);
+    cm_silence_free(b->silence);
     *b = (cm_beside){.fd = -1};
 }
 

@@ -5,6 +5,8 @@
 #ifndef CM_CONVERT_BESIDE_BESIDE_H
 #define CM_CONVERT_BESIDE_BESIDE_H
 
+#include "base/stop.h"
+#include "convert/beside/silence.h"
 #include "store/net.h"
 #include "store/store.h"
 
@@ -16,6 +18,8 @@ typedef struct cm_beside {
     int fd;       /* of it; -1 behind a network */
     bool remote;  /* behind a network: ROOT and PATH are URLs */
     cm_net *net;
+    cm_silence *silence; /* locks in it that have been looked at */
+    cm_stop stop;        /* ends waiting for a lock; may be set after cm_beside_find */
     char *stays; /* the sentence about what was to be removed from it, and was not; or NULL */
 } cm_beside;
 

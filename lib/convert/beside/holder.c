@@ -10,10 +10,6 @@
 
 #include "base/json.h"
 
-enum {
-    SILENCE_S = 300 /* without a beat */
-};
-
 /* ---- this process, and others ---- */
 
 /* The first line of the file PATH, cut to SIZE; "" where it cannot be read. */
@@ -66,8 +62,7 @@ static void describe_self(cm_holder *h)
         strftime(h->time, sizeof(h->time), "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-/* The process itself, seen from this host. */
-static cm_holder_state judge_process(const cm_holder *h)
+cm_holder_state cm_holder_judge(const cm_holder *h)
 {
     cm_holder self;
     uint64_t start;
@@ -85,13 +80,6 @@ static cm_holder_state judge_process(const cm_holder *h)
     if (!start_of(h->process, &start, &ended))
         return CM_HELD;
     return ended || start != h->start ? CM_HOLDER_ENDED : CM_HELD;
-}
-
-/* NOW is by the clock of the file system, or the nearest to it. */
-cm_holder_state cm_holder_judge(const cm_holder *h, int64_t now)
-{
-    cm_holder_state s = judge_process(h);
-    return s == CM_HOLDER_ELSEWHERE && h->beats && now - h->beat > SILENCE_S ? CM_HOLDER_ENDED : s;
 }
 
 /* ---- its text ---- */

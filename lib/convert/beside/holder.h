@@ -10,18 +10,20 @@ typedef struct cm_holder {
     int64_t process;
     uint64_t start; /* of the process, in clock ticks since the boot */
     bool of_part, beats;
-    int64_t beat; /* the file's time, seconds */
+    int64_t beat;       /* the file's time, seconds */
+    uint64_t beat_mark; /* another number after each beat */
 } cm_holder;
 
 typedef enum cm_holder_state {
     CM_HELD,             /* the process runs */
     CM_HOLDER_ENDED,     /* it does not */
     CM_HOLDER_ELSEWHERE, /* it cannot be seen from here */
+    CM_HOLDER_SILENT,    /* nor seen; it looks silent, and has not been watched yet (silence.h) */
     CM_HOLDER_UNCLEAR    /* the file does not say */
 } cm_holder_state;
 
-/* NOW is by the clock of the file system, or the nearest to it. */
-cm_holder_state cm_holder_judge(const cm_holder *h, int64_t now);
+/* By the processes of this host: no CM_HOLDER_SILENT. */
+cm_holder_state cm_holder_judge(const cm_holder *h);
 
 /* Appends the text of a lock that this process holds; BEATS: it is renewed while it is held. */
 int cm_holder_write(bool of_part, bool beats, cm_buf *text, cm_error *err);

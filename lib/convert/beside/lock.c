@@ -10,18 +10,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "convert/beside/lock_impl.h"
 
 enum {
     MAX_NBYTES = 4096, /* of the file */
     MAX_TRIES = 200,   /* others come and go meanwhile */
-    PAUSE_US = 5000
+    PAUSE_US = 5000,
+    WATCH_US = 200000, /* between two looks at a lock that is watched */
+    REMOTE_WATCH_US = 5000000
 };
 
-#define BEAT_NS        UINT64_C(10000000000)
-#define REMOTE_BEAT_NS UINT64_C(60000000000) /* each is a request that writes */
-#define NEVER_NS       (UINT64_C(1) << 60)
+#define NEVER_NS (UINT64_C(1) << 60)
 
 /* CM_HOLDER_UNCLEAR, or CM_HELD with what the file says in H. */
 static cm_holder_state read_holder(int fd, cm_holder *h)
@@ -31,8 +32,30 @@ static cm_holder_state read_holder(int fd, cm_holder *h)
     size_t n;
     (void)cm_fd_read_at(fd, text, sizeof(text), 0, &n);
     cm_holder_state s = cm_holder_read(text, n, h);
-    h->beat = fstat(fd, &st) == 0 ? (int64_t)st.st_mtim.tv_sec : INT64_MAX;
+    const bool known = fstat(fd, &st) == 0;
+    h->beat = known ? (int64_t)st.st_mtim.tv_sec : INT64_MAX;
+    h->beat_mark = known ? ((uint64_t)st.st_mtim.tv_sec * 1000000000u +
+                            (uint64_t)st.st_mtim.tv_nsec + (uint64_t)st.st_ino) |
+                               1u
+                         : 0;
     return s;
+}
+
+cm_holder_state cm_lock_judge(const cm_beside *b, const char *name, const cm_holder *h,
+                              int64_t age_s)
+{
+    return cm_silence_judge(b->silence, name, h, age_s, b->remote, cm_now_ns(), cm_holder_judge(h));
+}
+
+int cm_lock_watch(const cm_beside *b, cm_error *err)
+{
+    const uint64_t end = cm_now_ns() + (b->remote ? REMOTE_WATCH_US : WATCH_US) * UINT64_C(1000);
+    do {
+        if (cm_stop_wanted(&b->stop))
+            return cm_stop_check(&b->stop, err);
+        usleep(WATCH_US);
+    } while (cm_now_ns() < end);
+    return CM_OK;
 }
 
 /* Opens the lock that is there.  *out is -1 when there is none. */
@@ -80,14 +103,21 @@ int cm_lock_refuse(const cm_beside *b, const cm_lock_request *r, cm_holder_state
                    b->shown, (long long)h->process, h->host, h->time);
 }
 
-/* Whether the lock in FD may be taken over; else an error that names the holder. */
+/*
+ * Whether the lock in FD may be taken over; else an error that names the holder.  *SILENT: it may
+ * when it has been watched.
+ */
 static int check_takable(const cm_beside *b, const cm_lock_request *r, int fd, int64_t now,
-                         cm_holder *h, cm_error *err)
+                         cm_holder *h, bool *silent, cm_error *err)
 {
     cm_holder_state s = read_holder(fd, h);
+    *silent = false;
     if (s != CM_HOLDER_UNCLEAR)
-        s = cm_holder_judge(h, now);
+        s = cm_lock_judge(b, r->name, h, now - h->beat);
     if (s == CM_HOLDER_ENDED || (r->breaks && s != CM_HELD))
+        return CM_OK;
+    *silent = s == CM_HOLDER_SILENT;
+    if (*silent)
         return CM_OK;
     return cm_lock_refuse(b, r, s, h, err);
 }
@@ -96,6 +126,7 @@ int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err)
 {
     const cm_lock_request r = {.name = CM_LOCK_OUTPUT, .breaks = breaks};
     cm_holder h;
+    bool silent; /* who takes it will watch it */
     int fd = -1;
     int rc = cm_beside_open(b, false, err);
     if (b->remote)
@@ -103,7 +134,7 @@ int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err)
     if (rc == CM_OK && b->in != NULL)
         rc = open_lock(b, r.name, &fd, err);
     if (rc == CM_OK && fd >= 0)
-        rc = check_takable(b, &r, fd, cm_beside_now(b), &h, err);
+        rc = check_takable(b, &r, fd, cm_beside_now(b), &h, &silent, err);
     if (fd >= 0)
         close(fd);
     return rc;
@@ -114,6 +145,7 @@ void cm_lock_describe(cm_holder_state state, const cm_holder *h, int64_t silent_
 {
     out->there = true;
     out->silent_s = silent_s;
+    out->unwatched = state == CM_HOLDER_SILENT;
     if (state == CM_HOLDER_UNCLEAR)
         snprintf(out->who, sizeof(out->who), "an unknown process");
     else
@@ -122,11 +154,20 @@ void cm_lock_describe(cm_holder_state state, const cm_holder *h, int64_t silent_
     bool silent = state == CM_HOLDER_ELSEWHERE && !h->beats;
     if (state == CM_HOLDER_UNCLEAR || silent)
         out->state = CM_LOCK_OF_RUN;
-    else if (state != CM_HOLDER_ENDED)
+    else if (state != CM_HOLDER_ENDED && state != CM_HOLDER_SILENT)
         out->state = h->of_part ? CM_LOCK_OF_PART : CM_LOCK_OF_RUN;
 }
 
 int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_error *err)
+{
+    int rc;
+    while ((rc = cm_lock_glance(b, name, out, err)) == CM_OK && out->unwatched)
+        if ((rc = cm_lock_watch(b, err)) != CM_OK)
+            break;
+    return rc;
+}
+
+int cm_lock_glance(const cm_beside *b, const char *name, cm_lock_holder *out, cm_error *err)
 {
     cm_holder h;
     int fd = -1;
@@ -140,7 +181,7 @@ int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_e
     close(fd);
     const int64_t now = cm_beside_now(b);
     if (s != CM_HOLDER_UNCLEAR)
-        s = cm_holder_judge(&h, now);
+        s = cm_lock_judge(b, name, &h, now - h.beat);
     cm_lock_describe(s, &h, now - h.beat, out);
     return CM_OK;
 }
@@ -151,9 +192,9 @@ static uint64_t beat(void *context)
 {
     cm_lock *lock = context;
     if (lock->in != NULL)
-        return cm_lock_remote_beat(lock) ? REMOTE_BEAT_NS : NEVER_NS;
+        return cm_lock_remote_beat(lock) ? CM_REMOTE_BEAT_NS : NEVER_NS;
     (void)futimens(lock->fd, NULL); /* a beat that is lost is not missed */
-    return BEAT_NS;
+    return CM_BEAT_NS;
 }
 
 /* ---- taking it ---- */
@@ -230,15 +271,15 @@ static int take_over(const cm_beside *b, const cm_lock_request *r, int old, cons
     return CM_OK;
 }
 
-/* One attempt; *taken tells whether it came to something. */
-static int try_once(const cm_beside *b, const cm_lock_request *r, bool *taken, cm_lock *lock,
-                    char **note, cm_error *err)
+/* One attempt; *taken tells whether it came to something, *silent whether it is to be watched. */
+static int try_once(const cm_beside *b, const cm_lock_request *r, bool *taken, bool *silent,
+                    cm_lock *lock, char **note, cm_error *err)
 {
     char name[64];
     cm_holder h;
     struct stat now;
     int old = -1;
-    *taken = false;
+    *taken = *silent = false;
     int rc = write_temporary(b, r->of_part, name, sizeof(name), &lock->fd, err);
     if (rc != CM_OK || lock->fd < 0)
         return rc;
@@ -252,8 +293,8 @@ static int try_once(const cm_beside *b, const cm_lock_request *r, bool *taken, c
     if (rc == CM_OK && old >= 0 && fstat(lock->fd, &now) != 0)
         rc = cm_fail_errno(err, errno, "%s: cannot be locked", b->shown);
     if (rc == CM_OK && old >= 0)
-        rc = check_takable(b, r, old, (int64_t)now.st_mtim.tv_sec, &h, err);
-    if (rc == CM_OK && old >= 0)
+        rc = check_takable(b, r, old, (int64_t)now.st_mtim.tv_sec, &h, silent, err);
+    if (rc == CM_OK && old >= 0 && !*silent)
         rc = take_over(b, r, old, name, taken, err);
     if (rc == CM_OK && *taken && old >= 0) {
         lock->replaced = h.process;
@@ -285,28 +326,31 @@ int cm_lock_take(cm_beside *b, bool breaks, cm_lock **out, char **note, cm_error
 int cm_lock_take_as(cm_beside *b, const cm_lock_request *r, cm_lock **out, char **note,
                     cm_error *err)
 {
-    bool taken = false;
+    bool taken = false, silent = false;
     int rc = CM_OK;
     *out = NULL;
     *note = NULL;
     if (b->remote) {
         rc = cm_lock_remote_take(b, r, out, note, err);
         if (rc == CM_OK)
-            (void)cm_ticker_start(&(*out)->beats, REMOTE_BEAT_NS, beat, *out, NULL);
+            (void)cm_ticker_start(&(*out)->beats, CM_REMOTE_BEAT_NS, beat, *out, NULL);
         return rc;
     }
     cm_lock *lock = cm_calloc(1, sizeof(*lock), err);
     if (lock == NULL)
         return CM_ENOMEM;
-    for (int i = 0; rc == CM_OK && !taken && i < MAX_TRIES; i++) {
-        if (i > 0)
+    for (int i = 0; rc == CM_OK && !taken && i < MAX_TRIES; i += !silent) {
+        if (silent && (rc = cm_lock_watch(b, err)) != CM_OK)
+            break;
+        if (i > 0 && !silent)
             usleep(PAUSE_US);
+        silent = false;
         /* Whoever ends removes the folder: it may go between any two calls. */
         rc = cm_beside_open(b, true, err);
         if (rc == CM_ENOTFOUND)
             rc = CM_OK;
         else if (rc == CM_OK)
-            rc = try_once(b, r, &taken, lock, note, err);
+            rc = try_once(b, r, &taken, &silent, lock, note, err);
     }
     if (rc == CM_OK && !taken)
         rc =
@@ -318,7 +362,7 @@ int cm_lock_take_as(cm_beside *b, const cm_lock_request *r, cm_lock **out, char 
         snprintf(lock->name, sizeof(lock->name), "%s", r->name);
         lock->of_part = r->of_part;
         /* A lock without a thread holds too, as long as its process can be seen. */
-        (void)cm_ticker_start(&lock->beats, BEAT_NS, beat, lock, NULL);
+        (void)cm_ticker_start(&lock->beats, CM_BEAT_NS, beat, lock, NULL);
         *out = lock;
         return CM_OK;
     }

@@ -9,11 +9,11 @@
  * mistaken for the run.  A lock whose process has ended may be taken over; who does so holds
  * flock() on that very file while replacing it, so only one of several wins.  The holder touches
  * the file every few seconds; a holder on another host that has not for five minutes counts as
- * ended.
+ * ended, when it has been watched for some more (silence.h): clocks may be set meanwhile.
  *
  * In a bucket the lock is an object of that name with the same text.  It is put only where none
- * is, or in place of the very object that was judged stale.  The holder puts it again every
- * minute; its age is told by the server's clock.
+ * is, or in place of the very object that was judged stale.  The holder puts it again three times
+ * a minute; its age is told by the server's clock.
  */
 #ifndef CM_CONVERT_BESIDE_LOCK_H
 #define CM_CONVERT_BESIDE_LOCK_H
@@ -62,10 +62,16 @@ typedef struct cm_lock_holder {
     bool there;       /* the file is; with FREE, of a holder that has ended */
     char who[320];    /* "process 17 on host", where it is there */
     int64_t silent_s; /* since its last beat */
+    bool unwatched;   /* by the age of its beat alone it is FREE */
 } cm_lock_holder;
 
-/* The holder of the lock NAME in B, which is open.  Touches nothing. */
+/*
+ * The holder of the lock NAME in B, which is open.  Touches nothing.  Watches one that looks silent
+ * until that is certain; CM_ECANCELED by B's stop.
+ */
 int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_error *err);
+/* The same at once, for people to see: it may be UNWATCHED. */
+int cm_lock_glance(const cm_beside *b, const char *name, cm_lock_holder *out, cm_error *err);
 
 /*
  * Gives it back, with temporaries that killed runs left in the folder, and the folder if it is

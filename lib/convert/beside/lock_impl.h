@@ -20,6 +20,12 @@ struct cm_lock {
 int cm_lock_refuse(const cm_beside *b, const cm_lock_request *r, cm_holder_state state,
                    const cm_holder *h, cm_error *err);
 
+/* The state of H, which holds NAME and has beaten AGE_S seconds ago by the clock of the place. */
+cm_holder_state cm_lock_judge(const cm_beside *b, const char *name, const cm_holder *h,
+                              int64_t age_s);
+/* A pause between two looks at a lock that is watched.  CM_ECANCELED. */
+int cm_lock_watch(const cm_beside *b, cm_error *err);
+
 /* Fills OUT by what a lock that is there says. */
 void cm_lock_describe(cm_holder_state state, const cm_holder *h, int64_t silent_s,
                       cm_lock_holder *out);

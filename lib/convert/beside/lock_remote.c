@@ -1,6 +1,6 @@
 /*
- * The lock of an output in a bucket: an object that is made only where none is, and put anew every
- * minute while it is held.
+ * The lock of an output in a bucket: an object that is made only where none is, and put anew three
+ * times a minute while it is held.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +44,9 @@ static int look(const cm_beside *b, const char *name, seen *s, cm_error *err)
         s->state = cm_holder_read((const char *)s->text.data, s->text.nbytes, &s->holder);
         /* The age of the object is the time since the last beat. */
         s->holder.beat = s->tag.age_s >= 0 ? -s->tag.age_s : 0;
+        s->holder.beat_mark = (uint64_t)s->tag.changed_s;
         if (s->state != CM_HOLDER_UNCLEAR)
-            s->state = cm_holder_judge(&s->holder, 0);
+            s->state = cm_lock_judge(b, name, &s->holder, -s->holder.beat);
     } else if (rc != CM_ENOTFOUND) {
         cm_error_place(err, b->path);
     }
@@ -61,7 +62,7 @@ int cm_lock_remote_peek(cm_beside *b, const cm_lock_request *r, cm_error *err)
 {
     seen s;
     int rc = look(b, r->name, &s, err);
-    if (rc == CM_OK && s.there && !is_takable(s.state, r))
+    if (rc == CM_OK && s.there && !is_takable(s.state, r) && s.state != CM_HOLDER_SILENT)
         rc = cm_lock_refuse(b, r, s.state, &s.holder, err);
     seen_release(&s);
     return rc;
@@ -183,10 +184,24 @@ static void free_lock(cm_lock *lock)
     free(lock);
 }
 
+/* look, and again while a lock that looks silent is watched. */
+static int look_long(const cm_beside *b, const cm_lock_request *r, seen *s, cm_error *err)
+{
+    int rc;
+    while ((rc = look(b, r->name, s, err)) == CM_OK && s->there && s->state == CM_HOLDER_SILENT &&
+           !is_takable(s->state, r)) {
+        seen_release(s);
+        *s = (seen){0};
+        if ((rc = cm_lock_watch(b, err)) != CM_OK)
+            break;
+    }
+    return rc;
+}
+
 static int take(cm_beside *b, const cm_lock_request *r, cm_lock *lock, char **note, cm_error *err)
 {
     seen s;
-    int rc = look(b, r->name, &s, err);
+    int rc = look_long(b, r, &s, err);
     bool tries = rc == CM_OK && (!s.there || is_takable(s.state, r));
     if (rc == CM_OK && !tries)
         rc = cm_lock_refuse(b, r, s.state, &s.holder, err);

@@ -268,6 +268,8 @@ typedef struct names {
     const cm_beside *b;
     uint64_t n;
     cm_lock_holder *who;
+    bool glances;        /* watches none */
+    uint64_t nunwatched; /* of those glanced at */
 } names;
 
 static int look_at_lock(void *context, const char *name, bool is_prefix, cm_error *err)
@@ -278,7 +280,9 @@ static int look_at_lock(void *context, const char *name, bool is_prefix, cm_erro
     if (is_prefix || strncmp(name, PART_NAME, strlen(PART_NAME)) != 0 || n < 5 ||
         strcmp(name + n - 5, ".lock") != 0)
         return CM_OK;
-    int rc = cm_lock_look(found->b, name, &holder, err);
+    int rc = found->glances ? cm_lock_glance(found->b, name, &holder, err)
+                            : cm_lock_look(found->b, name, &holder, err);
+    found->nunwatched += rc == CM_OK && holder.unwatched;
     if (rc == CM_OK && holder.state != CM_LOCK_FREE && found->n++ == 0)
         *found->who = holder;
     return rc;
@@ -286,8 +290,13 @@ static int look_at_lock(void *context, const char *name, bool is_prefix, cm_erro
 
 int cm_parts_running(const cm_beside *b, uint64_t *n, cm_lock_holder *who, cm_error *err)
 {
-    names found = {.b = b, .who = who};
+    /* All that look silent are watched at once, not one after the other. */
+    names found = {.b = b, .who = who, .glances = true};
     int rc = b->in == NULL ? CM_OK : cm_store_list(b->in, "", look_at_lock, &found, err);
+    if (rc == CM_OK && found.nunwatched > 0) {
+        found = (names){.b = b, .who = who};
+        rc = cm_store_list(b->in, "", look_at_lock, &found, err);
+    }
     *n = found.n;
     return rc;
 }

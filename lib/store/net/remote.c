@@ -46,6 +46,7 @@ static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_
         return rc;
     _Static_assert(sizeof(tag->text) == sizeof(r.etag), "a tag holds an ETag");
     memcpy(tag->text, r.etag, sizeof(tag->text));
+    tag->changed_s = r.modified > 0 ? r.modified : 0;
     tag->age_s = r.modified > 0 && r.date >= r.modified ? r.date - r.modified : -1;
     return CM_OK;
 }

@@ -4,12 +4,14 @@ import json
 import random
 import shutil
 import subprocess
+import threading
 import time
 
 import netCDF4
 import numpy as np
 import pytest
 from support import failio, objects, paths, tool
+from support.locks import lock_text
 
 STORE = "s3://bucket/s.zarr"
 LAYOUTS = {
@@ -159,8 +161,31 @@ def test_objects_that_are_gone_are_missed(bucket, field, tmp_path, accident):
     same(bucket, tmp_path / "one.zarr", tmp_path / "got")
 
 
+@pytest.mark.parametrize("step", [-3600, 3600])
+def test_the_clock_of_the_server_is_set(bucket, field, step):
+    """Whatever the ages of its beats: a run that goes on keeps its lock."""
+    lock = lock_text(host="elsewhere", beats=True).encode()
+    key, over = "s.zarr.chunkmill/lock", threading.Event()
+    bucket.objects[key] = (lock, objects.etag_of(lock))
+
+    def go_on():
+        while not over.wait(0.5):
+            bucket.times[key] = time.time() + step
+
+    bucket.times[key] = time.time() + step
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        tool.nc2zarr("-q", *LAYOUTS["small"], field, STORE, env=bucket.environment()).fails(1, "elsewhere")
+        assert bucket.objects[key][0] == lock and "s.zarr/zarr.json" not in bucket.objects
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.long(ci=1)
 def test_a_lock_of_a_part_elsewhere(bucket, field):
-    """One that beats on another host is waited for; five minutes of silence, and it is taken over."""
+    """Five minutes of silence, and a minute in which it is watched: then it is taken over."""
     options = (*LAYOUTS["small"], field, STORE)
     part(bucket, 1, 2, *options).ok()
     lock = json.dumps({"chunkmill lock": 1, "host": "elsewhere", "process": 17, "process start": 1, "boot": "", "machine": "",

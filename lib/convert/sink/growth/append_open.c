@@ -13,6 +13,7 @@
 #include "options/store_path.h"
 #include "options/varopt.h"
 #include "store/open.h"
+#include "watch/monitor.h"
 
 enum {
     MAX_FREE = 200 /* looks at a lock that is free and cannot be had */
@@ -214,6 +215,7 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
         rc = find_store(o, a, err);
     if (rc == CM_OK)
         rc = cm_beside_find(a->root, o->net, &a->beside, err);
+    a->beside.stop = (cm_stop){cm_monitor_cancels, o->monitor};
     if (rc == CM_OK && !a->part)
         rc = cm_lock_peek(&a->beside, o->break_lock, err);
     if (rc == CM_OK)

@@ -235,7 +235,8 @@ static int begin_part(cm_sink *sink, work *w, cm_job *job, bool *moves, cm_error
     const cm_output_request request = {.root = s->append->root,
                                        .node = "",
                                        .break_lock = job->options->break_lock,
-                                       .net = job->options->net};
+                                       .net = job->options->net,
+                                       .monitor = job->options->monitor};
     w->hooks = (cm_parts_hooks){.context = w,
                                 .check = check,
                                 .is_in = is_in,

@@ -17,7 +17,8 @@ static int find(cm_sink *s, cm_job *job, cm_error *err)
                                        .node = s->into.node,
                                        .overwrite = o->overwrite,
                                        .break_lock = o->break_lock,
-                                       .net = o->net};
+                                       .net = o->net,
+                                       .monitor = o->monitor};
     return rc == CM_OK ? cm_output_find(&request, &s->out, err) : rc;
 }
 

@@ -20,7 +20,7 @@ static void read_bytes(const cm_json *note, cm_part_status *out)
 static int look_for_holder(const cm_beside *b, const char *name, cm_part_status *out, cm_error *err)
 {
     cm_lock_holder who;
-    int rc = cm_lock_look(b, name, &who, err);
+    int rc = cm_lock_glance(b, name, &who, err);
     if (rc != CM_OK || !who.there)
         return rc;
     out->state = who.state == CM_LOCK_FREE ? CM_PART_STALE : CM_PART_RUNNING;

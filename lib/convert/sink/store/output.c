@@ -11,6 +11,7 @@
 #include "options/store_path.h"
 #include "store/net/url.h"
 #include "store/open.h"
+#include "watch/monitor.h"
 
 enum {
     MAX_TRIES = 100 /* others come and go meanwhile */
@@ -195,7 +196,9 @@ int cm_output_find(const cm_output_request *request, cm_output *out, cm_error *e
         return CM_ENOMEM;
     if (*out->root == '\0')
         return cm_fail(err, CM_EINVAL, "the path of a store is empty");
-    return cm_beside_find(out->root, out->net, &out->beside, err);
+    rc = cm_beside_find(out->root, out->net, &out->beside, err);
+    out->beside.stop = (cm_stop){cm_monitor_cancels, request->monitor};
+    return rc;
 }
 
 int cm_output_check(const cm_output_request *request, cm_output *out, cm_error *err)

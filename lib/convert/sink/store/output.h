@@ -9,6 +9,8 @@
 #ifndef CM_CONVERT_SINK_STORE_OUTPUT_H
 #define CM_CONVERT_SINK_STORE_OUTPUT_H
 
+#include <chunkmill/monitor.h>
+
 #include "convert/beside/journal.h"
 #include "convert/beside/lock.h"
 #include "format/zarr/erase.h"
@@ -26,7 +28,8 @@ typedef struct cm_output_request {
     const char *root; /* the store's folder; or "file://..." */
     const char *node; /* in it; "": the store itself */
     bool overwrite, resume, break_lock;
-    cm_net *net; /* for what lies behind a network; NULL: there is none */
+    cm_net *net;         /* for what lies behind a network; NULL: there is none */
+    cm_monitor *monitor; /* ends waiting for a lock; or NULL */
 } cm_output_request;
 
 typedef struct cm_output {

@@ -330,6 +330,7 @@ static int find(cm_sink *s, cm_job *job, cm_error *err)
                                        .node = s->into.node,
                                        .overwrite = o->overwrite,
                                        .resume = o->resume,
+                                       .monitor = o->monitor,
                                        .break_lock = o->break_lock,
                                        .net = o->net};
     if (rc == CM_OK)
