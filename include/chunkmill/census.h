@@ -27,6 +27,7 @@ typedef struct cm_census_count {
     uint64_t n;
     char **name; /* the first of them: "1/0/0", or "shard 0/1" where it is a whole shard */
     size_t nnames;
+    bool more; /* not all of them are named */
     char *why; /* a sentence about the first of them; or NULL */
 } cm_census_count;
 
@@ -42,6 +43,7 @@ typedef struct cm_census_array {
     char *undecoded;  /* why they were not decoded, where all were to be; NULL otherwise */
     uint64_t nchunks; /* of the grid, inner ones where there are shards */
     uint64_t npresent;
+    bool no_fill; /* absent chunks read as zeros, for there is no fill value */
     cm_census_count hole[CM_CENSUS_HOLES];
     cm_census_cell *cell; /* along the first dimension; one for a scalar */
     size_t ncells;

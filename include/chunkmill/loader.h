@@ -221,6 +221,13 @@ int cm_loader_describe(cm_loader *loader, cm_loader_info *info, cm_error *err);
 const char *cm_loader_dim_attributes(const cm_loader *loader, size_t dim);
 
 /*
+ * One line about chunks of the variables that are not there, counted when the loader was opened:
+ * "t2m: 3 of 16 chunks are absent (1/0/0, 1/0/1, ...), read as fill".  Valid until the loader is
+ * closed; NULL where none is missing, on ranks but the first, and in a forked child.
+ */
+const char *cm_loader_holes(const cm_loader *loader);
+
+/*
  * The elements of dimension DIM in which samples lie: all of them, or those of `range`.  False
  * where there is no such dimension, and in a forked child.
  */

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <chunkmill/census.h>
 #include <chunkmill/error.h>
 #include <chunkmill/monitor.h>
 #include <chunkmill/net.h>
@@ -346,7 +347,8 @@ typedef struct cm_readbench_setting { /* as it was run, chosen values included *
 
 /* One store under one setting. */
 typedef struct cm_readbench_session {
-    char *label; /* unique in the report, fit for a folder's name: "era5.zarr", "workers=4" */
+    cm_census census; /* of the variables that are read; empty for a NetCDF file */
+    char *label;      /* unique in the report, fit for a folder's name: "era5.zarr", "workers=4" */
     char *store, *format, *engine, *io, *order, *loader, *mode, *pool;
     bool emulated;
     char *emulation;  /* "s3: 30 ms a request, 90 MB/s a stream, 64 at a time"; or NULL */

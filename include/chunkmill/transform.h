@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <chunkmill/census.h>
 #include <chunkmill/error.h>
 #include <chunkmill/monitor.h>
 #include <chunkmill/net.h>
@@ -231,7 +232,9 @@ typedef struct cm_transform_report {
     bool finished;     /* resume found the target complete and did nothing */
     cm_transform_variable *variable;
     size_t nvariables;
-    char **warning; /* sentences a user should read */
+    bool has_census;
+    cm_census census; /* of the arrays that were read of a Zarr source */
+    char **warning;   /* sentences a user should read */
     size_t nwarnings;
     size_t nwarned; /* the first of them, which `warn` was called with */
     char **note;    /* details for -v */

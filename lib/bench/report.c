@@ -27,6 +27,7 @@ void cm_bench_session_release(cm_readbench_session *s)
         s->device.driver, s->device.link};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
+    cm_census_release(&s->census);
     for (size_t i = 0; i < s->nsettings; i++) {
         free(s->setting[i].name);
         free(s->setting[i].value);

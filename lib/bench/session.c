@@ -1,5 +1,6 @@
 /* One store under one setting: opened, its epochs run, closed. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -34,6 +35,30 @@ static int note(void *bench, const char *sentence, cm_error *err)
     return cm_bench_note(bench, err, "%s", sentence);
 }
 
+/* Warns of them once, however many sessions read the same store. */
+static int tell_holes(cm_bench *b, cm_error *err)
+{
+    cm_census *c = &b->session->census;
+    const cm_readbench_report *r = b->report;
+    char *line = NULL;
+    int rc = cm_load_count_holes(&b->load, err);
+    *c = b->load.census;
+    b->load.census = (cm_census){0};
+    if (rc == CM_OK)
+        rc = cm_census_line(c, &line, err);
+    char *sentence = line != NULL ? cm_asprintf(err, "%s: %s", b->load.store, line) : NULL;
+    if (rc == CM_OK && line != NULL && sentence == NULL)
+        rc = CM_ENOMEM;
+    bool said = sentence == NULL;
+    for (size_t i = 0; i < r->nwarnings && !said; i++)
+        said = strcmp(r->warning[i], sentence) == 0;
+    if (rc == CM_OK && !said)
+        rc = cm_bench_warn(b, err, "%s", sentence);
+    free(sentence);
+    free(line);
+    return rc;
+}
+
 static int open_load(cm_bench *b, const char *store, const cm_bench_sharing *sharing, cm_error *err)
 {
     const cm_readbench_options *o = b->options;
@@ -48,6 +73,8 @@ static int open_load(cm_bench *b, const char *store, const cm_bench_sharing *sha
     int rc = cm_bench_setting_make(o, &b->load_options, &b->setting, err);
     if (rc == CM_OK)
         rc = cm_load_open(&b->load, err);
+    if (rc == CM_OK)
+        rc = tell_holes(b, err);
     if (rc == CM_OK)
         rc = cm_readbench_advise(0, b->load.setting.ranks, o->reserve, &b->report->advice, err);
     if (rc != CM_OK)

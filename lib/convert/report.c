@@ -234,6 +234,7 @@ void cm_transform_report_release(cm_transform_report *r)
     for (size_t i = 0; i < r->nvariables; i++)
         cm_transform_variable_release(&r->variable[i]);
     free(r->variable);
+    cm_census_release(&r->census);
     cm_sentences_free(r->warning, r->nwarnings);
     cm_sentences_free(r->note, r->nnotes);
     cm_sentences_free(r->skipped, r->nskipped);

@@ -87,6 +87,10 @@ static int start(cm_loader *l, cm_error *err)
 {
     cm_load_run *run = &l->run;
     int rc = check_parts(run, err);
+    if (rc == CM_OK && l->options.rank == 0) /* told once */
+        rc = cm_load_count_holes(run, err);
+    if (rc == CM_OK)
+        rc = cm_census_line(&run->census, &l->holes, err);
     if (rc == CM_OK)
         rc = cm_load_memory(run, err);
     if (rc == CM_OK)
@@ -164,6 +168,7 @@ void cm_loader_close(cm_loader *l)
     cm_loader_about_unref(l->about);
     cm_loader_options_release(l);
     pthread_mutex_destroy(&l->lock);
+    free(l->holes);
     free(l->store);
     free(l);
 }

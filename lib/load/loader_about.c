@@ -229,6 +229,11 @@ const char *cm_loader_dim_attributes(const cm_loader *l, size_t dim)
     return is_here && dim < l->about->ndims ? l->about->attributes[dim] : NULL;
 }
 
+const char *cm_loader_holes(const cm_loader *l)
+{
+    return l != NULL && l->pid == getpid() ? l->holes : NULL;
+}
+
 bool cm_loader_dim_range(const cm_loader *l, size_t dim, uint64_t *first, uint64_t *count)
 {
     const bool is_here = l != NULL && l->pid == getpid() && dim < l->about->ndims;

@@ -98,6 +98,7 @@ struct cm_loader {
     bool begun;
     uint64_t begin_ns;
     cm_loader_stats stats; /* as far as they are counted here */
+    char *holes;           /* the line about them, or NULL */
 };
 
 /* ---- loader_options.c ---- */

@@ -69,4 +69,5 @@ void cm_load_close(cm_load_run *l)
     cm_arena_release(&l->arena);
     cm_blocks_release(&l->blocks);
     cm_load_shared_release(&l->shared);
+    cm_census_release(&l->census);
 }

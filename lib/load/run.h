@@ -17,6 +17,7 @@
 
 #include <chunkmill/monitor.h>
 
+#include "format/census.h"
 #include "format/dataset.h"
 #include "gpu/stage.h"
 #include "load/batches/batcher.h"
@@ -226,6 +227,7 @@ struct cm_load_run {
 
     cm_load_setting setting;
     cm_load_shared shared; /* this process's */
+    cm_census census;      /* of its variables, once they were counted */
 
     /* memory.c */
     uint64_t memory_limit, memory_free, memory_planned;
@@ -259,6 +261,8 @@ int cm_load_note(cm_load_run *l, cm_error *err, const char *format, ...)
  * and callbacks, and zeroes otherwise; it is to be closed whatever is returned.
  */
 int cm_load_open(cm_load_run *l, cm_error *err);
+/* holes.c: the census of the variables; nothing of a NetCDF file. */
+int cm_load_count_holes(cm_load_run *l, cm_error *err);
 /* Stops workers, closes devices, gives everything back. */
 void cm_load_close(cm_load_run *l);
 

@@ -281,7 +281,7 @@ def test_the_audit_of_reads_counts_too(whole, tmp_path):
 
 
 def test_a_node_of_a_store(whole, tmp_path):
-    """Objects of other nodes are not counted."""
+    """Objects elsewhere are not counted."""
     store = tmp_path / "a.zarr"
     shutil.copytree(whole, store)
     (store / "deep/lat/c/0").unlink()
@@ -447,3 +447,66 @@ def test_a_clean_store_has_no_fault(tmp_path, make, zarr_format):
             assert (a["left_out"]["nchunks"] > 0) == (make in FILL_IN_SHARDS and a["nchunks"] > 4), a
     with objects_of(store) as (url, env):
         assert census(url, "--audit", "full", env=env)["foreign"]["nobjects"] == 0
+
+
+# ---- sources with holes ---------------------------------------------------------------------------
+
+LINE = "t2m: 3 of 16 chunks are absent (1/0/0, 1/0/1, 1/1/0), read as fill"
+
+
+@pytest.fixture
+def holed(whole, tmp_path):
+    store = tmp_path / "holed.zarr"
+    shutil.copytree(whole, store)
+    for key in ("1/0/0", "1/0/1", "1/1/0"):
+        (store / "t2m/c" / key).unlink()
+    return store
+
+
+def test_rechunk_tells_of_holes(holed, whole, tmp_path):
+    """Once, in one line, and as they are in the document; the run does not fail."""
+    result = tool.run("rechunk", "--json", "--chunks", "t2m:2x2x2", "--verify", "full", holed, tmp_path / "out.zarr").ok()
+    document = json.loads(result.out)
+    assert document["warnings"] == [LINE] and result.warnings == [f"rechunk: warning: {LINE}"]
+    assert holes(document["census"]) == {"t2m absent": (3, ["1/0/0", "1/0/1", "1/1/0"])}
+    assert document["census"]["foreign"] is None
+    clean = json.loads(tool.run("rechunk", "--json", "--chunks", "t2m:2x2x2", whole, tmp_path / "clean.zarr").ok().out)
+    assert clean["warnings"] == [] and holes(clean["census"]) == {}
+    assert LINE in tool.run("rechunk", "--dry-run", holed, tmp_path / "no.zarr").ok().err
+    assert LINE not in tool.run("rechunk", "--dry-run", "--variable", "raw", holed, tmp_path / "no.zarr").ok().err
+
+
+def test_holes_of_arrays_that_become_one(holed, tmp_path):
+    """Arrays that are stacked are read, and so counted, too."""
+    root = zarr.open_group(str(holed), mode="a")
+    root.create_array("z", shape=(4, 4, 4), chunks=(1, 2, 2), dtype="f4")[:] = FIELD
+    consolidate(holed)
+    result = tool.run("rechunk", "--stack", "all=t2m,z", holed, tmp_path / "out.zarr").ok()
+    assert LINE in result.err and result.err.count("are absent") == 1
+
+
+def test_holes_in_a_bucket(holed, tmp_path):
+    (holed / "sh/c/0/1").unlink()
+    with objects_of(holed) as (url, env):
+        document = json.loads(tool.run("rechunk", "--json", "--verify", "none", url, tmp_path / "out.zarr", env=env).ok().out)
+        assert document["warnings"] == ["sh: 4 of 16 chunks are absent (shard 0/1), read as fill; " + LINE]
+        said = tool.run("readbench", "--no-out", "--variable", "sh", "--sample", "2x2", "--batches", "2", "--epochs", "1", url, env=env)
+        assert said.ok().err.count("sh: 4 of 16 chunks are absent (shard 0/1), read as fill") == 1
+
+
+def test_readbench_tells_of_holes(holed, tmp_path):
+    options = ["--no-out", "--json", "--variable", "t2m", "--sample", "1x2x2", "--batches", "2", "--batch", "2", "--step-time", "0"]
+    result = tool.run("readbench", *options, "--sweep", "workers=1,2", holed).ok()
+    document = json.loads(result.out)
+    assert [w for w in document["warnings"] if "absent" in w] == [f"{holed}: {LINE}"]
+    assert result.err.count(LINE) == 1
+    for session in document["sessions"]:
+        assert holes(session["census"]) == {"t2m absent": (3, ["1/0/0", "1/0/1", "1/1/0"])}
+        assert session["census"]["depth"] == "names"
+
+
+def test_a_source_without_a_fill_value(tmp_path):
+    store = tmp_path / "a.zarr"
+    zarr.create_array(str(store), shape=(4,), chunks=(2,), dtype="f4", fill_value=None, zarr_format=2)[:2] = 1
+    err = tool.run("rechunk", store, tmp_path / "out.zarr").ok().err
+    assert err == "rechunk: warning: /: 1 of 2 chunks is absent (1), read as zeros: there is no fill value\n"

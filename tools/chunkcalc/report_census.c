@@ -65,10 +65,10 @@ static void print_hole(const cm_census_array *a, cm_census_hole kind, int indent
     char text[1024];
     int n = snprintf(text, sizeof(text), "%" PRIu64 " of %" PRIu64 " %s %s %s", c->n, a->nchunks,
                      cm_of_count(a->nchunks, "chunk", "chunks"), cm_of_count(c->n, "is", "are"),
-                     HOLE[kind]);
+                     kind == CM_CENSUS_ABSENT && a->no_fill ? "absent, read as zeros" : HOLE[kind]);
     for (size_t i = 0; i < c->nnames && i < SHOWN_NAMES && n > 0 && (size_t)n < sizeof(text); i++)
         n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%s", i == 0 ? " (" : ", ", c->name[i]);
-    const bool more = c->nnames > SHOWN_NAMES || (c->n > c->nnames && c->nnames == SHOWN_NAMES);
+    const bool more = c->nnames > SHOWN_NAMES || c->more;
     if (c->nnames > 0 && n > 0 && (size_t)n < sizeof(text))
         n += snprintf(text + n, sizeof(text) - (size_t)n, "%s)", more ? ", ..." : "");
     if (c->why != NULL && n > 0 && (size_t)n < sizeof(text))

@@ -45,6 +45,7 @@ static cm_json *array_json(cm_document *d, const cm_census_array *a)
     cm_document_u64(d, o, "present", a->npresent);
     for (int k = 0; k < CM_CENSUS_HOLES; k++)
         cm_document_put(d, o, KIND[k], count_json(d, &a->hole[k]));
+    cm_document_text(d, o, "absent_reads_as", a->no_fill ? "zeros" : "fill");
     put_strip(d, o, a);
     return o;
 }

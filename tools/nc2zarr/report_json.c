@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "../common/census_json.h"
 #include "../common/document.h"
 #include "../common/growth.h"
 #include "../common/part.h"
@@ -142,6 +143,7 @@ cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
     nc2zarr_suits_document(doc, o, &suits);
     nc2zarr_suits_release(&suits);
     cm_document_texts(doc, o, "skipped", report->skipped, report->nskipped);
+    cm_document_census(doc, o, "census", report->has_census ? &report->census : NULL);
     cm_document_texts(doc, o, "warnings", report->warning, report->nwarnings);
     cm_document_texts(doc, o, "notes", report->note, report->nnotes);
     if (of != NULL)

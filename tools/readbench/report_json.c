@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "../common/census_json.h"
 #include "../common/print.h"
 #include "../common/remote.h"
 #include "remedy.h"
@@ -346,6 +347,7 @@ static cm_json *session(cm_document *d, const readbench_run *run, size_t i)
     cm_document_text(d, o, "sentence", s->sentence);
     cm_document_text(d, o, "store", s->store);
     cm_document_text(d, o, "format", s->format);
+    cm_document_census(d, o, "census", s->census.narrays > 0 ? &s->census : NULL);
     cm_document_text(d, o, "engine", s->engine);
     cm_document_text(d, o, "io", s->io);
     cm_document_text(d, o, "order", s->order);

@@ -1,4 +1,5 @@
 /* --json: the report as one document, described by tools/schema/rechunk.json. */
+#include "../common/census_json.h"
 #include "../common/document.h"
 #include "../common/growth.h"
 #include "../common/part.h"
@@ -132,6 +133,7 @@ int rechunk_print_json(const cm_transform_options *options, const cm_transform_r
     for (size_t i = 0; i < report->nvariables; i++)
         cm_document_append(&doc, arrays, array_json(&doc, &report->variable[i], report->written));
     cm_document_put(&doc, o, "arrays", arrays);
+    cm_document_census(&doc, o, "census", report->has_census ? &report->census : NULL);
     cm_document_texts(&doc, o, "warnings", report->warning, report->nwarnings);
     cm_document_texts(&doc, o, "notes", report->note, report->nnotes);
     cm_transform_put_verification(&doc, o, options, report);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "convert/job.h"
+#include "convert/source/holes.h"
 
 const char *cm_job_name(const cm_job_var *v)
 {
@@ -25,28 +25,18 @@ bool cm_job_is_own(const cm_job_var *v)
     return v->dataset == NULL && !v->source->is_made;
 }
 
-/* Which chunks are stored is asked once; elements that never were are fill, or undefined. */
+/* Which chunks are stored is asked once. */
 static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
 {
-    cm_presence *p = &v->stored.presence;
-    const cm_stop stop = {cm_monitor_cancels, job->options->monitor};
-    int rc = cm_presence_find(cm_dataset_store(job->source), v->source->name, v->source->words,
-                              cm_job_threads(job), &stop, p, err);
+    const cm_presence *p = &v->stored.presence;
+    int rc = cm_holes_find(job, v, err);
     if (rc != CM_OK)
         return rc;
-    uint64_t missing = p->nchunks - p->npresent;
     v->source->stored_nbytes = p->nbytes;
     /* The stored chunks are known: no more room than they need for stored bytes. */
     if (p->bit != NULL && !cm_dtype_is_vlen(&v->source->dtype))
         v->source->array->max_stored_nbytes = p->max_nbytes > 0 ? p->max_nbytes : 1;
-    if (p->bit == NULL || missing == 0 || v->source->words->has_fill)
-        return CM_OK;
-    return cm_job_warn(
-        job, err,
-        "array %s: %llu of %llu chunks %s missing and it has no fill value: zeros are "
-        "read there",
-        cm_job_name(v), (unsigned long long)missing, (unsigned long long)p->nchunks,
-        cm_of_count(missing, "is", "are"));
+    return CM_OK;
 }
 
 static int open_array(cm_job *job, cm_job_var *v, cm_error *err)
@@ -66,11 +56,13 @@ static int open_array(cm_job *job, cm_job_var *v, cm_error *err)
 
 int cm_job_open_arrays(cm_job *job, cm_error *err)
 {
-    int rc = CM_OK;
+    int rc = cm_holes_begin(job, err);
     for (size_t i = 0; i < job->nvars; i++)
         job->var[i].source->wanted = true;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = open_array(job, &job->var[i], err);
+    if (rc == CM_OK)
+        rc = cm_holes_end(job, err);
     for (size_t i = 0; rc == CM_OK && i < cm_dataset_nwarnings(job->source); i++)
         rc = cm_job_warn(job, err, "%s", cm_dataset_warning_at(job->source, i));
     return rc;

@@ -27,7 +27,8 @@ typedef struct search {
     cm_shard_layout *layout;
     cm_grid grid, outer;
     const cm_stop *stop;
-    uint64_t *bit; /* of OUT */
+    cm_census_tally *tally; /* or NULL */
+    uint64_t *bit;          /* of OUT */
     atomic_uint_fast64_t next;
     atomic_bool failed;
     pthread_mutex_t lock; /* of what follows */
@@ -69,6 +70,9 @@ static void mark_entries(finder *f, const uint64_t *shard)
         }
         if (inside && f->entry[i].offset != CM_SHARD_MISSING)
             mark(f, coord, f->entry[i].nbytes);
+        else if (inside && s->tally != NULL)
+            cm_census_tally_chunk(s->tally, CM_CENSUS_LEFT_OUT, cm_grid_number(&s->grid, coord),
+                                  NULL);
     }
 }
 
@@ -116,6 +120,10 @@ static int ask(finder *f, uint64_t number, cm_error *err)
     if (rc == CM_OK) {
         f->found.nobjects++;
         f->found.nbytes += nbytes;
+        if (s->tally != NULL)
+            cm_census_tally_see(s->tally, coord);
+        if (s->tally != NULL && s->spec == NULL)
+            (void)cm_census_tally_size(s->tally, number, nbytes);
         if (s->spec != NULL)
             rc = read_index(f, key, coord, err);
         else
@@ -127,11 +135,29 @@ static int ask(finder *f, uint64_t number, cm_error *err)
 
 /* ---- behind a network: a listing tells of a thousand objects with one request ---- */
 
+/* The objects of a listing, by the names that the grid gives them. */
+static void tell_listed(const search *s)
+{
+    uint64_t coord[CM_MAX_RANK], nbytes;
+    char name[CM_CHUNK_KEY_SIZE];
+    for (uint64_t i = 0; i < s->outer.nchunks; i++) {
+        cm_grid_coord(&s->outer, i, coord);
+        cm_zarr_chunk_key(s->meta, coord, name, sizeof(name));
+        if (cm_listing_find(&s->list, name, &nbytes) == CM_OK)
+            cm_census_tally_see(s->tally, coord);
+    }
+}
+
 /* Indices of shards are a request each: those that are needed are read when they are. */
 static int list_objects(search *s, cm_error *err)
 {
-    bool wanted = s->layout == NULL && s->outer.nchunks <= CM_LISTING_MOST;
+    bool wanted = (s->layout == NULL || s->tally != NULL) && s->outer.nchunks <= CM_LISTING_MOST;
     int rc = wanted ? cm_listing_read(s->store, s->path, s->stop, &s->list, err) : CM_EUNSUPPORTED;
+    s->out->listed = rc == CM_OK;
+    if (rc == CM_OK && s->layout != NULL) {
+        tell_listed(s);
+        rc = CM_EUNSUPPORTED;
+    }
     if (rc != CM_EUNSUPPORTED)
         return rc;
     free(s->bit);
@@ -213,13 +239,20 @@ static unsigned threads_for(const search *s, unsigned most)
 }
 
 int cm_presence_find(cm_store *store, const char *path, const cm_zarr_meta *meta, unsigned nthreads,
-                     const cm_stop *stop, cm_presence *out, cm_error *err)
+                     const cm_stop *stop, cm_census_tally *tally, cm_presence *out, cm_error *err)
 {
-    search s = {.store = store, .path = path, .meta = meta, .stop = stop, .out = out, .err = err};
+    search s = {.store = store,
+                .path = path,
+                .meta = meta,
+                .stop = stop,
+                .tally = tally,
+                .out = out,
+                .err = err};
     *out = (cm_presence){0};
     int rc = prepare(&s, err);
     if (rc == CM_OK && s.bit != NULL && cm_store_is_remote(store))
         rc = list_objects(&s, err);
+    s.out->listed = s.out->listed || s.bit != NULL;
     if (rc == CM_OK && s.bit != NULL) {
         pthread_mutex_init(&s.lock, NULL);
         cm_threads_run(threads_for(&s, nthreads), find_main, &s);

@@ -36,7 +36,7 @@ static int check_complete(verification *v, cm_job_var *s, const cm_zarr_node *no
     const cm_stop stop = {cm_monitor_cancels, v->job->options->monitor};
     cm_zarr_written counts = cm_zarr_writer_counts(s->move.writer);
     int rc = cm_presence_find(v->tree.store, node->path, &node->meta, cm_job_threads(v->job), &stop,
-                              &there, err);
+                              NULL, &there, err);
     if (rc != CM_OK)
         return rc;
     uint64_t expected = there.nchunks - counts.nskipped;

@@ -1,5 +1,5 @@
 /* The listing of a census: each key is a chunk, a document of a node, or foreign. */
-#include "format/zarr/census.h"
+#include "format/census.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -249,18 +249,37 @@ int cm_census_of_store(cm_dataset *ds, const char *node, const cm_census_options
     return end(&l, rc, err);
 }
 
+/* *MANY: T has more objects than are to be asked for over a network. */
+static int refuse_many(listing *l, cm_census_tally *t, bool *many, cm_error *err)
+{
+    const uint64_t most = l->options->most_remote;
+    *many = most > 0 && t->names.grid.nchunks > most && t->out->unclear == NULL &&
+            cm_store_is_remote(cm_dataset_store(l->ds));
+    if (!*many)
+        return CM_OK;
+    t->out->unclear = cm_strdup("it has too many objects for a listing over a network", err);
+    return t->out->unclear != NULL ? CM_OK : CM_ENOMEM;
+}
+
 int cm_census_of_arrays(cm_dataset *ds, cm_variable *const *var, size_t n,
                         const cm_census_options *options, cm_census *out, cm_error *err)
 {
     listing l = {.ds = ds, .options = options, .out = out};
     cm_variable **sorted = cm_calloc(n + 1, sizeof(*sorted), err);
+    size_t nsorted = 0;
     *out = (cm_census){0};
     if (sorted == NULL)
         return CM_ENOMEM;
-    memcpy(sorted, var, n * sizeof(*sorted));
-    int rc = begin(&l, sorted, n, err);
-    for (size_t i = 0; i < n && rc == CM_OK && out->unlisted == NULL; i++)
-        rc = list(&l, l.tally[i].path, err);
+    for (size_t i = 0; i < n; i++)
+        if (var[i]->words != NULL)
+            sorted[nsorted++] = var[i];
+    int rc = begin(&l, sorted, nsorted, err);
+    for (size_t i = 0; i < l.n && rc == CM_OK && out->unlisted == NULL; i++) {
+        bool many = false;
+        rc = refuse_many(&l, &l.tally[i], &many, err);
+        if (rc == CM_OK && !many)
+            rc = list(&l, l.tally[i].path, err);
+    }
     free(sorted);
     return end(&l, rc, err);
 }

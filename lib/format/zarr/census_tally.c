@@ -76,6 +76,7 @@ int cm_census_tally_init(cm_census_tally *t, cm_variable *v, cm_census_array *ou
     pthread_mutex_init(&t->lock, NULL);
     cm_chunk_names_init(v->words, &t->names);
     t->sharded = shard != NULL;
+    out->no_fill = !v->words->has_fill;
     if (unclear == NULL &&
         (!t->names.has_grid ||
          cm_grid_init(&t->grid, v->words->rank, v->words->shape,
@@ -106,11 +107,11 @@ void cm_census_tally_release(cm_census_tally *t)
 void cm_census_tally_see(cm_census_tally *t, const uint64_t *coord)
 {
     const uint64_t number = cm_grid_number(&t->names.grid, coord);
-    if (t->seen != NULL && (t->seen[number / 64] >> number % 64 & 1) != 0)
-        return; /* a listing may tell of an object twice while it is replaced */
-    if (t->seen != NULL)
-        t->seen[number / 64] |= UINT64_C(1) << number % 64;
-    t->nseen++;
+    const uint64_t bit = UINT64_C(1) << number % 64;
+    /* A listing may tell of an object twice while it is replaced. */
+    if (t->seen == NULL ||
+        (__atomic_fetch_or(&t->seen[number / 64], bit, __ATOMIC_RELAXED) & bit) == 0)
+        __atomic_fetch_add(&t->nseen, 1, __ATOMIC_RELAXED);
 }
 
 bool cm_census_tally_saw(const cm_census_tally *t, uint64_t object)
@@ -126,6 +127,7 @@ static bool keep_lowest(cm_lowest *l, uint64_t number)
     size_t at = l->n;
     while (at > 0 && l->number[at - 1] > number)
         at--;
+    l->more = l->more || l->n == CM_CENSUS_NAMED;
     if (at == CM_CENSUS_NAMED)
         return false;
     if (l->n < CM_CENSUS_NAMED)
@@ -253,6 +255,7 @@ static int make_names(cm_census_tally *t, cm_census_hole kind, cm_error *err)
         rc = add_name(c, &t->names.grid, shards->number[i], true, err);
     for (size_t i = 0; i < chunks->n && c->nnames < CM_CENSUS_NAMED && rc == CM_OK; i++)
         rc = add_name(c, &t->grid, chunks->number[i], false, err);
+    c->more = shards->more || chunks->more || c->nnames < shards->n + chunks->n;
     return rc;
 }
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "codec/shard.h"
-#include "format/zarr/census.h"
+#include "format/census.h"
 #include "format/zarr/chunk_name.h"
 
 enum {
@@ -18,6 +18,7 @@ enum {
 typedef struct cm_lowest {
     uint64_t number[CM_CENSUS_NAMED];
     size_t n;
+    bool more; /* numbers than these */
 } cm_lowest;
 
 typedef struct cm_census_tally {
@@ -40,7 +41,7 @@ typedef struct cm_census_tally {
 /* OUT, whose name is set, is filled in; its `unclear` where V's chunks cannot be counted. */
 int cm_census_tally_init(cm_census_tally *t, cm_variable *v, cm_census_array *out, cm_error *err);
 void cm_census_tally_release(cm_census_tally *t);
-/* Objects of T that a listing tells of: below the array, BELOW is the key of COORD. */
+/* The object of COORD is there.  Any thread. */
 void cm_census_tally_see(cm_census_tally *t, const uint64_t *coord);
 bool cm_census_tally_saw(const cm_census_tally *t, uint64_t object);
 

@@ -60,10 +60,10 @@ static int add_hole(cm_buf *line, const cm_census_array *a, cm_census_hole kind,
     for (size_t i = 0; rc == CM_OK && i < c->nnames && i < SHOWN_NAMES; i++)
         rc = cm_buf_printf(line, err, "%s%s", i == 0 ? " (" : ", ", c->name[i]);
     if (rc == CM_OK && c->nnames > 0)
-        rc = cm_buf_printf(line, err, "%s)",
-                           c->nnames > SHOWN_NAMES || c->n > c->nnames ? ", ..." : "");
+        rc = cm_buf_printf(line, err, "%s)", c->nnames > SHOWN_NAMES || c->more ? ", ..." : "");
     if (rc == CM_OK && kind == CM_CENSUS_ABSENT)
-        rc = cm_buf_printf(line, err, ", read as fill");
+        rc = cm_buf_printf(line, err, ", read as %s",
+                           a->no_fill ? "zeros: there is no fill value" : "fill");
     return rc;
 }
 

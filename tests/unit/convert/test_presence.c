@@ -113,8 +113,8 @@ static void test_all_find_the_same(void **state)
             cm_presence want, got;
             cm_error err = {0};
             open_store(sharded, &store, &tree, &want);
-            if (cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, NULL, &got,
-                                 &err) != CM_OK)
+            if (cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, NULL, NULL,
+                                 &got, &err) != CM_OK)
                 fail_msg("%s", err.text);
             check(&got, &want, sharded);
             cm_presence_release(&got);
@@ -133,9 +133,9 @@ static void test_a_broken_shard_is_named(void **state)
         cm_error err = {0};
         open_store(true, &store, &tree, &want);
         put(store, 701, "short", 5);
-        assert_int_equal(
-            cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, NULL, &got, &err),
-            CM_EFORMAT);
+        assert_int_equal(cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, NULL,
+                                          NULL, &got, &err),
+                         CM_EFORMAT);
         assert_non_null(strstr(err.text, "shard 701"));
         assert_non_null(strstr(err.text, "shorter than its index"));
         assert_null(got.bit);
@@ -163,7 +163,7 @@ static void test_the_search_ends_when_it_is_no_longer_wanted(void **state)
             const cm_stop stop = {want_after, &left};
             open_store(false, &store, &tree, &want);
             assert_int_equal(cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads,
-                                              &stop, &got, &err),
+                                              &stop, NULL, &got, &err),
                              CM_ECANCELED);
             assert_null(got.bit);
             /* Each thread asks once more at most. */

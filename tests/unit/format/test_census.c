@@ -1,4 +1,4 @@
-/* Keys of a store judged: chunks, documents, what belongs to nothing; and a census as a line. */
+/* Keys of a store judged: chunks, documents, and foreign objects. */
 #include "../unit.h"
 #include "format/zarr/chunk_name.h"
 #include "format/zarr/foreign_key.h"

@@ -4,14 +4,14 @@ from __future__ import annotations
 from ._dates import Date
 from ._record import record
 from ._tensor import Batch, Tensor
-from .errors import (ArgumentTypeError, Error, FormatError, InvalidError, NotFoundError, OutOfMemoryError,
+from .errors import (ArgumentTypeError, Error, FormatError, HolesWarning, InvalidError, NotFoundError, OutOfMemoryError,
                      StorageError, UnsupportedError)
 from .loader import Dim, Loader
 from .programs import ProgramError, chunkcalc, convert, readbench, rechunk
 
 ChunkmillError = Error  # its name before there were others
 
-__all__ = ["ArgumentTypeError", "Batch", "ChunkmillError", "Date", "Dim", "Error", "FormatError", "InvalidError",
+__all__ = ["ArgumentTypeError", "Batch", "ChunkmillError", "Date", "Dim", "Error", "FormatError", "HolesWarning", "InvalidError",
            "Loader", "NotFoundError", "OutOfMemoryError", "ProgramError", "StorageError", "Tensor", "UnsupportedError",
            "chunkcalc", "convert", "readbench", "rechunk", "record"]
 

@@ -60,6 +60,10 @@ class FormatError(Error):
         super().__init__(text, status)
 
 
+class HolesWarning(UserWarning):
+    """Chunks of a store are absent, and read as fill: left out on purpose, or lost."""
+
+
 _CLASSES: dict[str, type[Error]] = {
     "invalid": InvalidError, "memory": OutOfMemoryError, "budget": OutOfMemoryError, "io": StorageError,
     "no-space": StorageError, "exists": StorageError, "not-found": NotFoundError, "format": FormatError,

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator
 from ctypes import byref, c_char_p, c_uint64, c_void_p, sizeof, string_at
@@ -18,7 +19,7 @@ from . import _coords, _inputs, _limits, _xarray
 from . import _library as c
 from ._library import check
 from ._tensor import Batch, Key, array, labels
-from .errors import InvalidError
+from .errors import HolesWarning, InvalidError
 
 _SLICE_MS = 100  # between two looks at signals: Ctrl-C ends a wait
 
@@ -191,6 +192,8 @@ class Loader:
         memory: bytes that the loader takes at most.
         window: chunks of a window of the planned loader, as it was chosen; 0 with "map".
         device: where batches lie: "none", "host", "cuda:0".
+        holes: a sentence about chunks of the variables that are absent, which read as fill; a HolesWarning has
+            it, too.  None where none is, and on ranks but the first.
     """
 
     def __init__(self, store: Any, *, sample: a.Sample = None, variables: a.Names = None, lags: Any = None,
@@ -271,8 +274,12 @@ class Loader:
             self.world_size: int = values["world_size"]
             self.batch: int = values["batch"]
             self._start()
+            holes = lib.cm_loader_holes(self._handle)
+            self.holes: str | None = holes.decode("utf-8", "replace") if holes else None
             if source.view is not None:
                 self._check_view(source.view, decode and cast is None)
+            if self.holes is not None:
+                warnings.warn(f"{self.store}: {self.holes}", HolesWarning, stacklevel=2)
         except BaseException:
             self._close()
             raise

@@ -2,8 +2,8 @@
  * Takes the census of a Zarr store (chunkmill/census.h): one listing, the indices of shards where
  * they are asked for, and every chunk where all are to be decoded.
  */
-#ifndef CM_FORMAT_ZARR_CENSUS_H
-#define CM_FORMAT_ZARR_CENSUS_H
+#ifndef CM_FORMAT_CENSUS_H
+#define CM_FORMAT_CENSUS_H
 
 #include <chunkmill/census.h>
 
@@ -19,8 +19,9 @@ typedef enum cm_census_depth {
 typedef struct cm_census_options {
     cm_census_depth depth;
     unsigned nthreads;
-    uint64_t memory;     /* for decoding, bytes */
-    const cm_stop *stop; /* or NULL */
+    uint64_t memory;      /* for decoding, bytes */
+    uint64_t most_remote; /* objects of an array that are listed over a network; 0: any number */
+    const cm_stop *stop;  /* or NULL */
 } cm_census_options;
 
 /*
@@ -30,7 +31,10 @@ typedef struct cm_census_options {
  */
 int cm_census_of_store(cm_dataset *ds, const char *node, const cm_census_options *options,
                        cm_census *out, cm_error *err);
-/* Of these N arrays alone; each is listed by itself, and foreign objects are not counted. */
+/*
+ * Of those of N variables that are Zarr arrays; each is listed by itself, and foreign objects are
+ * not counted.
+ */
 int cm_census_of_arrays(cm_dataset *ds, cm_variable *const *var, size_t n,
                         const cm_census_options *options, cm_census *out, cm_error *err);
 
