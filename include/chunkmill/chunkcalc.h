@@ -34,6 +34,8 @@ typedef struct cm_chunkcalc_options {
     const char *variable; /* NULL: the largest */
     const char *sample;   /* SHAPE, lengths may have a stride: "time=8:6"; or NULL */
     cm_texts read;        /* "[WEIGHT@]SHAPE" */
+    const char *access;   /* a log of chunkmill.record: its reads, in place of those; or NULL */
+    cm_texts against;     /* SHAPE: chunks whose rate with the reads of `access` is predicted */
     cm_texts chunks;      /* SHAPE; none: the default candidates */
     const char *shards;   /* SHAPE, "auto", "none"; or NULL */
     const char *shape;    /* SHAPE of the array; NULL: the store's, or endless */
@@ -76,7 +78,7 @@ typedef struct cm_chunkcalc_result {
 } cm_chunkcalc_result;
 
 typedef struct cm_chunkcalc_layout {
-    const char *rule; /* "listed", "recommended", "rew", "zarr-python", "present" */
+    const char *rule; /* "listed", "against", "recommended", "rew", "zarr-python", "present" */
     uint64_t chunk[32];
     uint64_t shard[32]; /* all 0: not sharded */
     bool sharded;
@@ -84,7 +86,8 @@ typedef struct cm_chunkcalc_layout {
     cm_chunkcalc_result *result;             /* one for each read */
     double seconds, bytes, requests, regret; /* weighted means; regret 0: not computed */
     double waiting, moving;                  /* of the seconds: for requests, of stored bytes */
-    bool has_footprint;                      /* the array's shape is known */
+    double rate;        /* reads a second, as many at a time as there were; 0: no log was given */
+    bool has_footprint; /* the array's shape is known */
     uint64_t nchunks, nobjects, padding_nbytes, index_nbytes;
     double stored_nbytes;
     double batch_chunks; /* distinct chunks of a batch of the first read, mean; 0: not asked for */
@@ -118,6 +121,18 @@ typedef struct cm_chunkcalc_array { /* an array of the store, described */
     double decode;            /* decoded bytes a second of one thread; 0: stored raw */
 } cm_chunkcalc_array;
 
+/* Reads of a log, of the variable that most was read of. */
+typedef struct cm_chunkcalc_access {
+    uint64_t reads;    /* 0: no log was given */
+    unsigned together; /* under way at once, at most */
+    unsigned processes;
+    unsigned streams; /* of these, as many as there are CPUs here */
+    double seconds;   /* from the first to the end of the last, when they were recorded */
+    uint64_t requests, stored_nbytes; /* for its chunks, and what they gave */
+    bool wanted; /* the log says which elements were wanted; false: which chunks were read */
+    double measured_rate; /* reads a second with the present chunks; 0: rates are the model's */
+} cm_chunkcalc_access;
+
 typedef struct cm_chunkcalc_report {
     unsigned rank;
     char *dim_name[32]; /* NULL: no names */
@@ -138,6 +153,7 @@ typedef struct cm_chunkcalc_report {
     bool cached;              /* bandwidth: that of the page cache, not of storage */
     uint64_t measured_chunks; /* of the store, for ratio and decode rate; 0: not measured */
     char *align;
+    cm_chunkcalc_access access;
     cm_chunkcalc_read *read;
     size_t nreads;
     cm_chunkcalc_layout *layout;

@@ -7,11 +7,11 @@
 
 #include "base/number.h"
 #include "base/sentences.h"
+#include "chunkcalc/access_dataset.h"
 #include "format/dataset.h"
 #include "load/options.h"
 #include "options/store_path.h"
 #include "store/open.h"
-#include "watch/access_dataset.h"
 
 enum {
     COMPARED = 16,      /* objects of the log that are looked at in the store */

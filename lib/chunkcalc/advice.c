@@ -126,8 +126,9 @@ static double value_of(const cm_chunkcalc_layout *l, cm_objective objective)
 }
 
 /*
- * The optimum leaves the requests for shard indices out.  Where shards were asked
- * for, a listed shape that is better with them takes its place.
+ * The optimum leaves the requests for shard indices out, and knows one decode rate for all shapes.
+ * Where shards were asked for, or shapes were measured one by one, a listed shape that is better
+ * takes its place.
  */
 static const uint64_t *better_listed(const cm_calc *c, const uint64_t *chunk)
 {
@@ -135,7 +136,8 @@ static const uint64_t *better_listed(const cm_calc *c, const uint64_t *chunk)
     const cm_chunkcalc_layout *best = &r->layout[r->recommended];
     const uint64_t *found = chunk;
 
-    for (size_t i = 0; c->options->shards != NULL && i < r->recommended; i++) {
+    const bool compare = c->options->shards != NULL || c->access != NULL;
+    for (size_t i = 0; compare && i < r->recommended; i++) {
         const cm_chunkcalc_layout *l = &r->layout[i];
         if (l->chunk_nbytes < c->spec.min_nbytes || l->chunk_nbytes > c->spec.max_nbytes ||
             value_of(l, c->spec.objective) >= value_of(best, c->spec.objective))

@@ -109,8 +109,18 @@ static void set_bounds(cm_calc *c)
 
 static int check_options(const cm_chunkcalc_options *o, cm_error *err)
 {
-    bool reads = o->sample != NULL || o->read.n > 0;
+    bool reads = o->sample != NULL || o->read.n > 0 || o->access != NULL;
 
+    if (o->access != NULL && (o->sample != NULL || o->read.n > 0 || o->batch > 0))
+        return cm_fail(err, CM_EINVAL,
+                       "`access` says what is read: `sample`, `read` and `batch` cannot");
+    if (o->access != NULL && o->align != NULL && strcmp(o->align, "random") != 0)
+        return cm_fail(err, CM_EINVAL, "`access` says where reads start: `align` cannot");
+    if (o->access != NULL && o->store == NULL)
+        return cm_fail(err, CM_EINVAL, "`access` %s needs the store that it is a log of",
+                       o->access);
+    if (o->against.n > 0 && o->access == NULL)
+        return cm_fail(err, CM_EINVAL, "`against` needs `access`: reads whose rate is predicted");
     if (!reads && o->store == NULL)
         return cm_fail(err, CM_EINVAL, "name a read (`sample` SHAPE), or a store to describe");
     if (o->audit && o->store == NULL)
@@ -134,7 +144,7 @@ static int calculate(cm_calc *c, cm_error *err)
     int rc = cm_calc_parse(c, err);
 
     if (rc == CM_OK)
-        rc = cm_calc_reads(c, err);
+        rc = c->access != NULL ? cm_calc_access_reads(c, err) : cm_calc_reads(c, err);
     if (rc == CM_OK)
         rc = set_cost(c, err);
     if (rc != CM_OK)
@@ -176,15 +186,20 @@ static void release_calc(cm_calc *c)
         cm_calc_shape_release(&c->read[i]);
     for (size_t i = 0; i < c->nchunks; i++)
         cm_calc_shape_release(&c->chunks[i]);
+    for (size_t i = 0; i < c->nagainst; i++)
+        cm_calc_shape_release(&c->against[i]);
+    cm_calc_access_free(c->access);
+    cm_calc_close(c);
     cm_suit_run_release(&c->run);
     free(c->read);
     free(c->chunks);
+    free(c->against);
     free(c);
 }
 
 int cm_chunkcalc(const cm_chunkcalc_options *options, cm_chunkcalc_report *report, cm_error *err)
 {
-    bool reads = options->sample != NULL || options->read.n > 0;
+    bool reads = options->sample != NULL || options->read.n > 0 || options->access != NULL;
     cm_chunkcalc_options mine = *options;
     cm_calc *c;
 

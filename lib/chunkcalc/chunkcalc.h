@@ -2,6 +2,9 @@
  * The state of one calculation, passed from step to step:
  *
  *     open the store -> dimensions -> reads -> layouts -> recommendation -> audit
+ *
+ * Reads are those that the options name, or those of a log (access.c): grouped by their shape, and
+ * the chunks that they meet counted box by box.
  */
 #ifndef CM_CHUNKCALC_CHUNKCALC_H
 #define CM_CHUNKCALC_CHUNKCALC_H
@@ -30,8 +33,8 @@ typedef struct cm_calc {
     const cm_chunkcalc_options *options;
     cm_chunkcalc_report *report;
     cm_calc_shape sample, array, shards;
-    cm_calc_shape *read, *chunks;
-    size_t nread, nchunks; /* parsed so far: those to release */
+    cm_calc_shape *read, *chunks, *against;
+    size_t nread, nchunks, nagainst; /* parsed so far: those to release */
     cm_align align;
     uint64_t every;
     cm_optimise_spec spec; /* reads, cost and bounds, in the optimiser's terms */
@@ -40,8 +43,11 @@ typedef struct cm_calc {
     bool has_present, present_sharded;
     cm_suit_run run;
     cm_suit_costs costs;
-    const char *storage; /* the preset below the costs */
-    double stored_ratio; /* of the chunks that are there; 0: not known */
+    cm_shape_costs shape_costs;    /* of the layout that is filled in */
+    const char *storage;           /* the preset below the costs */
+    double stored_ratio;           /* of the chunks that are there; 0: not known */
+    struct cm_calc_access *access; /* reads of a log; or NULL */
+    struct cm_calc_input *input;   /* store.c: kept open for them; or NULL */
 } cm_calc;
 
 /* Sentences for the user; out of memory is an error like any other. */
@@ -55,6 +61,22 @@ int cm_calc_note(cm_calc *calc, cm_error *err, const char *format, ...)
  * variable that reads are meant for, which gives the dimensions; otherwise of all.
  */
 int cm_calc_open(cm_calc *calc, bool choose, cm_error *err);
+/*
+ * Of chunks of this shape, made of the array's elements as its own chunks are; nchunks 0: not
+ * measured.  Only of a store that `access` is about, which stays open until cm_calc_close.
+ */
+int cm_calc_shape_costs(cm_calc *calc, const uint64_t *chunk, cm_shape_costs *out, cm_error *err);
+void cm_calc_close(cm_calc *calc);
+
+/* access.c: reads of a log. */
+/* Reads `access`; the name of the variable of DS that most was read of goes to *NAME. */
+int cm_calc_access_open(cm_calc *calc, const cm_dataset *ds, const char **name, cm_error *err);
+/* The reads of the calculation, by their shapes. */
+int cm_calc_access_reads(cm_calc *calc, cm_error *err);
+/* Counts what reads of group READ meet with the chunks and shards of L, as cm_touch_read does. */
+int cm_calc_access_touch(const cm_calc *calc, size_t read, const cm_chunkcalc_layout *l,
+                         cm_touch_stats *out, cm_error *err);
+void cm_calc_access_free(struct cm_calc_access *access); /* NULL accepted */
 
 /* dims.c: what the texts mean. */
 int cm_calc_parse(cm_calc *calc, cm_error *err);

@@ -401,6 +401,8 @@ int cm_calc_parse(cm_calc *c, cm_error *err)
         rc = parse_list("`read`", &o->read, true, &c->read, &c->nread, err);
     if (rc == CM_OK)
         rc = parse_list("`chunks`", &o->chunks, false, &c->chunks, &c->nchunks, err);
+    if (rc == CM_OK)
+        rc = parse_list("`against`", &o->against, false, &c->against, &c->nagainst, err);
     if (rc == CM_OK && shards)
         rc = parse_shape("`shards`", o->shards, false, &c->shards, err);
     if (rc == CM_OK && o->shape != NULL)

@@ -21,9 +21,10 @@ enum {
 #define MEASURED_CHUNK  (UINT64_C(512) << 20) /* a larger chunk is not decoded for this */
 #define MEASURED_NS     UINT64_C(1000000000)
 
-typedef struct input {
+typedef struct cm_calc_input {
     cm_store_path at;
     cm_dataset *ds;
+    cm_variable *var; /* prepared; or NULL */
 } input;
 
 static void release(input *in)
@@ -120,15 +121,21 @@ static int describe_all(cm_calc *c, const input *in, cm_error *err)
 /* ---- choosing ------------------------------------------------------------------------------ */
 
 /* The array that --variable names, or the largest. */
-static int choose(const cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_error *err)
+static int choose(cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_error *err)
 {
     const cm_chunkcalc_report *r = c->report;
-    const char *want = c->options->variable;
+    const char *want = c->options->variable, *read = NULL; /* READ: what a log is about */
     cm_chunkcalc_array *best = NULL;
 
+    if (c->options->access != NULL) {
+        int rc = cm_calc_access_open(c, in->ds, &read, err);
+        if (rc != CM_OK)
+            return rc;
+    }
     for (size_t i = 0; i < r->narrays; i++) {
         cm_chunkcalc_array *a = &r->array[i];
-        if (want != NULL && !cm_name_matches(want, a->name))
+        if (read != NULL ? strcmp(read, a->name) != 0
+                         : want != NULL && !cm_name_matches(want, a->name))
             continue;
         if (best == NULL || a->decoded_nbytes > best->decoded_nbytes)
             best = a;
@@ -335,6 +342,21 @@ static int count_chunks(cm_calc *c, const input *in, cm_error *err)
     return cm_census_of_store(in->ds, in->at.node, &options, &c->report->census, err);
 }
 
+/* Takes IN over, for measurements of the array NAME. */
+static int keep_open(cm_calc *c, input *in, const char *name, cm_error *err)
+{
+    c->input = cm_calloc(1, sizeof *c->input, err);
+    if (c->input == NULL) {
+        release(in);
+        return CM_ENOMEM;
+    }
+    *c->input = *in;
+    cm_variable *v = cm_dataset_find(in->ds, name);
+    int rc = v != NULL ? cm_dataset_prepare(in->ds, v, err) : CM_OK;
+    c->input->var = rc == CM_OK ? v : NULL;
+    return rc;
+}
+
 int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
 {
     input in = {0};
@@ -358,8 +380,32 @@ int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
     }
     if (rc == CM_OK && (!choose_one || c->options->audit))
         rc = count_chunks(c, &in, err);
+    if (rc == CM_OK && c->access != NULL)
+        return keep_open(c, &in, a->name, err);
     if (rc != CM_OK)
         cm_store_path_name(&in.at, err);
     release(&in);
     return rc;
+}
+
+int cm_calc_shape_costs(cm_calc *c, const uint64_t *chunk, cm_shape_costs *out, cm_error *err)
+{
+    *out = (cm_shape_costs){.nchunks = 0};
+    /* Otherwise the model as it is: with what was given, or by a preset. */
+    if (c->input == NULL || c->input->var == NULL || !c->costs.decode || c->costs.remote ||
+        c->options->decode >= 0 || c->options->ratio >= 0)
+        return CM_OK;
+    const cm_variable *v = c->input->var;
+    return cm_cost_probe_shape(v->array, v->codecs, v->ncodecs, chunk, c->run.memory / 8, out, err);
+}
+
+void cm_calc_close(cm_calc *c)
+{
+    if (c->input == NULL)
+        return;
+    if (c->input->var != NULL)
+        cm_dataset_unprepare(c->input->ds, c->input->var);
+    release(c->input);
+    free(c->input);
+    c->input = NULL;
 }

@@ -19,6 +19,16 @@ static cm_touch_axis axis_of(const cm_optimise_spec *spec, size_t read, unsigned
                            .every = spec->every};
 }
 
+/* Chunks of CHUNK that READ meets along dimension J, a mean. */
+static double mean_along(const cm_optimise_spec *spec, size_t read, unsigned j, uint64_t chunk)
+{
+    const cm_read *r = &spec->read[read];
+    if (r->nplaces[j] > 0)
+        return cm_touch_places_mean(r->place[j], r->nplaces[j], chunk);
+    cm_touch_axis axis = axis_of(spec, read, j, chunk);
+    return cm_touch_mean(&axis);
+}
+
 bool cm_optimise_shards(const cm_optimise_spec *spec, double nbytes)
 {
     double all = (double)spec->itemsize;
@@ -39,8 +49,7 @@ static double chunk_seconds(const cm_optimise_spec *spec, double nbytes)
 
 double cm_search_mean(const cm_search *s, size_t read, unsigned index, uint64_t length)
 {
-    cm_touch_axis axis = axis_of(s->spec, read, index, length);
-    return cm_touch_mean(&axis);
+    return mean_along(s->spec, read, index, length);
 }
 
 bool cm_score_less(const cm_score *a, const cm_score *b)
@@ -100,8 +109,7 @@ cm_read_cost cm_optimise_read_cost(const cm_optimise_spec *spec, size_t read, co
     double nbytes = (double)spec->itemsize;
 
     for (unsigned j = 0; j < spec->rank; j++) {
-        cm_touch_axis axis = axis_of(spec, read, j, chunk[j]);
-        cost.requests *= cm_touch_mean(&axis);
+        cost.requests *= mean_along(spec, read, j, chunk[j]);
         nbytes *= (double)chunk[j];
     }
     cost.bytes = cost.requests * nbytes;

@@ -40,6 +40,10 @@ typedef struct cm_read { /* one way of reading */
     uint64_t sample[CM_MAX_RANK];
     uint64_t step[CM_MAX_RANK]; /* 0 counts as 1 */
     double weight;              /* more than 0; only ratios matter */
+    /* Of each dimension, where such reads were made; nplaces 0: anywhere.  Dimensions count as
+       independent. */
+    const cm_touch_place *place[CM_MAX_RANK];
+    size_t nplaces[CM_MAX_RANK];
 } cm_read;
 
 typedef struct cm_optimise_spec {

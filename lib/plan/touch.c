@@ -186,3 +186,15 @@ double cm_touch_mean(const cm_touch_axis *axis)
     uint64_t n = count_offsets(axis, every);
     return (double)chunk.base + (double)count_crossing(n, chunk.c, every, chunk.rest) / (double)n;
 }
+
+double cm_touch_places_mean(const cm_touch_place *place, size_t n, uint64_t chunk)
+{
+    double sum = 0, weight = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t last = place[i].first + (place[i].count - 1);
+        sum += (double)place[i].weight * (double)(last / chunk - place[i].first / chunk + 1);
+        weight += (double)place[i].weight;
+    }
+    return sum / weight;
+}

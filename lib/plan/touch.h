@@ -21,6 +21,7 @@
 #ifndef CM_PLAN_TOUCH_H
 #define CM_PLAN_TOUCH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/dtype.h"
@@ -62,6 +63,15 @@ int cm_touch_count_axis(const cm_touch_axis *axis, cm_touch_count *out, cm_error
 
 /* The mean number of chunks alone: what an optimiser asks for, often. */
 double cm_touch_mean(const cm_touch_axis *axis);
+
+/* Elements of one dimension that some reads took. */
+typedef struct cm_touch_place {
+    uint64_t first, count; /* COUNT at least 1 */
+    uint64_t weight;       /* how many reads: at least 1 */
+} cm_touch_place;
+
+/* The same of reads that were made: of N places, at least 1, with chunks of CHUNK. */
+double cm_touch_places_mean(const cm_touch_place *place, size_t n, uint64_t chunk);
 
 /*
  * floor((a*0 + b) / m) + ... + floor((a*(n-1) + b) / m) modulo 2^128, in O(log m); all below

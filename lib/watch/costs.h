@@ -90,6 +90,18 @@ int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec,
                         const cm_cost_limits *limits, cm_codec_costs *out, cm_error *err);
 
 /*
+ * The same of chunks of SHAPE, which lie where chunks of A would: seconds of CPU time and stored
+ * bytes of one, means over some that do not reach past A's edge.  nchunks 0: there is none, or it
+ * needs more than NBYTES of memory (0: any).
+ */
+typedef struct cm_shape_costs {
+    double seconds, stored;
+    uint64_t nchunks;
+} cm_shape_costs;
+int cm_cost_probe_shape(cm_array *a, const cm_codec_spec *spec, size_t nspec, const uint64_t *shape,
+                        uint64_t nbytes, cm_shape_costs *out, cm_error *err);
+
+/*
  * The storage of a file, or of the files below a folder, read at two sizes, 4 KiB and 256 KiB.
  * COLD: pages that are read are dropped first, and seconds are those of the clock; else they are
  * in memory, and seconds are those of CPU.  ntries 0: there is no file to read.

@@ -7,6 +7,7 @@
 #include "model/copy.h"
 #include "plan/autochunk.h"
 #include "plan/meetings.h"
+#include "plan/samples.h"
 #include "watch/costs.h"
 
 enum {
@@ -212,6 +213,91 @@ static void release(work *w)
     cm_codec_ctx_free(w->ctx);
     free(w->elements);
     free(w->piece);
+}
+
+/* ---- chunks of one shape ------------------------------------------------------------------- */
+
+enum {
+    SHAPE_NBYTES = 8 << 20, /* decoded, of all chunks together, but for the least number of them */
+    SHAPE_CHUNKS = 4
+};
+
+/* Chunk number I of COUNT, anywhere in A but at its edges. */
+static void place_chunk(const cm_array *a, const uint64_t *shape, uint64_t i, cm_box *box)
+{
+    box->rank = a->rank;
+    for (unsigned j = a->rank; j-- > 0;) {
+        const uint64_t whole = a->shape[j] / shape[j] > 0 ? a->shape[j] / shape[j] : 1;
+        const uint64_t at = cm_permute(whole, j + 1, i % whole);
+        box->shape[j] = shape[j];
+        box->start[j] = at * shape[j];
+    }
+}
+
+static int encode_shape(work *w, cm_array *a, uint64_t n, cm_error *err)
+{
+    const uint64_t start = cm_now_ns();
+    int rc = CM_OK;
+    for (uint64_t i = 0; i < n && rc == CM_OK; i++) {
+        cm_box box;
+        if (i > 0 && (double)(cm_now_ns() - start) * 1e-9 > MOST_SECONDS)
+            break;
+        place_chunk(a, w->large.shape, i, &box);
+        rc = cm_array_read(a, w->ctx, &box, w->elements, err);
+        if (rc == CM_OK)
+            rc = add(&w->large, w->ctx, w->elements, err);
+    }
+    return rc;
+}
+
+/* A chunk longer than the array is one of its length, whose rest is fill. */
+static bool fits_array(const cm_array *a, const uint64_t *shape, uint64_t *out)
+{
+    uint64_t nelem = a->dtype.nbytes;
+    for (unsigned j = 0; j < a->rank; j++) {
+        out[j] = shape[j] < a->shape[j] ? shape[j] : a->shape[j];
+        if (out[j] == 0 || !cm_mul_u64(nelem, out[j], &nelem))
+            return false;
+    }
+    return nelem <= MOST_CHUNK && nelem > 0 &&
+           (!a->chunked || a->grid.chunk_nelem <= MOST_CHUNK / a->dtype.nbytes);
+}
+
+int cm_cost_probe_shape(cm_array *a, const cm_codec_spec *spec, size_t nspec, const uint64_t *shape,
+                        uint64_t nbytes, cm_shape_costs *out, cm_error *err)
+{
+    work w = {.ctx = NULL};
+    *out = (cm_shape_costs){.seconds = 0};
+    if (!fits_array(a, shape, w.large.shape))
+        return CM_OK;
+    int rc = (w.ctx = cm_codec_ctx_create(err)) != NULL ? CM_OK : CM_ENOMEM;
+    if (rc == CM_OK)
+        rc = cm_chain_create(spec, nspec, &a->dtype, a->rank, w.large.shape, &w.large.chain, err);
+    if (rc == CM_OK)
+        rc = cm_chain_can_encode(w.large.chain, err);
+    if (rc != CM_OK) {
+        release(&w);
+        return rc;
+    }
+    w.large.decoded_nbytes = cm_chain_decoded_nbytes(w.large.chain);
+    uint64_t n = SHAPE_NBYTES / w.large.decoded_nbytes;
+    n = n < SHAPE_CHUNKS ? SHAPE_CHUNKS : n > PLACES * PIECES ? PLACES * PIECES : n;
+    const uint64_t each = cm_chain_encoded_bound(w.large.chain);
+    const uint64_t needs =
+        cm_add_sat(cm_add_sat(w.large.decoded_nbytes, cm_mul_sat(2 * n, each)),
+                   cm_add_sat(cm_chain_encode_memory(w.large.chain), cm_array_decoded_nbytes(a)));
+    if (nbytes == 0 || needs <= nbytes) {
+        w.elements = cm_calloc(w.large.decoded_nbytes, 1, err);
+        rc = w.elements != NULL ? encode_shape(&w, a, n, err) : CM_ENOMEM;
+        if (rc == CM_OK)
+            rc = time_decoding(&w.large, w.ctx, w.elements, err);
+        if (rc == CM_OK && w.large.n > 0)
+            *out = (cm_shape_costs){.seconds = w.large.seconds / (double)w.large.n,
+                                    .stored = (double)w.large.bytes.nbytes / (double)w.large.n,
+                                    .nchunks = w.large.n};
+    }
+    release(&w);
+    return rc;
 }
 
 int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec,

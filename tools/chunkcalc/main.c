@@ -6,6 +6,7 @@
 #include "../common/run.h"
 #include "../common/say.h"
 #include "chunkcalc.h"
+#include "replay.h"
 
 /* Sentences for people, on standard error. */
 static void say_findings(const cm_chunkcalc_report *r, const cm_common_options *common)
@@ -50,7 +51,9 @@ static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_valu
 static bool wants_answer(const chunkcalc_values *v, const cm_common_options *common,
                          const cm_texts *paths)
 {
-    const bool reads = v->o.sample != NULL || v->o.read.n > 0;
+    const bool reads = v->o.sample != NULL || v->o.read.n > 0 || v->o.access != NULL;
+    if (v->o.against.n > 0)
+        return true;
     return paths->n > 0 && reads && v->o.chunks.n == 0 && !v->stats && !common->json &&
            v->format == FORMAT_TABLE;
 }
@@ -65,14 +68,14 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
 
     if (paths->n > 1)
         return cm_tool_usage_error(&CHUNKCALC, "one store at a time, not %zu", paths->n);
-    if (paths->n == 0 && v->o.sample == NULL && v->o.read.n == 0)
+    if (paths->n == 0 && v->o.sample == NULL && v->o.read.n == 0 && v->o.access == NULL)
         return cm_tool_usage_error(&CHUNKCALC, "no --sample and no store");
     if (common->json && v->format != FORMAT_TABLE && v->format != FORMAT_JSON)
         return cm_tool_usage_error(&CHUNKCALC, "--json and --format exclude each other");
     if (v->plot != NULL && chunkcalc_plot_check(v->plot, &err) != CM_OK)
         return cm_tool_usage_error(&CHUNKCALC, "%s", err.text);
-    if (v->plot != NULL && v->o.sample == NULL && v->o.read.n == 0)
-        return cm_tool_usage_error(&CHUNKCALC, "--plot needs --sample or --read");
+    if (v->plot != NULL && v->o.sample == NULL && v->o.read.n == 0 && v->o.access == NULL)
+        return cm_tool_usage_error(&CHUNKCALC, "--plot needs --sample, --read or --access");
     int status = cm_outputs_check(&CHUNKCALC, v, &outputs);
     if (status == CM_TOOL_RUN && v->plot != NULL)
         status = cm_outputs_claim(&CHUNKCALC, v->plot, &CM_KIND_PLOT, &outputs, &plot);
@@ -88,6 +91,8 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     status = cm_remote_open(&v->net, paths, NULL, NULL, &options.net, &err);
     if (status == CM_OK)
         status = cm_chunkcalc(&options, &r, &err);
+    if (status == CM_OK && options.access != NULL && options.recommend)
+        status = chunkcalc_measure_rate(&options, &r, &err);
     cm_tool_name_error(&CHUNKCALC, &err);
     cm_tool_name_texts(&CHUNKCALC, r.warning, r.nwarnings);
     cm_tool_name_texts(&CHUNKCALC, r.note, r.nnotes);

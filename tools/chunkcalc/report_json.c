@@ -66,6 +66,7 @@ static cm_json *layout_json(cm_document *doc, const cm_chunkcalc_report *r,
     cm_document_double(doc, o, "bytes", l->bytes, true);
     cm_document_double(doc, o, "requests", l->requests, true);
     cm_document_double(doc, o, "regret", l->regret, l->regret > 0);
+    cm_document_double(doc, o, "reads_per_second", l->rate, l->rate > 0);
     for (size_t i = 0; i < r->nreads; i++)
         cm_document_append(doc, reads, result_json(doc, &l->result[i]));
     cm_document_put(doc, o, "reads", reads);
@@ -157,6 +158,21 @@ static cm_json *stored_array_json(cm_document *doc, const cm_chunkcalc_array *a)
     return o;
 }
 
+static cm_json *access_json(cm_document *doc, const cm_chunkcalc_access *a)
+{
+    cm_json *o = cm_json_object();
+    cm_document_u64(doc, o, "reads", a->reads);
+    cm_document_u64(doc, o, "together", a->together);
+    cm_document_u64(doc, o, "streams", a->streams);
+    cm_document_u64(doc, o, "processes", a->processes);
+    cm_document_double(doc, o, "seconds", a->seconds, true);
+    cm_document_u64(doc, o, "requests", a->requests);
+    cm_document_u64(doc, o, "stored_nbytes", a->stored_nbytes);
+    cm_document_bool(doc, o, "wanted", a->wanted);
+    cm_document_double(doc, o, "measured_reads_per_second", a->measured_rate, a->measured_rate > 0);
+    return o;
+}
+
 static void put_calculation(cm_document *doc, cm_json *o, const cm_chunkcalc_report *r)
 {
     cm_json *reads = cm_json_array(), *layouts = cm_json_array();
@@ -168,6 +184,8 @@ static void put_calculation(cm_document *doc, cm_json *o, const cm_chunkcalc_rep
     cm_document_bool(doc, o, "itemsize_assumed", r->assumed_itemsize);
     cm_document_text(doc, o, "align", r->align);
     cm_document_put(doc, o, "cost", cost_json(doc, r));
+    if (r->access.reads > 0)
+        cm_document_put(doc, o, "access", access_json(doc, &r->access));
     for (size_t i = 0; i < r->nreads; i++)
         cm_document_append(doc, reads, read_json(doc, r, &r->read[i]));
     cm_document_put(doc, o, "reads", reads);

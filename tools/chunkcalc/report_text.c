@@ -364,12 +364,57 @@ static int print_arrays(const printer *p, cm_error *err)
     return rc;
 }
 
+/* Rates of the reads of a log: with chunks that were asked for, those there, and the best. */
+static int print_rates(const printer *p, cm_error *err)
+{
+    const cm_chunkcalc_report *r = p->r;
+    const double now = r->present != SIZE_MAX ? r->layout[r->present].rate : 0;
+    grid g = {.ncolumns = 0};
+    char title[128];
+
+    grid_column(&g, "chunks", true);
+    grid_column(&g, "", true);
+    grid_column(&g, "a chunk", false);
+    grid_column(&g, "chunks a read", false);
+    grid_column(&g, "decoded", false);
+    grid_column(&g, "time a read", false);
+    grid_column(&g, "reads/s", false);
+    grid_column(&g, "of the present", false);
+    for (size_t i = 0; i < r->nlayouts; i++) {
+        const cm_chunkcalc_layout *l = &r->layout[i];
+        double chunks = 0, weight = 0;
+        if (strcmp(l->rule, "against") != 0 && i != r->present && i != r->recommended)
+            continue;
+        for (size_t k = 0; k < r->nreads; k++) {
+            chunks += r->read[k].weight * l->result[k].chunks.mean;
+            weight += r->read[k].weight;
+        }
+        shape_cell(&g, r->rank, l->chunk);
+        grid_cell(&g, "%s", strcmp(l->rule, "against") != 0 ? l->rule : "");
+        size_cell(&g, (double)l->chunk_nbytes);
+        grid_cell(&g, "%.4g", chunks / weight);
+        size_cell(&g, chunks / weight * (double)l->chunk_nbytes);
+        time_cell(&g, l->seconds);
+        grid_cell(&g, "%.4g", l->rate);
+        if (now > 0)
+            grid_cell(&g, "%.3g x", l->rate / now);
+        else
+            grid_cell(&g, "-");
+    }
+    snprintf(title, sizeof title, "Predicted: %" PRIu64 " reads, %u at a time%s", r->access.reads,
+             r->access.streams,
+             r->access.measured_rate > 0 ? "; measured with the present chunks" : "");
+    return print_grid(p, title, &g, err);
+}
+
 /* The tables behind a recommendation: those that an option asked for, or all. */
 static int print_reasons(const printer *p, cm_error *err)
 {
     int rc = CM_OK;
 
-    if (p->details || p->v->o.chunks.n > 0)
+    if (p->r->access.reads > 0)
+        rc = print_rates(p, err);
+    if (rc == CM_OK && (p->details || p->v->o.chunks.n > 0))
         rc = print_comparison(p, err);
     if (rc == CM_OK && p->details)
         rc = print_reads(p, err);

@@ -21,6 +21,21 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(o.read),
      .help = "One of several ways to read. They are weighed against each other; repeatable, the "
              "default weight is 1, also for --sample."},
+    {.name = "access",
+     .brief = true,
+     .value = "LOG",
+     .kind = CM_OPTION_TEXT,
+     .field = VALUE(o.access),
+     .operand = CM_OPERAND_FILE,
+     .help = "Take the reads that a program made. LOG is of chunkmill.record; in place of --sample "
+             "and --read."},
+    {.name = "against",
+     .brief = true,
+     .value = "SHAPE",
+     .kind = CM_OPTION_LIST,
+     .field = VALUE(o.against),
+     .help = "Predict the rate of the reads of --access with these chunks. Repeatable; beside the "
+             "present and the recommended chunks, before anything is rechunked."},
     {.name = "align",
      .value = "random|chunk|N",
      .kind = CM_OPTION_TEXT,
@@ -200,6 +215,7 @@ static const cm_option OPTIONS[] = {
 
 static const char *const USAGE[] = {
     "--sample SHAPE [OPTIONS] [STORE]",
+    "--access LOG [OPTIONS] STORE",
     "[--audit [full]] STORE",
     NULL,
 };

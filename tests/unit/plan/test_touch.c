@@ -320,9 +320,29 @@ static void huge_arrays_are_exact(void **context)
     assert_int_equal(count.weight[1][0], n / 64 * 39 + (n % 64 > 25 ? n % 64 - 25 : 0));
 }
 
+/* Places that are all that fit, once each, are those of the closed form. */
+static void test_places(void **unused)
+{
+    (void)unused;
+    for (uint64_t chunk = 1; chunk <= 12; chunk++)
+        for (uint64_t sample = 1; sample <= 10; sample++) {
+            cm_touch_place place[10];
+            size_t n = 0;
+            for (uint64_t at = 0; at + sample <= 10; at++)
+                place[n++] = (cm_touch_place){.first = at, .count = sample, .weight = 3};
+            const cm_touch_axis axis = {.length = 10, .sample = sample, .step = 1, .chunk = chunk};
+            assert_true(fabs(cm_touch_places_mean(place, n, chunk) - cm_touch_mean(&axis)) < 1e-9);
+        }
+    const cm_touch_place two[] = {{0, 4, 1}, {3, 2, 3}};
+    assert_true(fabs(cm_touch_places_mean(two, 2, 4) - (1 * 1 + 3 * 2) / 4.0) < 1e-12);
+    const cm_touch_place far = {UINT64_MAX - 5, 6, 1};
+    assert_true(cm_touch_places_mean(&far, 1, 1) == 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),
         cmocka_unit_test(floor_sums_equal_their_definition),
         cmocka_unit_test(equals_brute_force_in_one_dimension),
         cmocka_unit_test(equals_brute_force_in_two_dimensions),

@@ -1,11 +1,10 @@
-#include "watch/access_dataset.h"
+#include "chunkcalc/access_dataset.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "format/zarr/meta.h"
-#include "watch/access_impl.h"
 
 bool cm_access_array_of(const cm_variable *v, cm_access_array *out)
 {
@@ -26,14 +25,14 @@ static int none(const cm_access_log *log, const cm_dataset *ds, const char *name
 {
     if (ds->zarr_format == 0)
         return cm_fail(err, CM_EINVAL, "%s: not a Zarr store, and %s is a log of one", ds->path,
-                       log->name);
+                       cm_access_log_name(log));
     if (name != NULL)
-        return cm_fail(err, CM_EINVAL, "%s: has no reads of the variable %s of %s", log->name, name,
-                       ds->path);
+        return cm_fail(err, CM_EINVAL, "%s: has no reads of the variable %s of %s",
+                       cm_access_log_name(log), name, ds->path);
     return cm_fail(err, CM_EINVAL,
                    "%s: has no reads of an array of %s: it was recorded from another store, or "
                    "the store changed since",
-                   log->name, ds->path);
+                   cm_access_log_name(log), ds->path);
 }
 
 int cm_access_choose(const cm_access_log *log, const cm_dataset *ds, const char *name,

@@ -1,6 +1,6 @@
 /* Which array of a dataset a log of accesses (access.h) is about. */
-#ifndef CM_WATCH_ACCESS_DATASET_H
-#define CM_WATCH_ACCESS_DATASET_H
+#ifndef CM_CHUNKCALC_ACCESS_DATASET_H
+#define CM_CHUNKCALC_ACCESS_DATASET_H
 
 #include "format/dataset.h"
 #include "watch/access.h"
