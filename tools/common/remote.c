@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "options/store_path.h"
+#include "repository.h"
 #include "say.h"
 #include "store/open.h"
 #include "watch/monitor.h"
@@ -31,10 +32,10 @@ int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const
                    cm_monitor *monitor, cm_net **out, cm_error *err)
 {
     cm_net_settings s = *settings;
-    bool any = output != NULL && cm_store_url_needs_net(output);
+    bool any = output != NULL && cm_store_url_needs_net(cm_repository_place(output));
     /* A list may name what lies behind a network. */
     for (size_t i = 0; i < paths->n; i++)
-        any = any || paths->text[i][0] == '@' || needs_net(paths->text[i]);
+        any = any || paths->text[i][0] == '@' || needs_net(cm_repository_place(paths->text[i]));
     *out = NULL;
     if (!any)
         return CM_OK;

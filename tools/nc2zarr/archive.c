@@ -4,6 +4,7 @@
 
 #include "../common/part.h"
 #include "../common/remote.h"
+#include "../common/repository.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
@@ -215,7 +216,7 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
     const cm_texts both = {inputs->text, inputs->n + (v->o.check ? 1 : 0)};
     const cm_outputs outputs = {.read = &both,
                                 .made = v->o.check ? NULL : output,
-                                .references = v->o.refer != NULL,
+                                .references = v->o.refer != NULL && !cm_is_repository(output),
                                 .overwrite = v->o.overwrite};
     status = v->a.store_per ? nc2zarr_check_stores(v, output, &outputs)
                             : cm_outputs_check(&NC2ZARR, v, &outputs);

@@ -10,6 +10,7 @@
 #include "../common/outputs.h"
 #include "../common/part.h"
 #include "../common/remote.h"
+#include "../common/repository.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
@@ -140,7 +141,8 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
         options.monitor = monitor;
         const cm_outputs outputs = {.read = &(cm_texts){paths->text, options.check ? paths->n : 1},
                                     .made = options.check ? NULL : output,
-                                    .references = options.refer != NULL,
+                                    .references =
+                                        options.refer != NULL && !cm_is_repository(output),
                                     .overwrite = options.overwrite};
         const nc2zarr_typed typed = {argc, argv, output, {paths->text, 1}, false};
         status = cm_outputs_check(&NC2ZARR, v, &outputs);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "../common/growth.h"
+#include "../common/repository.h"
 #include "../common/run.h"
 #include "archive/survey/inputs.h"
 #include "options/store_path.h"
@@ -64,7 +65,8 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
     if ((v->recheck || v->append_rest) && !v->append)
         return cm_tool_usage_error(&NC2ZARR, "--%s: only with --append",
                                    v->recheck ? "recheck" : "append-rest");
-    if (v->o.refer && cm_tool_given(&NC2ZARR, common, "zarr-format") && v->o.zarr_format != 2)
+    if (v->o.refer && strcmp(v->o.refer, "json") == 0 &&
+        cm_tool_given(&NC2ZARR, common, "zarr-format") && v->o.zarr_format != 2)
         return cm_tool_usage_error(&NC2ZARR, "--zarr-format 3: references are of Zarr format 2");
     if (v->o.refer && paths->n == 1)
         return cm_tool_usage_error(&NC2ZARR, "--virtual: name OUT.json too");
@@ -83,6 +85,14 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
     if (v->o.check && v->o.dry_run)
         return cm_tool_usage_error(
             &NC2ZARR, "--dry-run and --check exclude each other; --check writes nothing");
+    const char *last = paths->n > 1 ? paths->text[paths->n - 1] : NULL;
+    if (cm_is_repository(last) && (v->append || v->replace))
+        return cm_tool_usage_error(&NC2ZARR,
+                                   "--%s: a repository does not grow; commit a new one, or add to "
+                                   "a store",
+                                   v->append ? "append" : "replace");
+    if (cm_is_repository(last) && v->a.store_per)
+        return cm_tool_usage_error(&NC2ZARR, "--store-per: makes stores, not a repository");
     if (v->o.base_url && !v->o.refer)
         return cm_tool_usage_error(&NC2ZARR, "--base-url needs --virtual");
     if (v->o.check && paths->n == 1)

@@ -8,6 +8,7 @@
 #include "../common/growth.h"
 #include "../common/part.h"
 #include "../common/print.h"
+#include "../common/repository.h"
 #include "../common/say.h"
 #include "../common/summary.h"
 #include "base/fileurl.h"
@@ -295,6 +296,11 @@ static void print_open(const char *store, const char *group, size_t group_nbytes
 
 static void print_how_to_open(const cm_transform_options *options, const cm_transform_report *r)
 {
+    if (cm_is_repository(options->target)) {
+        puts("\nOpen it:");
+        print_python(cm_repository_code(options->target, options->branch, options->refer != NULL));
+        return;
+    }
     char *store = NULL;
     const char *group = NULL; /* of the first variable, where none lies in the root */
     size_t group_nbytes = 0;
@@ -325,9 +331,15 @@ static void print_references(const cm_transform_options *options, const cm_trans
     char refs[32], inside[32];
     if (m == PLANNED)
         return;
-    cm_print(stdout, "  %s references, %s chunks that stand in the document\n\nOpen it:\n",
+    cm_print(stdout, "  %s references, %s chunks that stand in the %s\n",
              cm_format_count(r->nreferences, refs, sizeof(refs)),
-             cm_format_count(r->ninline, inside, sizeof(inside)));
+             cm_format_count(r->ninline, inside, sizeof(inside)),
+             cm_is_repository(options->target) ? "repository" : "document");
+    if (cm_is_repository(options->target)) {
+        print_how_to_open(options, r);
+        return;
+    }
+    puts("\nOpen it:");
     cm_outtext t;
     FILE *f = cm_outtext_open(&t);
     if (f == NULL)
@@ -404,7 +416,9 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
         print_replaced(&report->replace);
     else
         cm_print(stdout, ": %s%d from ", options->refer ? "references as Zarr " : "Zarr ",
-                 options->refer ? 2 : options->zarr_format);
+                 cm_is_repository(options->target) ? 3
+                 : options->refer                  ? 2
+                                                   : options->zarr_format);
     cm_print_clean(options->source, stdout);
     cm_print(stdout, " (%s)%s\n\n", report->source_format ? report->source_format : "NetCDF",
              m == MADE      ? ""

@@ -13,6 +13,7 @@
 
 #include "../common/again.h"
 #include "../common/print.h"
+#include "../common/repository.h"
 #include "../common/say.h"
 #include "base/outstream.h"
 #include "plan/meetings.h"
@@ -210,7 +211,8 @@ static bool keeps_bytes(const cm_texts *codec)
 static bool is_default(const cm_transform_options *o, const cm_transform_report *r)
 {
     return o->chunks.n == 0 && o->sample == NULL && o->refer == NULL && !o->check &&
-           !keeps_bytes(&o->codec) && !r->append.on && !r->replace.on && !r->part.on;
+           !cm_is_repository(o->target) && !keeps_bytes(&o->codec) && !r->append.on &&
+           !r->replace.on && !r->part.on;
 }
 
 bool nc2zarr_suits_find(const cm_transform_options *options, const cm_transform_report *r,

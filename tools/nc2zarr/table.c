@@ -256,12 +256,13 @@ static const cm_option OPTIONS[] = {
 
     {.section = "References instead of a copy",
      .name = "virtual",
-     .value = "json",
-     .kind = CM_OPTION_TEXT,
+     .value = "json|icechunk",
+     .kind = CM_OPTION_WORD,
      .field = VALUE(o.refer),
-     .words = "json",
-     .help = "Write OUT.json, which says where every chunk lies in the files, for kerchunk's "
-             "readers: xarray through fsspec, zarr-python, and this project's own tools."},
+     .words = "json|icechunk",
+     .help = "json: write OUT.json, which says where every chunk lies in the files, for kerchunk's "
+             "readers: xarray through fsspec, zarr-python, and this project's own tools. icechunk: "
+             "commit such references to the repository icechunk:PATH."},
     {.name = "base-url",
      .value = "URL",
      .kind = CM_OPTION_TEXT,
@@ -283,6 +284,7 @@ static const char *const USAGE[] = {
     "[OPTIONS] INPUT... OUTPUT.zarr",
     "[OPTIONS] INPUT.nc",
     "--virtual json [OPTIONS] INPUT.nc OUT.json",
+    "--virtual icechunk [OPTIONS] INPUT... icechunk:PATH",
     "--survey [OPTIONS] INPUT...",
     "--check [OPTIONS] INPUT... OUTPUT.zarr",
     "--consolidate STORE",

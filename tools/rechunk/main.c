@@ -8,6 +8,7 @@
 #include "../common/outputs.h"
 #include "../common/part.h"
 #include "../common/remote.h"
+#include "../common/repository.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
@@ -90,8 +91,12 @@ static int rechunk(void *context, cm_error *err)
     return status;
 }
 
-static int refuse_append(const rechunk_values *v, const cm_common_options *common)
+static int refuse_append(const rechunk_values *v, const cm_common_options *common,
+                         const char *target)
 {
+    if (v->append && cm_is_repository(target))
+        return cm_tool_usage_error(&RECHUNK,
+                                   "--append: a repository does not grow; add to a store");
     if (!v->append && (v->recheck || v->append_rest))
         return cm_tool_usage_error(&RECHUNK, "--%s: only with --append",
                                    v->recheck ? "recheck" : "append-rest");
@@ -116,7 +121,7 @@ static int run(int argc, char **argv, const rechunk_values *v, const cm_common_o
         return cm_tool_usage_error(&RECHUNK, "one source and one target, not %zu paths", paths->n);
     int refused = cm_run_refuse_overflow(&RECHUNK, common);
     if (refused == CM_TOOL_RUN)
-        refused = refuse_append(v, common);
+        refused = refuse_append(v, common, paths->text[1]);
     if (refused != CM_TOOL_RUN)
         return refused;
     const cm_outputs outputs = {

@@ -1,6 +1,8 @@
 /* Which sink a job has: the only place where all of them are known. */
 #include "convert/sink/sink.h"
 
+#include <string.h>
+
 #include "convert/sink/icechunk/repository.h"
 #include "convert/statistics/statistics.h"
 
@@ -10,6 +12,8 @@ static const cm_sink_ops *choose(const cm_transform_options *o)
     const bool commits = !o->check && cm_repository_path(o->target) != NULL;
     if (o->append != NULL)
         return foreseen ? &cm_sink_growth_foreseen : part ? &cm_sink_growth_part : &cm_sink_growth;
+    if (o->refer != NULL && strcmp(o->refer, "icechunk") == 0)
+        return foreseen ? &cm_sink_virtual_foreseen : &cm_sink_virtual;
     if (commits)
         return foreseen ? &cm_sink_icechunk_foreseen : &cm_sink_icechunk;
     if (o->refer != NULL)

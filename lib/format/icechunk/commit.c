@@ -140,7 +140,7 @@ static int write_snapshot(attempt *a, cm_error *err)
     memcpy(a->parent, a->now.tip, CM_ICE_ID);
     int rc = cm_ice_id_random(a->id, CM_ICE_ID, err);
     if (rc == CM_OK && c->before != NULL)
-        rc = c->before(c->context, a->id, err);
+        rc = c->before(c->context, a->id, false, err);
     if (rc == CM_OK && !a->now.there)
         rc = write_initial(c->root, c->change.now_us, err);
     if (rc == CM_OK)
@@ -209,6 +209,8 @@ static int publish(attempt *a, cm_error *err)
         rc = cm_store_put(root, key, was->data, was->nbytes, err);
     if (rc == CM_OK && a->c->durable)
         rc = cm_store_sync(root, err);
+    if (rc == CM_OK && a->c->before != NULL)
+        rc = a->c->before(a->c->context, a->id, true, err);
     if (rc == CM_OK)
         rc = cm_store_swap(root, "repo", (cm_content){a->now.there ? was->data : NULL, was->nbytes},
                            (cm_content){repo.data, repo.nbytes}, err);

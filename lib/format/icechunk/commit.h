@@ -27,8 +27,8 @@ typedef struct cm_ice_commit {
     cm_ice_change change;    /* its time is set here */
     const cm_json *config;   /* of a new repository; or NULL */
     bool durable;            /* all files are on the disk before they are referred to */
-    /* Called with the id of each snapshot before it is written. */
-    int (*before)(void *context, const uint8_t id[CM_ICE_ID], cm_error *err);
+    /* Called with the id of a snapshot before it is written, and again before it is published. */
+    int (*before)(void *context, const uint8_t id[CM_ICE_ID], bool published, cm_error *err);
     void *context;
 } cm_ice_commit;
 

@@ -10,7 +10,8 @@
 #include "store/impl.h"
 
 enum {
-    OPEN_FILES = 16 /* that a check reads in turn */
+    OPEN_FILES = 16, /* that a check reads in turn */
+    BATCH = 256      /* records */
 };
 
 typedef struct session session;
@@ -551,5 +552,49 @@ int cm_ice_session_check(cm_store *store, bool (*canceled)(void *), void *contex
     for (unsigned i = 0; i < OPEN_FILES; i++)
         cm_object_close(o.reader[i]);
     cm_buf_release(&o.bytes);
+    return rc;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, CM_ICE_ID);
+}
+
+/* Sorts the N ids in LIST; how many there are without repetitions. */
+static size_t unify(uint8_t *list, size_t n)
+{
+    size_t kept = 0;
+    qsort(list, n, CM_ICE_ID, compare_ids);
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 ||
+            memcmp(list + (kept - 1) * CM_ICE_ID, list + i * CM_ICE_ID, CM_ICE_ID) != 0)
+            memmove(list + CM_ICE_ID * kept++, list + i * CM_ICE_ID, CM_ICE_ID);
+    return kept;
+}
+
+int cm_ice_session_files(cm_store *store, uint8_t **id, size_t *n, cm_error *err)
+{
+    session *s = of(store);
+    cm_ice_record record[BATCH];
+    size_t room = 0;
+    int rc = CM_OK;
+    *id = NULL;
+    *n = 0;
+    for (uint64_t i = 0; rc == CM_OK && i < s->nchunks; i += BATCH) {
+        const size_t batch = s->nchunks - i < BATCH ? (size_t)(s->nchunks - i) : BATCH;
+        rc = cm_ice_records_get(s->records, i, batch, record, err);
+        for (size_t k = 0; rc == CM_OK && k < batch; k++) {
+            if (record[k].state != CM_ICE_STORED)
+                continue;
+            if (*n == room)
+                *n = unify(*id, *n);
+            uint8_t *list = cm_make_room(*id, *n, &room, CM_ICE_ID, 1024);
+            if (list == NULL)
+                return cm_fail(err, CM_ENOMEM, "no memory for ids");
+            *id = list;
+            memcpy(list + CM_ICE_ID * (*n)++, record[k].id, CM_ICE_ID);
+        }
+    }
+    *n = unify(*id, *n);
     return rc;
 }

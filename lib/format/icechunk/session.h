@@ -35,6 +35,8 @@ int cm_ice_session_check(cm_store *session, bool (*canceled)(void *), void *cont
 /* Whether chunk NUMBER of array INDEX was left out by an earlier run. */
 int cm_ice_session_is_empty(cm_store *session, size_t index, uint64_t number, bool *out,
                             cm_error *err);
+/* The ids of all files that records name, sorted, each once; to be freed. */
+int cm_ice_session_files(cm_store *session, uint8_t **id, size_t *n, cm_error *err);
 /* All chunks are on their way: the last files take their names. */
 int cm_ice_session_finish(cm_store *session, cm_error *err);
 /* The documents, by their keys. */

@@ -159,3 +159,117 @@ def test_what_the_commit_says(source, tmp_path):
     assert snapshot.message == "état"
     assert json.loads(snapshot.nodes[0].document)["attributes"] == {"title": "a file"}
     assert "consolidated_metadata" not in json.loads(snapshot.nodes[0].document)
+
+
+# ---- references ----------------------------------------------------------------------------------------
+
+
+def chunked(path, first=0, n=4, seed=0, zlib=True):
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.createDimension("time", None)
+        nc.createDimension("y", 64)
+        nc.createDimension("x", 80)
+        time = nc.createVariable("time", "f8", ("time",))
+        time.units = "days since 2000-01-01"
+        time[:] = np.arange(first, first + n)
+        for name, size in (("y", 64), ("x", 80)):
+            nc.createVariable(name, "f4", (name,))[:] = np.arange(size)
+        v = nc.createVariable("v", "f4", ("time", "y", "x"), zlib=zlib, chunksizes=(1, 16, 40), fill_value=-1)
+        values = np.random.default_rng(seed).normal(size=(n, 64, 80)).astype("f4")
+        values[0, :16] = -1
+        v[:] = values
+    return path, values
+
+
+def opened(repo, tmp_path, branch="main"):
+    import zarr
+
+    folder = tmp_path / "unpacked"
+    shutil.rmtree(folder, ignore_errors=True)
+    icechunk.unpack(repo, folder, branch)
+    return zarr.open_group(folder, mode="r")
+
+
+def places(repo, path="/v"):
+    snapshot = icechunk.Snapshot(repo, icechunk.Repo(repo).tip())
+    (node,) = [n for n in snapshot.nodes if n.path == path]
+    refs = snapshot.references(node)
+    assert snapshot.updated[node.ident] == sorted(refs)
+    return refs
+
+
+@pytest.mark.parametrize("name", ["in.nc", "with blank.nc", "100%41.nc", "caf\u00e9#?.nc"])
+def test_references_to_a_file(tmp_path, name):
+    nc, values = chunked(tmp_path / name)
+    repo = tmp_path / "repo"
+    run(NC2ZARR, "--virtual", "icechunk", nc, f"icechunk:{repo}").ok()
+    refs = places(repo)
+    assert len(refs) == 4 * 4 * 2
+    modified = {ref[3] for ref in refs.values()}
+    assert modified == {-(-os.stat(nc).st_mtime_ns // 10**9)}
+    (url,) = {ref[0] for ref in refs.values()}
+    assert url.startswith("file:///") and not set(url) & set(" #?\u00e9")
+    if "%" not in url:
+        assert np.array_equal(opened(repo, tmp_path)["v"][:], values)
+
+
+def test_references_to_many_files(tmp_path):
+    parts = [chunked(tmp_path / f"{i}.nc", first=3 * i, n=3, seed=i) for i in range(5)]
+    repo = tmp_path / "repo"
+    run(NC2ZARR, "--virtual", "icechunk", *[p for p, _ in parts], f"icechunk:{repo}").ok()
+    group = opened(repo, tmp_path)
+    assert np.array_equal(group["v"][:], np.concatenate([v for _, v in parts]))
+    assert np.array_equal(group["time"][:], np.arange(15))
+    assert len({ref[0] for ref in places(repo).values()}) == 5
+    assert run(NC2ZARR, "--virtual", "icechunk", parts[0][0], f"icechunk:{repo}").status == 1
+    run(NC2ZARR, "--virtual", "icechunk", "--overwrite", parts[0][0], f"icechunk:{repo}").ok()
+    assert np.array_equal(opened(repo, tmp_path)["v"][:], parts[0][1])
+
+
+def test_references_to_tiles(tmp_path):
+    """Files that share no whole rows of the grid: numbers of chunks of a file are not in a row."""
+    import netCDF4
+
+    whole = np.random.default_rng(3).normal(size=(2, 96, 80)).astype("f4")
+    files = []
+    for a in range(3):
+        for b in range(2):
+            path = tmp_path / f"tile_{a}_{b}.nc"
+            with netCDF4.Dataset(path, "w") as nc:
+                for name, start, n in (("t", 0, 2), ("y", 32 * a, 32), ("x", 40 * b, 40)):
+                    nc.createDimension(name, n)
+                    nc.createVariable(name, "f8", (name,))[:] = np.arange(start, start + n)
+                v = nc.createVariable("v", "f4", ("t", "y", "x"), zlib=True, chunksizes=(1, 16, 20))
+                v[:] = whole[:, 32 * a : 32 * a + 32, 40 * b : 40 * b + 40]
+            files.append(path)
+    repo = tmp_path / "repo"
+    done = run(NC2ZARR, "--virtual", "icechunk", *files, f"icechunk:{repo}")
+    if done.status != 0:
+        pytest.fail(str(done))
+    assert len(places(repo)) == 2 * 6 * 4 and len({ref[0] for ref in places(repo).values()}) == 6
+    assert np.array_equal(opened(repo, tmp_path)["v"][:], whole)
+
+
+def test_references_by_url(tmp_path):
+    nc, _ = chunked(tmp_path / "in.nc")
+    repo = tmp_path / "repo"
+    run(NC2ZARR, "--virtual", "icechunk", "--base-url", "s3://bucket/era5", nc, f"icechunk:{repo}").ok()
+    assert {(ref[0], ref[3]) for ref in places(repo).values()} == {("s3://bucket/era5/in.nc", 0)}
+
+
+def test_references_are_committed_to_repositories(tmp_path):
+    nc, _ = chunked(tmp_path / "in.nc")
+    run(NC2ZARR, "--virtual", "icechunk", nc, tmp_path / "out.json").fails(2, "icechunk:PATH")
+    run(NC2ZARR, "--virtual", "icechunk", "--dry-run", nc, f"icechunk:{tmp_path / 'repo'}").ok()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.nc"]
+
+
+def test_what_grows(source, tmp_path):
+    repo = f"icechunk:{tmp_path / 'repo'}"
+    run(NC2ZARR, source, repo).ok()
+    for option in (["--append", "time"], ["--replace", "time=0:2"]):
+        run(NC2ZARR, *option, source, repo).fails(2, "does not grow")
+    run(RECHUNK, "--append", "time", tmp_path / "a.zarr", repo).fails(2, "does not grow")
+    run(NC2ZARR, "--store-per", "file", source, repo).fails(2, "--store-per")

@@ -11,6 +11,7 @@
 #include "convert/sink/icechunk/node_list.h"
 #include "convert/sink/store/fingerprint.h"
 #include "format/icechunk/repo_write.h"
+#include "format/icechunk/session.h"
 #include "options/store_path.h"
 #include "store/open.h"
 #include "watch/monitor.h"
@@ -168,8 +169,10 @@ static int settle_journal(cm_repository *r, cm_sink *s, cm_job *job, const cm_js
 {
     size_t nsnapshots = 0;
     *done = false;
-    if (!r->journal.there)
+    if (!r->journal.there) { /* files without a head: of a run that ended */
+        cm_run_journal_remove(&r->journal);
         return CM_OK;
+    }
     const bool same = cm_json_equal(r->journal.head, head);
     int rc = cm_run_journal_continue(&r->journal, err);
     if (rc != CM_OK)
@@ -279,9 +282,9 @@ int cm_repository_begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, c
 
 /* ---- the commit ---- */
 
-static int note_snapshot(void *context, const uint8_t id[CM_ICE_ID], cm_error *err)
+static int note_snapshot(void *context, const uint8_t id[CM_ICE_ID], bool published, cm_error *err)
 {
-    return cm_ice_records_name(context, 's', id, err);
+    return cm_ice_records_name(context, published ? CM_RUN_PUBLISHED : 's', id, err);
 }
 
 /* The writer, and its command. */
@@ -319,7 +322,6 @@ static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_err
 {
     const cm_transform_options *o = s->options;
     cm_json *metadata = NULL;
-    uint8_t id[CM_ICE_ID];
     int rc = make_metadata(o, &metadata, err);
     cm_ice_commit c = {.root = r->root,
                        .branch = r->branch,
@@ -338,17 +340,74 @@ static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_err
     if (rc == CM_OK)
         rc = cm_lock_check(s->out.lock, &s->out.beside, err);
     if (rc == CM_OK)
-        rc = cm_ice_commit_run(&c, id, err);
+        rc = cm_ice_commit_run(&c, r->committed, err);
     cm_json_free(metadata);
     return rc;
 }
 
-int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *documents,
+static bool never(void *context, const uint8_t *id)
+{
+    (void)context, (void)id;
+    return false;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, CM_ICE_ID);
+}
+
+/*
+ * Files of an earlier try that the commit does not refer to; where that try came as far as a
+ * snapshot, only Icechunk's own collection knows.
+ */
+static int tidy(cm_repository *r, cm_job *job, cm_store *session, const cm_ice_manifests *made,
+                cm_error *err)
+{
+    uint8_t *chunk = NULL, *manifest = NULL;
+    size_t nchunks = 0, n = 0, most = 0, nsnapshots;
+    (void)cm_run_journal_snapshots(&r->journal, &nsnapshots, never, NULL);
+    if (nsnapshots != 1)
+        return CM_OK;
+    for (size_t i = 0; i < job->nvars; i++)
+        most += made[i].n;
+    int rc = cm_ice_session_files(session, &chunk, &nchunks, err);
+    if (rc == CM_OK && (manifest = cm_calloc(most + 1, CM_ICE_ID, err)) == NULL)
+        rc = CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        for (size_t k = 0; k < made[i].n; k++)
+            memcpy(manifest + CM_ICE_ID * n++, made[i].item[k].id, CM_ICE_ID);
+    if (rc == CM_OK) {
+        qsort(manifest, n, CM_ICE_ID, compare_ids);
+        rc = cm_run_journal_tidy(&r->journal, r->root,
+                                 &(cm_run_files){chunk, manifest, nchunks, n, r->committed}, err);
+    }
+    free(chunk);
+    free(manifest);
+    return rc;
+}
+
+/* The commit is made: nothing that fails from here on takes it back. */
+static int finish(cm_repository *r, cm_sink *s, cm_job *job, cm_store *session,
+                  const cm_ice_manifests *made, cm_error *err)
+{
+    cm_error why = {0};
+    job->report->written = true;
+    int rc = s->out.resumes ? tidy(r, job, session, made, &why) : CM_OK;
+    cm_run_journal_remove(&r->journal);
+    s->out.begun = false;
+    return rc == CM_OK ? CM_OK
+                       : cm_job_warn(job, err, "%s: files of an earlier try stay: %s", s->out.path,
+                                     why.text);
+}
+
+int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *session,
                          const cm_ice_places *places, cm_error *err)
 {
     cm_node_list list = {0};
     cm_ice_manifests *made = cm_calloc(job->nvars + 1, sizeof(made[0]), err);
-    int rc = made == NULL ? CM_ENOMEM : cm_node_list_make(&list, documents, s->into.node, err);
+    int rc = made == NULL
+                 ? CM_ENOMEM
+                 : cm_node_list_make(&list, cm_ice_session_documents(session), s->into.node, err);
     if (rc == CM_OK)
         rc = write_manifests(r, s, job, &list, places, made, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
@@ -359,25 +418,16 @@ int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *do
         rc = commit(r, s, &list, err);
     if (rc != CM_OK)
         cm_error_place(err, s->out.path);
+    else
+        rc = finish(r, s, job, session, made, err);
     for (size_t i = 0; made != NULL && i < job->nvars; i++)
         cm_ice_manifests_release(&made[i]);
     free(made);
     cm_node_list_release(&list);
-    job->report->written = rc == CM_OK;
-    if (rc == CM_OK) {
-        cm_run_journal_remove(&r->journal);
-        s->out.begun = false;
-    }
     return rc;
 }
 
 /* ---- after a failure ---- */
-
-static bool never(void *context, const uint8_t *id)
-{
-    (void)context, (void)id;
-    return false;
-}
 
 /* Folders that are empty now, where they are ours. */
 static void remove_folders(const cm_repository *r, const cm_sink *s)

@@ -17,6 +17,7 @@ typedef struct cm_repository {
     cm_ice_base base;
     cm_run_journal journal;
     cm_json *config; /* of a new repository; or NULL */
+    uint8_t committed[CM_ICE_ID];
 } cm_repository;
 
 /* The text behind "icechunk:", if TARGET begins with that; or NULL. */
@@ -33,10 +34,10 @@ int cm_repository_find(cm_sink *s, cm_job *job, cm_error *err);
  */
 int cm_repository_begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error *err);
 /*
- * Commits the documents in DOCUMENTS as one snapshot; PLACES are those of the variables of JOB.
+ * Commits the documents of SESSION as one snapshot; PLACES are those of the variables of JOB.
  * Writes the manifests before.
  */
-int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *documents,
+int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *session,
                          const cm_ice_places *places, cm_error *err);
 /* After a failure: removes the run's files, unless the journal stays for one that goes on. */
 void cm_repository_withdraw(cm_repository *r, cm_sink *s, cm_job *job, bool goes_on, cm_error *err);

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/paged.h"
@@ -76,14 +78,16 @@ int cm_run_journal_begin(cm_run_journal *j, const cm_json *head, const char *scr
     return rc;
 }
 
+/* The last file says whether the commit was made, as long as the head is there. */
 void cm_run_journal_remove(cm_run_journal *j)
 {
     if (!j->named || j->beside == NULL)
         return;
-    /* The head first: without it the others mean nothing. */
-    cm_beside_remove(j->beside, HEAD);
-    for (unsigned i = 0; i < NFILES; i++)
+    for (unsigned i = 0; i < NFILES; i++) {
+        if (i + 1 == NFILES)
+            cm_beside_remove(j->beside, HEAD);
         cm_beside_remove(j->beside, FILES[i]);
+    }
 }
 
 void cm_run_journal_close(cm_run_journal *j)
@@ -107,7 +111,7 @@ bool cm_run_journal_snapshots(const cm_run_journal *j, size_t *n,
     char kind;
     *n = 0;
     for (uint64_t i = 0; i < most; i++) {
-        if (!cm_ice_records_named(&j->records, i, &kind, id) || kind != 's')
+        if (!cm_ice_records_named(&j->records, i, &kind, id) || kind != CM_RUN_PUBLISHED)
             continue;
         ++*n;
         if (visit(context, id))
@@ -116,17 +120,51 @@ bool cm_run_journal_snapshots(const cm_run_journal *j, size_t *n,
     return false;
 }
 
-int cm_run_journal_erase(const cm_run_journal *j, cm_store *root, cm_error *err)
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, CM_ICE_ID);
+}
+
+static bool is_among(const uint8_t *id, const uint8_t *list, size_t n)
+{
+    return n > 0 && bsearch(id, list, n, CM_ICE_ID, compare_ids) != NULL;
+}
+
+static int remove_file(cm_store *root, const char *folder, const uint8_t *id, cm_error *err)
+{
+    char key[CM_ICE_KEY_SIZE];
+    cm_ice_key(folder, id, key);
+    return cm_store_delete(root, key, err);
+}
+
+/* The file of an entry of KIND, unless it is among those that stay. */
+static int remove_entry(cm_store *root, char kind, const uint8_t *id, const cm_run_files *stay,
+                        cm_error *err)
+{
+    if (kind == 'c' && !is_among(id, stay->chunk, stay->nchunks))
+        return remove_file(root, "chunks", id, err);
+    if (kind == 'm' && !is_among(id, stay->manifest, stay->nmanifests))
+        return remove_file(root, "manifests", id, err);
+    if (kind != 's' || (stay->snapshot != NULL && memcmp(id, stay->snapshot, CM_ICE_ID) == 0))
+        return CM_OK;
+    int rc = remove_file(root, "transactions", id, err);
+    return rc == CM_OK ? remove_file(root, "snapshots", id, err) : rc;
+}
+
+int cm_run_journal_tidy(const cm_run_journal *j, cm_store *root, const cm_run_files *stay,
+                        cm_error *err)
 {
     uint8_t id[CM_ICE_ID];
-    char kind, key[CM_ICE_KEY_SIZE];
+    char kind;
     const uint64_t most = atomic_load(&j->records.nfiles);
     int rc = CM_OK;
-    for (uint64_t i = 0; rc == CM_OK && i < most; i++) {
-        if (!cm_ice_records_named(&j->records, i, &kind, id) || (kind != 'c' && kind != 'm'))
-            continue;
-        cm_ice_key(kind == 'c' ? "chunks" : "manifests", id, key);
-        rc = cm_store_delete(root, key, err);
-    }
+    for (uint64_t i = 0; rc == CM_OK && i < most; i++)
+        if (cm_ice_records_named(&j->records, i, &kind, id))
+            rc = remove_entry(root, kind, id, stay, err);
     return rc;
+}
+
+int cm_run_journal_erase(const cm_run_journal *j, cm_store *root, cm_error *err)
+{
+    return cm_run_journal_tidy(j, root, &(cm_run_files){0}, err);
 }

@@ -6,8 +6,8 @@
  *     icechunk-small   bytes of small chunks
  *     icechunk-files   the ids of all files that the run made
  *
- * A repository refers to none of these files before the commit; the id of a snapshot is noted
- * before it is written, so that the next run can ask the repository whether the commit was made.
+ * A repository refers to none of these files before the commit; the id of a snapshot is noted once
+ * more right before that, so that the next run can ask the repository whether the commit was made.
  * Of a bucket the files have no names, and a run that was stopped begins again.
  */
 #ifndef CM_CONVERT_SINK_ICECHUNK_RUN_JOURNAL_H
@@ -16,6 +16,8 @@
 #include "base/json.h"
 #include "convert/beside/beside.h"
 #include "format/icechunk/records.h"
+
+#define CM_RUN_PUBLISHED 'r' /* the kind of an entry: this snapshot was about to be published */
 
 typedef struct cm_run_journal {
     cm_beside *beside; /* borrowed; open */
@@ -36,13 +38,23 @@ int cm_run_journal_continue(cm_run_journal *j, cm_error *err);
 int cm_run_journal_begin(cm_run_journal *j, const cm_json *head, const char *scratch,
                          cm_error *err);
 /*
- * The ids of snapshots that were to be committed: calls VISIT with each until it returns true, and
- * returns that.
+ * The ids of snapshots that were about to be published: calls VISIT with each until it returns
+ * true, and returns that.
  */
 bool cm_run_journal_snapshots(const cm_run_journal *j, size_t *n,
                               bool (*visit)(void *context, const uint8_t *id), void *context);
 /* Removes the files of the run from ROOT: the caller knows that nothing refers to them. */
 int cm_run_journal_erase(const cm_run_journal *j, cm_store *root, cm_error *err);
+/* Files that stay; lists of ids are sorted. */
+typedef struct cm_run_files {
+    const uint8_t *chunk, *manifest;
+    size_t nchunks, nmanifests;
+    const uint8_t *snapshot; /* NULL: none */
+} cm_run_files;
+
+/* After the commit of a run that went on: removes all files of the run but those that STAY. */
+int cm_run_journal_tidy(const cm_run_journal *j, cm_store *root, const cm_run_files *stay,
+                        cm_error *err);
 /* The run has ended: its journal goes. */
 void cm_run_journal_remove(cm_run_journal *j);
 void cm_run_journal_close(cm_run_journal *j);

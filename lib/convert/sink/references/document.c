@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "base/utf8.h"
 #include "convert/layout/refer.h"
+#include "convert/sink/references/files.h"
 #include "convert/sink/sink.h"
 #include "convert/source/inputs.h"
 #include "format/multi/multi.h"
@@ -29,9 +30,9 @@ typedef struct writing {
     cm_job *job;
     cm_store *store; /* what stands in the document */
     cm_outfile file;
-    FILE *to;           /* its stream */
-    bool any;           /* a reference was written: a comma comes before the next */
-    char *folder;       /* of all files, with its '/': what the base URL stands for; NULL: no URL */
+    FILE *to; /* its stream */
+    bool any; /* a reference was written: a comma comes before the next */
+    cm_refer_files files;
     cm_buf text;        /* of a string in JSON */
     cm_buf object;      /* of the store in memory */
     const char *url_of; /* whose URL is */
@@ -107,105 +108,13 @@ static int visit(void *context, const char *name, bool is_prefix, cm_error *err)
 
 /* ---- where files are ---- */
 
-/* The folder of all N PATHs, absolute and without links, with its '/'. */
-static int find_folder(const char *const *path, size_t n, char **out, cm_error *err)
-{
-    *out = NULL;
-    for (size_t i = 0; i < n; i++) {
-        char *real = realpath(path[i], NULL);
-        if (real == NULL)
-            return cm_fail_errno(err, errno, "%s", path[i]);
-        if (*out == NULL) {
-            *out = real;
-        } else {
-            size_t same = 0;
-            while (real[same] != '\0' && real[same] == (*out)[same])
-                same++;
-            (*out)[same] = '\0';
-            free(real);
-        }
-        strrchr(*out, '/')[1] = '\0';
-    }
-    return CM_OK;
-}
-
-/* Characters that may stand in a URL as they are (RFC 3986); all others become %XX. */
-static int append_escaped(cm_buf *out, const char *path, cm_error *err)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789-._~/!$&'()*+,;=:@";
-    int rc = CM_OK;
-    for (; *path != '\0' && rc == CM_OK; path++)
-        rc = strchr(plain, *path) != NULL
-                 ? cm_buf_append(out, path, 1, err)
-                 : cm_buf_printf(out, err, "%%%02X", (unsigned)(unsigned char)*path);
-    return rc;
-}
-
-/* Whether the only input came over a network: then the open file is a temporary copy. */
-static bool was_fetched(const cm_job *job)
-{
-    return job->options->dataset == NULL && cm_store_url_is_remote(job->path);
-}
-
-/* By the base URL; a bucket's keys are not escaped, URLs are.  REST is the path below it. */
-static int place_at_base(const writing *w, const char *rest, char **out, cm_error *err)
-{
-    const char *base = w->job->options->base_url;
-    size_t n = strlen(base);
-    cm_buf url;
-    cm_buf_init(&url, 0);
-    while (n > 0 && base[n - 1] == '/')
-        n--;
-    int rc = cm_buf_printf(&url, err, "%.*s/", (int)n, base);
-    if (rc == CM_OK)
-        rc = cm_url_scheme(base) == CM_URL_HTTP ? append_escaped(&url, rest, err)
-                                                : cm_buf_append(&url, rest, strlen(rest), err);
-    if (rc == CM_OK)
-        *out = cm_asprintf(err, "%.*s", (int)url.nbytes, (char *)url.data);
-    cm_buf_release(&url);
-    return rc != CM_OK ? rc : *out == NULL ? CM_ENOMEM : CM_OK;
-}
-
-/* The name of the file at PATH in references; to be freed. */
-static int name_file(const writing *w, const char *path, char **out, cm_error *err)
-{
-    const bool at_base = w->job->options->base_url != NULL;
-    *out = NULL;
-    if (was_fetched(w->job)) {
-        const char *url = w->job->path;
-        char *name = cm_strdup(at_base ? strrchr(url, '/') + 1 : url, err);
-        int rc = name == NULL ? CM_ENOMEM : CM_OK;
-        if (rc == CM_OK && at_base && cm_url_scheme(url) == CM_URL_HTTP)
-            cm_url_decode(name);
-        if (rc == CM_OK && at_base)
-            rc = place_at_base(w, name, out, err);
-        else
-            *out = name;
-        if (at_base)
-            free(name);
-        return rc;
-    }
-    char *real = realpath(path, NULL);
-    if (real == NULL)
-        return cm_fail_errno(err, errno, "%s", path);
-    int rc = CM_OK;
-    if (at_base)
-        rc = place_at_base(w, real + strlen(w->folder), out, err);
-    else
-        *out = real;
-    if (at_base)
-        free(real);
-    return rc;
-}
-
 /* The URL of PATH as a string of JSON, in w->url: an absolute path where there is no base. */
 static int find_url(writing *w, const char *path, cm_error *err)
 {
     if (w->url_of == path)
         return CM_OK;
     char *text;
-    int rc = name_file(w, path, &text, err);
+    int rc = cm_refer_files_name(&w->files, path, &text, err);
     if (rc == CM_OK && !cm_utf8_is_valid(text, strlen(text)))
         rc = cm_fail(err, CM_EUNSUPPORTED, "%s: its name is not UTF-8, which references must be",
                      path);
@@ -307,42 +216,6 @@ static int write_variable(writing *w, const cm_job_var *v, cm_error *err)
     return rc;
 }
 
-/* ---- fill values ---- */
-
-/*
- * A chunk that is not stored has no reference, and readers give the fill value for it: that must
- * be what the file's readers see there.
- */
-static int settle_fill(cm_job *job, cm_job_var *v, cm_error *err)
-{
-    cm_zarr_meta *m = &v->doc.meta;
-    const uint8_t *fill = v->source->fill;
-    if (v->layout.refer == NULL || v->layout.refer->nmissing == 0 || v->doc.fill_stays)
-        return CM_OK;
-    if (m->has_fill && m->fill != NULL && fill != NULL &&
-        memcmp(m->fill, fill, v->view.type.nbytes) == 0)
-        return CM_OK;
-    if (m->has_fill)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s %s: %llu of its chunks %s not stored, and what it holds is not the "
-                       "value that is missing: references cannot say that; convert it, or leave it "
-                       "out with `exclude`",
-                       cm_job_noun(job), cm_job_name(v),
-                       (unsigned long long)v->layout.refer->nmissing,
-                       cm_of_count(v->layout.refer->nmissing, "is", "are"));
-    if (m->fill == NULL && (m->fill = cm_calloc(1, v->view.type.nbytes, err)) == NULL)
-        return CM_ENOMEM;
-    if (fill != NULL)
-        memcpy(m->fill, fill, v->view.type.nbytes);
-    m->has_fill = true;
-    return cm_job_warn(job, err,
-                       "%s %s: %llu of its chunks %s not stored; the value there becomes the fill "
-                       "value, which xarray shows as missing",
-                       cm_job_noun(job), cm_job_name(v),
-                       (unsigned long long)v->layout.refer->nmissing,
-                       cm_of_count(v->layout.refer->nmissing, "is", "are"));
-}
-
 /* ---- all of it ---- */
 
 static int plan_store(writing *w, cm_error *err)
@@ -375,7 +248,7 @@ static int write_states(writing *w, cm_error *err)
     struct stat st;
     bool any = false;
     int rc = CM_OK;
-    if (w->job->options->base_url != NULL || was_fetched(w->job))
+    if (w->job->options->base_url != NULL || cm_refer_was_fetched(w->job))
         return CM_OK;
     for (size_t i = 0; spec != NULL && rc == CM_OK && i < spec->nfiles; i++)
         if (spec->file[i].copy == NULL)
@@ -450,10 +323,10 @@ static int prepare(cm_sink *s, cm_job *job, bool claims, cm_error *err)
     rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
     const cm_outfile_guard guard = {
         .read = path, .nread = n, .canceled = is_canceled, .context = job->options->monitor};
-    if (rc == CM_OK && job->options->base_url != NULL && !was_fetched(job))
-        rc = find_folder(path, n, &w->folder, err);
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        rc = settle_fill(job, &job->var[i], err);
+    if (rc == CM_OK)
+        rc = cm_refer_files_find(&w->files, job, path, n, err);
+    if (rc == CM_OK)
+        rc = cm_job_refer_fill(job, err);
     if (rc == CM_OK && claims)
         rc = claim(job, &w->file, &guard, err);
     if (rc == CM_OK)
@@ -517,7 +390,7 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
     cm_outfile_release(&w->file);
     cm_buf_release(&w->text);
     cm_buf_release(&w->object);
-    free(w->folder);
+    cm_refer_files_release(&w->files);
     free(w->url);
     free(w);
     return rc;

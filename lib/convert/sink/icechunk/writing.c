@@ -1,0 +1,151 @@
+#include "convert/sink/icechunk/writing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "convert/sink/store/store.h"
+#include "format/icechunk/session.h"
+#include "format/multi/multi.h"
+#include "watch/monitor.h"
+
+#define OBJECT_NBYTES (UINT64_C(16) << 20)
+
+/* ---- arrays ---- */
+
+/* Icechunk names chunks by their indices, whatever a document says of keys. */
+static int set_keys(cm_job *job, cm_error *err)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        if (v->stored.as_objects)
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "%s %s: can only be carried over as it is, and not into a repository "
+                           "(%s); leave it out with `exclude`",
+                           cm_job_noun(job), cm_job_name(v), v->source->unsupported);
+        v->doc.meta.separator = '/';
+        v->doc.meta.key_v2 = false;
+    }
+    return CM_OK;
+}
+
+static int add_arrays(cm_job *job, cm_store *session, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        const cm_zarr_meta *m = &job->var[i].doc.meta;
+        uint64_t shape[CM_MAX_RANK];
+        size_t index;
+        for (unsigned j = 0; j < m->rank; j++)
+            shape[j] = cm_div_ceil(m->shape[j], m->chunk[j]);
+        rc = cm_ice_session_add(session, job->var[i].name, m->rank, shape, &index, err);
+    }
+    return rc;
+}
+
+/* ---- going on ---- */
+
+static bool is_canceled(void *monitor)
+{
+    return cm_monitor_canceled(monitor);
+}
+
+/* Of a chunk that is kept, nobody sees the elements again. */
+static int keep_chunks(cm_job_var *v, uint64_t *n, cm_error *err)
+{
+    cm_zarr_writer *w = v->move.writer;
+    uint64_t first, end;
+    int rc = CM_OK;
+    if (w == NULL || v->move.absent)
+        return CM_OK;
+    cm_zarr_writer_range(w, &first, &end);
+    for (uint64_t i = first; rc == CM_OK && i < end; i++) {
+        bool kept;
+        rc = cm_zarr_writer_keep(w, i, &kept, err);
+        *n += kept;
+    }
+    return rc;
+}
+
+static int resume(cm_ice_writing *w, cm_job *job, cm_error *err)
+{
+    uint64_t nkept = 0, n = 0;
+    int rc = cm_ice_session_check(w->session, is_canceled, job->options->monitor, &nkept, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = keep_chunks(&job->var[i], &n, err);
+    return rc == CM_OK
+               ? cm_job_note(job, err, "resumed: %llu %s done already", (unsigned long long)n,
+                             cm_of_count(n, "chunk or shard was", "chunks and shards were"))
+               : rc;
+}
+
+/* ---- beginning and committing ---- */
+
+static int open_session(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_error *err)
+{
+    const uint64_t most = s->options->object_nbytes;
+    int rc = cm_ice_session_open(w->repository.root, &w->repository.journal.records,
+                                 most > 0 ? most : OBJECT_NBYTES, &w->session, err);
+    if (rc == CM_OK)
+        rc = add_arrays(job, w->session, err);
+    s->store = w->session;
+    return rc;
+}
+
+int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves, cm_error *err)
+{
+    int rc = set_keys(job, err);
+    if (rc == CM_OK)
+        rc = cm_repository_begin(&w->repository, s, job, &w->done, err);
+    if (rc != CM_OK)
+        return rc;
+    *moves = !w->done;
+    job->report->finished = w->done;
+    if (w->done)
+        return CM_OK;
+    rc = open_session(w, s, job, err);
+    if (rc == CM_OK)
+        rc = cm_job_plan(job, w->session, err);
+    return rc == CM_OK && s->out.resumes ? resume(w, job, err) : rc;
+}
+
+int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_ice_places *places,
+                          cm_error *err)
+{
+    if (w->done) {
+        job->report->written = true;
+        return CM_OK;
+    }
+    int rc = cm_ice_session_finish(w->session, err);
+    if (rc == CM_OK)
+        rc = cm_job_write_metadata(job, w->session, err);
+    if (rc != CM_OK)
+        return rc;
+    for (size_t i = 0; i < job->nvars; i++)
+        if (places[i].find == NULL)
+            cm_ice_session_places(w->session, i, &places[i]);
+    cm_job_sum_written(job);
+    job->report->nobjects = cm_ice_session_nfiles(w->session);
+    rc = cm_repository_commit(&w->repository, s, job, w->session, places, err);
+    return rc == CM_OK ? cm_job_report(job, true, err) : rc;
+}
+
+/* Work that can be gone on with stays: the same command finds it. */
+void cm_ice_writing_withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err)
+{
+    cm_ice_writing *w = s->own;
+    const bool of_one = job->source != NULL && cm_multi_spec_of(job->source) != NULL &&
+                        (rc == CM_EFORMAT || rc == CM_EIO || rc == CM_ENOTFOUND);
+    if (w == NULL)
+        return;
+    cm_job_release_writers(job);
+    cm_repository_withdraw(&w->repository, s, job, rc == CM_ECANCELED || rc == CM_ENOSPC || of_one,
+                           err);
+}
+
+void cm_ice_writing_release(cm_ice_writing *w)
+{
+    cm_store_free(w->session);
+    w->session = NULL;
+    cm_repository_release(&w->repository);
+}

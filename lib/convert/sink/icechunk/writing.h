@@ -1,0 +1,22 @@
+/* The part common to sinks of a repository: chunks go through a session, a commit shows them. */
+#ifndef CM_CONVERT_SINK_ICECHUNK_WRITING_H
+#define CM_CONVERT_SINK_ICECHUNK_WRITING_H
+
+#include "convert/sink/icechunk/repository.h"
+
+/* The first member of such a sink's state. */
+typedef struct cm_ice_writing {
+    cm_repository repository;
+    cm_store *session;
+    bool done; /* an earlier run has committed */
+} cm_ice_writing;
+
+/* Of a job that is described; W is zeroed.  *MOVES becomes false where nothing is to be done. */
+int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves, cm_error *err);
+/* PLACES has those of variables that were not written, others are NULL (`find`). */
+int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_ice_places *places,
+                          cm_error *err);
+void cm_ice_writing_withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err);
+void cm_ice_writing_release(cm_ice_writing *w);
+
+#endif

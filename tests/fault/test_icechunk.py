@@ -1,0 +1,107 @@
+"""Killed before any call that changes files, a repository has its old snapshot or the new one, whole; the same
+command completes it, and removes no file of others."""
+
+import signal
+
+import netCDF4
+import numpy as np
+import pytest
+
+from support import failio, icechunk, paths, tool
+
+KINDS = ("open", "write", "rename", "mkdir", "unlink", "truncate")
+KILLS = paths.tries(4, 12, 60)  # of each kind of calls, in each case
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("in") / "in.nc"
+    with netCDF4.Dataset(path, "w") as nc:
+        for name, n in (("time", 6), ("y", 24), ("x", 24)):
+            nc.createDimension(name, n)
+            nc.createVariable(name, "f8", (name,))[:] = np.arange(n)
+        v = nc.createVariable("v", "f4", ("time", "y", "x"), zlib=True, chunksizes=(1, 12, 24), fill_value=-1)
+        v[:] = np.random.default_rng(0).normal(size=(6, 24, 24))
+        v[3] = -1
+    return path
+
+
+def command(case, source, repo):
+    more = {
+        "new": [],
+        "shards": ["--chunks", "v:1x12x12", "--shards", "v:2x24x24"],
+        "overwrite": ["--overwrite"],
+        "below": [],
+        "virtual": ["--virtual", "icechunk"],
+    }[case]
+    place = f"icechunk:{repo}" + ("::deep/er" if case == "below" else "")
+    return ["-q", "-j", "1", "--verify", "none", "--object-size", "4KiB", *more, source, place]
+
+
+def tip_of(repo):
+    """The id at the tip and its keys, all of which must be there; None: no repository."""
+    if not (repo / "repo").exists():
+        return None
+    there = icechunk.Repo(repo)
+    for ident in there.history():
+        icechunk.Snapshot(repo, ident).store()
+    return there.tip(), icechunk.Snapshot(repo, there.tip()).store()
+
+
+def is_one(view, old, new):
+    return view == old or (view is not None and view[1].keys() == new[1].keys() and view[1] == new[1])
+
+
+def unreferred(repo):
+    """Files of chunks and manifests that no snapshot refers to."""
+    used = set()
+    for ident in icechunk.Repo(repo).history():
+        snapshot = icechunk.Snapshot(repo, ident)
+        used |= {icechunk.letters(i) for i in snapshot.files}
+        for node in snapshot.nodes:
+            for ref in (snapshot.references(node) if node.is_array else {}).values():
+                if not isinstance(ref, bytes) and not isinstance(ref[0], str):
+                    used.add(icechunk.letters(ref[0]))
+    return {p.name for f in ("chunks", "manifests") for p in (repo / f).glob("*")} - used
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", ["new", "shards", "overwrite", "below", "virtual"])
+def test_killed(source, case, kind, tmp_path):
+    root, state, template = tmp_path / "work", tmp_path / "state", tmp_path / "template"
+    repo = root / "repo"
+    template.mkdir()
+    if case in ("overwrite", "below"):
+        tool.nc2zarr("-q", "--chunks", "v:6x12x24", source, f"icechunk:{template / 'repo'}").ok()
+        (template / "repo" / "chunks" / "0123456789ABCDEFGHJK").write_text("another writer's")
+    failio.renew(template, root)
+    old = tip_of(repo)
+    args = command(case, source, repo)
+    whole = failio.inject("nc2zarr", *args, root=root, state=state)
+    whole.done.ok()
+    new = tip_of(repo)
+    assert old is None or new[0] != old[0]
+    moments = failio.spread(whole.counts[kind], KILLS)
+    nleft = 0
+    for nth in moments:
+        failio.renew(template, root)
+        killed = failio.inject("nc2zarr", *args, root=root, state=state, kind=kind, nth=nth, way="kill")
+        assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)
+        view = tip_of(repo)
+        assert is_one(view, old, new), (kind, nth, killed.what)
+        again = tool.nc2zarr(*args)
+        # Killed when nothing but the journal's last file was left, it says that all is there already.
+        complete = view != old and again.status == 1 and "is in the repository already" in again.err
+        assert again.status == 0 or complete, (kind, nth, killed.what, str(again))
+        done = tip_of(repo)
+        assert done[1] == new[1], (kind, nth, killed.what)
+        assert not (root / "repo.chunkmill").exists(), (kind, nth, killed.what)
+        assert not list(repo.rglob("*.tmp")), (kind, nth, killed.what)
+        others = {"0123456789ABCDEFGHJK"} if case in ("overwrite", "below") else set()
+        assert others <= unreferred(repo) | set(), (kind, nth, killed.what)
+        # Nothing is left that nobody refers to, unless it was about to be published.
+        left = unreferred(repo) - others
+        nleft += left != set()
+        assert not left or view == old, (kind, nth, killed.what, left)
+    assert nleft <= 2, nleft
+    print(f"{case}: {len(moments)} kills at {whole.counts[kind]} {kind}s")

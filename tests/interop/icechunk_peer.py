@@ -1,0 +1,103 @@
+"""Lets icechunk-python work on a repository, in an interpreter that has it (Python 3.12 or later):
+
+    icechunk_peer.py unpack REPO BRANCH FOLDER    all keys of a branch, read through its store, as a folder
+    icechunk_peer.py xarray REPO BRANCH NC        whether xarray shows the same of both; words of what differs
+    icechunk_peer.py collect REPO                 its garbage collection, of all that nothing refers to
+    icechunk_peer.py commit REPO BRANCH NAME N    N commits of an array each, rebased where others were faster
+    icechunk_peer.py read REPO BRANCH             reads every element of every array
+
+REPO is a folder, or s3://BUCKET/PREFIX with the endpoint in AWS_ENDPOINT_URL.
+"""
+
+import asyncio
+import datetime
+import os
+import sys
+import warnings
+
+import icechunk
+import numpy as np
+import zarr
+
+warnings.simplefilter("ignore")
+icechunk.set_logs_filter("error")
+
+
+def storage(place):
+    if not place.startswith("s3://"):
+        return icechunk.local_filesystem_storage(place)
+    bucket, _, prefix = place[5:].partition("/")
+    return icechunk.s3_storage(
+        bucket=bucket,
+        prefix=prefix,
+        region="us-east-1",
+        endpoint_url=os.environ["AWS_ENDPOINT_URL"],
+        access_key_id=os.environ["AWS_ACCESS_KEY_ID"],
+        secret_access_key=os.environ["AWS_SECRET_ACCESS_KEY"],
+        allow_http=True,
+        force_path_style=True,
+    )
+
+
+def opened(place):
+    repo = icechunk.Repository.open(storage(place))
+    containers = {c.url_prefix: None for c in (repo.config.virtual_chunk_containers or {}).values()}
+    return icechunk.Repository.open(storage(place), authorize_virtual_chunk_access=containers) if containers else repo
+
+
+def session(place, branch):
+    return opened(place).readonly_session(branch)
+
+
+def unpack(place, branch, folder):
+    store = session(place, branch).store
+
+    async def all_of_it():
+        async for key in store.list():
+            data = await store.get(key, zarr.core.buffer.default_buffer_prototype())
+            path = os.path.join(folder, key)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as f:
+                f.write(data.to_bytes())
+
+    asyncio.run(all_of_it())
+
+
+def compare(place, branch, nc):
+    import xarray as xr
+
+    store = session(place, branch).store
+    with xr.open_dataset(nc, decode_times=False, mask_and_scale=False) as want:
+        got = xr.open_zarr(store, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False)
+        for name in want.variables:
+            a, b = np.asarray(want[name].values), np.asarray(got[name].values)
+            same = a.shape == b.shape and (
+                (a.dtype == b.dtype and a.tobytes() == b.tobytes()) if a.dtype.kind not in "OU" else (a.astype(str) == b.astype(str)).all()
+            )
+            if not same or want[name].dims != got[name].dims:
+                print(f"{name} differs")
+
+
+def collect(place):
+    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)
+    print(opened(place).garbage_collect(later))
+
+
+def commit(place, branch, name, n):
+    for i in range(int(n)):
+        repo = opened(place)
+        writing = repo.writable_session(branch)
+        array = zarr.create_array(writing.store, name=f"{name}{i}", shape=(4,), chunks=(2,), dtype="i4")
+        array[:] = np.arange(4) + i
+        writing.commit(f"{name}{i}", rebase_with=icechunk.ConflictDetector(), rebase_tries=100)
+
+
+def read(place, branch):
+    group = zarr.open_group(session(place, branch).store, mode="r")
+    for _, node in group.members(max_depth=None):
+        if isinstance(node, zarr.Array):
+            node[...]
+
+
+if __name__ == "__main__":
+    {"unpack": unpack, "xarray": compare, "collect": collect, "commit": commit, "read": read}[sys.argv[1]](*sys.argv[2:])

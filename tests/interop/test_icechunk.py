@@ -1,0 +1,87 @@
+"""Repositories of ours, used by icechunk-python: read through zarr and xarray, collected, committed to.
+
+icechunk 2 needs Python 3.12 or later: CHUNKMILL_ICECHUNK_PYTHON names an interpreter that has icechunk, zarr, xarray
+and netCDF4."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support import icechunk, nc_equals_zarr, paths, tool
+
+PYTHON = os.environ.get("CHUNKMILL_ICECHUNK_PYTHON")
+PEER = Path(__file__).with_name("icechunk_peer.py")
+pytestmark = pytest.mark.skipif(PYTHON is None, reason="CHUNKMILL_ICECHUNK_PYTHON names no interpreter with icechunk 2")
+
+
+def peer(*argv):
+    done = subprocess.run([PYTHON, str(PEER), *map(str, argv)], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def start(*argv):
+    return subprocess.Popen([PYTHON, str(PEER), *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def make(path, name="v", n=6, seed=0):
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w") as nc:
+        for dim, size in (("time", n), ("y", 48), ("x", 40)):
+            nc.createDimension(dim, size)
+        nc.createVariable("time", "f8", ("time",))[:] = np.arange(n)
+        v = nc.createVariable(name, "f4", ("time", "y", "x"), zlib=True, chunksizes=(1, 24, 20))
+        v[:] = np.random.default_rng(seed).normal(size=(n, 48, 40))
+    return path
+
+
+@pytest.mark.parametrize("how", [[], ["--virtual", "icechunk"], ["--chunks", "auto:8KiB", "--shards", "auto:64KiB"]])
+@pytest.mark.parametrize("nc", paths.shared_files("netcdf", "hdf5"))
+def test_shared_files(nc, how, tmp_path):
+    repo, folder = tmp_path / "repo", tmp_path / "read"
+    if tool.run("nc2zarr", "-q", *how, nc, f"icechunk:{repo}").status != 0:
+        return
+    peer("unpack", repo, "main", folder)
+    assert nc_equals_zarr.differences(nc, folder) == []
+
+
+def test_through_xarray(tmp_path):
+    nc, repo = make(tmp_path / "in.nc"), tmp_path / "repo"
+    for how in ([], ["--virtual", "icechunk", "--overwrite"]):
+        shutil.rmtree(repo, ignore_errors=True)
+        tool.run("nc2zarr", "-q", *how, nc, f"icechunk:{repo}").ok()
+        assert peer("xarray", repo, "main", nc) == ""
+
+
+def test_its_garbage_collection(tmp_path):
+    """Of all that is old, it removes what nothing refers to, and nothing else."""
+    nc, repo = make(tmp_path / "in.nc"), tmp_path / "repo"
+    tool.run("nc2zarr", "-q", "--object-size", "8KiB", nc, f"icechunk:{repo}").ok()
+    tool.run("nc2zarr", "-q", "--overwrite", "--chunks", "v:6x24x40", nc, f"icechunk:{repo}").ok()
+    stray = repo / "chunks" / "0123456789ABCDEFGHJ0"
+    stray.write_bytes(b"nobody's")
+    history = icechunk.Repo(repo).history()
+    before = [icechunk.Snapshot(repo, i).store() for i in history]
+    peer("collect", repo)
+    assert not stray.exists()
+    assert [icechunk.Snapshot(repo, i).store() for i in history] == before
+    assert peer("xarray", repo, "main", nc) == ""
+
+
+def test_commits_in_turn(tmp_path):
+    """Its commit on ours, and ours on its."""
+    nc, repo = make(tmp_path / "in.nc"), tmp_path / "repo"
+    tool.run("nc2zarr", "-q", nc, f"icechunk:{repo}").ok()
+    peer("commit", repo, "main", "theirs", 2)
+    tool.run("nc2zarr", "-q", make(tmp_path / "w.nc", "w"), f"icechunk:{repo}::below").ok()
+    peer("commit", repo, "main", "again", 1)
+    there = icechunk.Repo(repo)
+    nodes = {n.path for n in icechunk.Snapshot(repo, there.tip()).nodes}
+    assert {"/v", "/theirs0", "/theirs1", "/below/w", "/again0"} <= nodes
+    assert len(there.history()) == 6
+    peer("read", repo, "main")

@@ -1,0 +1,84 @@
+#include "repository.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/outstream.h"
+#include "convert/sink/icechunk/repository.h"
+#include "options/store_path.h"
+#include "store/open.h"
+
+bool cm_is_repository(const char *text)
+{
+    return cm_repository_path(text) != NULL;
+}
+
+const char *cm_repository_place(const char *text)
+{
+    const char *path = cm_repository_path(text);
+    return path != NULL ? path : text;
+}
+
+/* TEXT between double quotes as a string of Python. */
+static void print_string(const char *text, size_t nbytes, FILE *to)
+{
+    putc('"', to);
+    for (const unsigned char *c = (const unsigned char *)text; nbytes > 0; c++, nbytes--) {
+        if (*c == '"' || *c == '\\')
+            fprintf(to, "\\%c", *c);
+        else if (*c < 0x20 || *c == 0x7f)
+            fprintf(to, "\\x%02x", *c);
+        else
+            putc(*c, to);
+    }
+    putc('"', to);
+}
+
+/* s3://BUCKET/PREFIX, or a folder. */
+static void print_storage(const char *path, FILE *to)
+{
+    if (!cm_store_url_is_remote(path)) {
+        fputs("icechunk.local_filesystem_storage(", to);
+        print_string(path, strlen(path), to);
+    } else {
+        const char *bucket = strstr(path, "://") + 3;
+        const size_t n = strcspn(bucket, "/");
+        fputs("icechunk.s3_storage(from_env=True, bucket=", to);
+        print_string(bucket, n, to);
+        fputs(", prefix=", to);
+        print_string(bucket + n + (bucket[n] == '/'), strlen(bucket + n + (bucket[n] == '/')), to);
+    }
+    putc(')', to);
+}
+
+char *cm_repository_code(const char *target, const char *branch, bool outside)
+{
+    cm_store_path at;
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
+    if (f == NULL)
+        return NULL;
+    if (cm_store_path_split(cm_repository_place(target), &at, NULL) != CM_OK) {
+        cm_store_path_release(&at);
+        free(cm_outtext_close(&t));
+        return NULL;
+    }
+    fputs("import icechunk, xarray; s = ", f);
+    print_storage(at.path, f);
+    fputs("; r = icechunk.Repository.open(s", f);
+    if (outside)
+        fputs(", authorize_virtual_chunk_access={p: None for p in "
+              "icechunk.Repository.fetch_config(s).virtual_chunk_containers}",
+              f);
+    fputs("); print(xarray.open_zarr(r.readonly_session(", f);
+    print_string(branch != NULL ? branch : "main", strlen(branch != NULL ? branch : "main"), f);
+    fputs(").store, consolidated=False", f);
+    if (*at.node != '\0') {
+        fputs(", group=", f);
+        print_string(at.node, strlen(at.node), f);
+    }
+    fputs("))", f);
+    cm_store_path_release(&at);
+    return cm_outtext_close(&t);
+}
