@@ -5,6 +5,8 @@
     icechunk_peer.py collect REPO                 its garbage collection, of all that nothing refers to
     icechunk_peer.py commit REPO BRANCH NAME N    N commits of an array each, rebased where others were faster
     icechunk_peer.py read REPO BRANCH             reads every element of every array
+    icechunk_peer.py names REPO BRANCH            the paths of all arrays
+    icechunk_peer.py length REPO BRANCH           the number of its snapshots
 
 REPO is a folder, or s3://BUCKET/PREFIX with the endpoint in AWS_ENDPOINT_URL.
 """
@@ -99,5 +101,15 @@ def read(place, branch):
             node[...]
 
 
+def names(place, branch):
+    group = zarr.open_group(session(place, branch).store, mode="r")
+    print(*[name for name, node in group.members(max_depth=None) if isinstance(node, zarr.Array)])
+
+
+def length(place, branch):
+    print(len(list(opened(place).ancestry(branch=branch))))
+
+
 if __name__ == "__main__":
-    {"unpack": unpack, "xarray": compare, "collect": collect, "commit": commit, "read": read}[sys.argv[1]](*sys.argv[2:])
+    commands = {f.__name__: f for f in (unpack, collect, commit, read, names, length)} | {"xarray": compare}
+    commands[sys.argv[1]](*sys.argv[2:])

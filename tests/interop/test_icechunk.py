@@ -6,6 +6,7 @@ and netCDF4."""
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +86,67 @@ def test_commits_in_turn(tmp_path):
     assert {"/v", "/theirs0", "/theirs1", "/below/w", "/again0"} <= nodes
     assert len(there.history()) == 6
     peer("read", repo, "main")
+
+
+# ---- in a bucket: both commit by conditional requests ---------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """The environment of a bucket of moto, where that interpreter has it."""
+    import urllib.request
+
+    from support.daemons import free_ports
+
+    if subprocess.run([PYTHON, "-c", "import moto.server"], capture_output=True).returncode != 0:
+        pytest.skip("that interpreter has no moto")
+    port = free_ports(1)
+    server = subprocess.Popen([PYTHON, "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    env = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "us-east-1",
+    }
+    make_it = urllib.request.Request(env["AWS_ENDPOINT_URL"] + "/bucket", method="PUT", data=b"")
+    try:
+        for left in range(120, 0, -1):
+            try:
+                urllib.request.urlopen(make_it, timeout=30).close()
+                break
+            except OSError:
+                if left == 1:
+                    raise
+                time.sleep(0.5)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in env.items():
+                patch.setenv(name, value)
+            yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_two_writers(bucket, tmp_path):
+    """No commit is lost, whoever was faster."""
+    rounds, nc, repo = paths.tries(4, 10, 50), make(tmp_path / "in.nc", n=1), "s3://bucket/two"
+    tool.run("nc2zarr", "-q", nc, f"icechunk:{repo}").ok()
+    for i in range(rounds):
+        theirs = start("commit", repo, "main", f"theirs{i}_", 2)
+        ours = [tool.run("nc2zarr", "-q", nc, f"icechunk:{repo}::ours{i}{k}") for k in "ab"]
+        _, err = theirs.communicate(timeout=600)
+        assert theirs.returncode == 0, err[-2000:]
+        assert [o.status for o in ours] == [0, 0], "\n".join(map(str, ours))
+    names = peer("names", repo, "main").split()
+    want = {f"theirs{i}_{k}" for i in range(rounds) for k in range(2)} | {f"ours{i}{k}/v" for i in range(rounds) for k in "ab"}
+    assert want <= set(names), sorted(want - set(names))
+    assert int(peer("length", repo, "main")) == 2 + 4 * rounds
+    peer("read", repo, "main")
+
+
+def test_the_same_node_twice(bucket, tmp_path):
+    """A commit that came first and has the node is not replaced without a word."""
+    nc, repo = make(tmp_path / "in.nc", n=1), "s3://bucket/same"
+    tool.run("nc2zarr", "-q", nc, f"icechunk:{repo}").ok()
+    tool.run("nc2zarr", "-q", nc, f"icechunk:{repo}").fails(1, "is in the repository already")
+    assert int(peer("length", repo, "main")) == 2
