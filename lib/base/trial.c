@@ -18,6 +18,12 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
 enum {
     LOOK_MS = 100, /* between two looks whether it is still there, and still wanted */
     READ_NBYTES = 65536
@@ -110,9 +116,12 @@ static void set_signals(void)
     static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU};
     sigset_t blocked;
     sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         sigdelset(&blocked, kept[i]);
-    signal(SIGXCPU, SIG_DFL);
+        /* A program's handlers speak for the parent; a sanitizer's report must come. */
+        if (!SANITIZED || kept[i] == SIGXCPU)
+            signal(kept[i], SIG_DFL);
+    }
     sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 

@@ -4,7 +4,8 @@
  * BADLIBRARY is crash, abort, exit, kill, loop, memory, overflow (it writes past a block, and goes
  * on), lack (HDF5 finds no memory, and netCDF-C goes on) or wait (for ever; the clock runs a
  * thousand times as fast), while it opens a file; or read and the same, while it reads elements; or
- * "close crash".  With BADLIBRARY_FILE only files fail to open
+ * "close crash"; or "parent" and the same, while the program itself opens a file that a child has
+ * tried.  With BADLIBRARY_FILE only files fail to open
  * whose path holds that.  With BADLIBRARY_REACHED that file is made before the first failure.
  */
 #define _GNU_SOURCE
@@ -13,10 +14,12 @@
 #include <malloc.h>
 #include <netcdf.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -93,9 +96,16 @@ static int fail(const char *how)
     return p == MAP_FAILED ? NC_ENOMEM : NC_NOERR;
 }
 
+/* A child of base/trial.h is not to leave core files. */
+static bool in_child(void)
+{
+    return prctl(PR_GET_DUMPABLE) == 0;
+}
+
 int nc_open(const char *path, int mode, int *ncid)
 {
-    const char *how = how_in("open"), *which = getenv("BADLIBRARY_FILE");
+    const char *how = in_child() ? how_in("open") : how_in(how_in("parent") ? "parent" : "open"),
+               *which = getenv("BADLIBRARY_FILE");
     int rc = how && (!which || strstr(path, which)) ? fail(how) : NC_NOERR;
     return rc ? rc : REAL(nc_open)(path, mode, ncid);
 }

@@ -113,6 +113,24 @@ def test_libraries_that_fail_while_a_loader_reads(badlibrary, tmp_path, mode, ho
     own.ok()
 
 
+PARENT = {  # where a child has opened the file, and the program itself crashes over it
+    "parent crash": "a library crashed while it worked on it (signal 11)",
+    "parent abort": "a library crashed while it worked on it (signal 6)",
+    "parent overflow": "the file is damaged",
+}
+
+
+@pytest.mark.parametrize("how", PARENT)
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_crash_that_no_child_had(badlibrary, plain_file, out, tmp_path, name, how):
+    """Another heap, another crash: no signal, and the sentence names the file."""
+    done = tool.run(*TOOLS[name](plain_file, out), env=bad(badlibrary, how), cwd=tmp_path)
+    assert done.status in (0, 1) if "overflow" in how else done.status == 1, str(done)
+    said = [line for line in done.err.splitlines() if line.startswith(f"{name}: ")]
+    assert done.status == 0 or (len(said) == 1 and "plain.nc" in said[0] and PARENT[how] in said[0]), str(done)
+    assert not out.exists() or done.status == 0
+
+
 def test_closing_that_crashes_is_left_out(badlibrary, plain_file, out):
     done = tool.nc2zarr("-q", "--verify", "full", plain_file, out, env=bad(badlibrary, "close crash")).ok()
     assert done.out + done.err == ""

@@ -9,6 +9,7 @@
 
 #include "base/fileurl.h"
 #include "base/outstream.h"
+#include "crash.h"
 #include "naming.h"
 #include "print.h"
 #include "progress.h"
@@ -58,6 +59,7 @@ void cm_run_prepare(void)
      * the buffers that libcurl allocates with each request, and page faults with the next.
      */
     mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+    cm_crash_catch(program_invocation_short_name);
 }
 
 char *cm_run_command_line(int argc, char **argv)

@@ -1,7 +1,12 @@
 #include "format/nc/lock.h"
 
+#include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
 
+#include "base/visible.h"
+#include "format/nc/at_work.h"
 #include "format/nc/h5.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -11,6 +16,11 @@ static H5E_auto2_t outer_handler;
 static void *outer_data;
 static unsigned long ntimes;
 static bool lacked_memory;
+
+/* For at_work.h; a handler of signals reads them. */
+static char worked_on[PATH_MAX + CM_VISIBLE_SIZE];
+static atomic_bool is_held;
+static pthread_t holder;
 
 /*
  * Forks wait for the lock: a child forked while another thread holds it would find it locked for
@@ -64,6 +74,8 @@ void cm_nc_lock(void)
 {
     pthread_mutex_lock(&mutex);
     ntimes++;
+    holder = pthread_self();
+    atomic_store(&is_held, true);
     /*
      * Before HDF5's first call: its clean-up at exit finds objects that a corrupt file left open,
      * and prints a page about them.  No file is open for writing, so nothing is lost.
@@ -77,6 +89,7 @@ void cm_nc_lock(void)
 void cm_nc_unlock(void)
 {
     H5Eset_auto2(H5E_DEFAULT, outer_handler, outer_data);
+    atomic_store(&is_held, false);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -86,4 +99,24 @@ unsigned long cm_nc_times_locked(void)
     const unsigned long n = ntimes;
     pthread_mutex_unlock(&mutex);
     return n;
+}
+
+void cm_nc_work_on(const char *path)
+{
+    size_t at = 0, left = strlen(path);
+    while (left > 0 && at < PATH_MAX) {
+        char shown[CM_VISIBLE_SIZE];
+        size_t nbytes, taken = cm_visible(path, left, shown, &nbytes);
+        memcpy(worked_on + at, shown, nbytes);
+        at += nbytes;
+        path += taken;
+        left -= taken;
+    }
+    worked_on[at] = '\0';
+}
+
+const char *cm_nc_at_work(bool *here)
+{
+    *here = atomic_load(&is_held) && pthread_equal(holder, pthread_self());
+    return worked_on[0] != '\0' ? worked_on : NULL;
 }

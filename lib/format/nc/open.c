@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/nc/at_work.h"
 #include "format/nc/file.h"
 #include "format/nc/lock.h"
 #include "format/nc/plain.h"
@@ -259,6 +260,7 @@ static int open_resolved(cm_nc_file *file, bool is_hdf5, cm_error *err)
     if (real_path == NULL)
         return cm_fail_errno(err, errno, "%s", file->path);
     cm_nc_lock();
+    cm_nc_work_on(file->path);
     int rc = open_libraries(file, is_hdf5, real_path, err);
     cm_nc_unlock();
     free(real_path);
