@@ -35,10 +35,9 @@ typedef struct waiting {
 typedef struct writing {
     cm_store *root;
     cm_ice_records *records;
-    const cm_ice_places *places;
-    const uint8_t *node;
-    cm_ice_manifests *out;
-    cm_ice_place *place; /* of one range */
+    const cm_ice_places *places; /* of the array that is written, */
+    cm_ice_manifests *out;       /* and what becomes of it */
+    cm_ice_place *place;         /* of one range, or of small arrays one after the other */
     waiting *wait;
     size_t nwait;
     cm_flat_writer flat;
@@ -66,8 +65,29 @@ static int make_shapes(writing *w, cm_error *err)
     return rc == CM_OK ? cm_flat_shape_of(&w->flat, outside, 5, &w->outside, err) : rc;
 }
 
-/* The tables above the references; *REF is the position of the first offset to one. */
-static int begin(writing *w, const uint8_t *id, size_t nrefs, uint32_t *ref, cm_error *err)
+/* An array in a manifest. */
+typedef struct listed {
+    cm_ice_manifest_job *job;
+    uint64_t nchunks;
+    uint32_t nrefs; /* of this manifest */
+    uint32_t ref;   /* position of the first offset to a reference */
+} listed;
+
+/* The table of array A, to which the offset at FROM points, and its list of references. */
+static int begin_array(writing *w, const cm_flat_shape *shape, uint32_t from, listed *a,
+                       cm_error *err)
+{
+    uint32_t at;
+    int rc = cm_flat_table(&w->flat, shape, &at, err);
+    if (rc != CM_OK)
+        return rc;
+    cm_flat_point(&w->flat, from, at);
+    cm_flat_set(&w->flat, at + shape->at[ARRAY_NODE], a->job->node, CM_ICE_NODE_ID);
+    return cm_flat_vector(&w->flat, at + shape->at[ARRAY_REFS], NULL, a->nrefs, 4, 4, &a->ref, err);
+}
+
+/* The tables above the references of the N arrays A. */
+static int begin(writing *w, const uint8_t *id, listed *a, size_t n, cm_error *err)
 {
     static const cm_flat_field manifest[] = {
         {MANIFEST_ID, CM_ICE_ID, 1}, CM_FLAT_OFFSET(MANIFEST_ARRAYS), {MANIFEST_COMPRESSION, 1, 1}};
@@ -75,7 +95,7 @@ static int begin(writing *w, const uint8_t *id, size_t nrefs, uint32_t *ref, cm_
                                           CM_FLAT_OFFSET(ARRAY_REFS)};
     cm_flat_writer *f = &w->flat;
     cm_flat_shape root, one;
-    uint32_t at, list;
+    uint32_t at, list = 0;
     int rc = cm_flat_begin(f, CM_ICE_IDENTIFIER, err);
     if (rc == CM_OK)
         rc = make_shapes(w, err);
@@ -90,14 +110,10 @@ static int begin(writing *w, const uint8_t *id, size_t nrefs, uint32_t *ref, cm_
     cm_flat_root(f, at);
     /* The compression of locations stays 0: they stand there as they are, once for all chunks. */
     cm_flat_set(f, at + root.at[MANIFEST_ID], id, CM_ICE_ID);
-    rc = cm_flat_vector(f, at + root.at[MANIFEST_ARRAYS], NULL, 1, 4, 4, &list, err);
-    if (rc == CM_OK)
-        rc = cm_flat_table(f, &one, &at, err);
-    if (rc != CM_OK)
-        return rc;
-    cm_flat_point(f, list, at);
-    cm_flat_set(f, at + one.at[ARRAY_NODE], w->node, CM_ICE_NODE_ID);
-    return cm_flat_vector(f, at + one.at[ARRAY_REFS], NULL, nrefs, 4, 4, ref, err);
+    rc = cm_flat_vector(f, at + root.at[MANIFEST_ARRAYS], NULL, n, 4, 4, &list, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        rc = begin_array(w, &one, list + 4 * (uint32_t)i, &a[i], err);
+    return rc;
 }
 
 /* Sets the fields of P but its index in the table at AT. */
@@ -180,49 +196,59 @@ static void mark(cm_ice_manifests *out, uint64_t number)
     out->nrefs++;
 }
 
-/* The references of the N chunks from number FIRST on, whose places are found. */
-static int add_range(writing *w, const cm_ice_manifest *m, uint64_t first, size_t n, uint32_t ref,
-                     cm_error *err)
+/* The references of the chunks of M, of which the first has number FIRST, at PLACE. */
+static int add_range(writing *w, const cm_ice_manifest *m, uint64_t first, size_t n,
+                     const cm_ice_place *place, uint32_t ref, cm_error *err)
 {
     uint32_t index[CM_MAX_RANK];
     int rc = CM_OK;
+    w->nwait = 0;
     memcpy(index, m->first, sizeof(index));
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
-        if (w->place[i].where != CM_ICE_NOWHERE) {
-            rc = add(w, &w->place[i], index, ref, err);
+        if (place[i].where != CM_ICE_NOWHERE) {
+            rc = add(w, &place[i], index, ref, err);
             ref += 4;
             mark(w->out, first + i);
-            w->out->ninline += w->place[i].where == CM_ICE_INLINE;
+            w->out->ninline += place[i].where == CM_ICE_INLINE;
         }
         for (unsigned j = w->places->rank; j-- > 0 && ++index[j] == m->end[j];)
             index[j] = m->first[j];
     }
-    return rc;
+    return rc == CM_OK ? write_locations(w, err) : rc;
 }
 
-static int write_range(writing *w, cm_ice_manifest *m, uint64_t first, size_t n, cm_error *err)
+static uint32_t count_refs(const cm_ice_place *place, size_t n)
 {
-    uint32_t ref = 0;
+    uint32_t nrefs = 0;
+    for (size_t i = 0; i < n; i++)
+        nrefs += place[i].where != CM_ICE_NOWHERE;
+    return nrefs;
+}
+
+static int name_manifest(writing *w, uint8_t *id, cm_error *err)
+{
+    int rc = cm_ice_id_random(id, CM_ICE_ID, err);
+    return rc == CM_OK ? cm_ice_records_name(w->records, 'm', id, err) : rc;
+}
+
+/* A manifest of N chunks of one large array. */
+static int write_range(writing *w, cm_ice_manifest_job *job, cm_ice_manifest *m, uint64_t first,
+                       size_t n, cm_error *err)
+{
     int rc = w->places->find(w->places->context, first, n, w->place, err);
-    m->nrefs = 0;
-    for (size_t i = 0; rc == CM_OK && i < n; i++)
-        m->nrefs += w->place[i].where != CM_ICE_NOWHERE;
-    if (rc != CM_OK || m->nrefs == 0)
+    listed a = {.job = job, .nrefs = rc == CM_OK ? count_refs(w->place, n) : 0};
+    m->nrefs = a.nrefs;
+    if (rc != CM_OK || a.nrefs == 0)
         return rc;
-    w->nwait = 0;
-    rc = cm_ice_id_random(m->id, sizeof(m->id), err);
+    rc = name_manifest(w, m->id, err);
     if (rc == CM_OK)
-        rc = cm_ice_records_name(w->records, 'm', m->id, err);
+        rc = begin(w, m->id, &a, 1, err);
     if (rc == CM_OK)
-        rc = begin(w, m->id, m->nrefs, &ref, err);
-    if (rc == CM_OK)
-        rc = add_range(w, m, first, n, ref, err);
-    if (rc == CM_OK)
-        rc = write_locations(w, err);
+        rc = add_range(w, m, first, n, w->place, a.ref, err);
     return rc == CM_OK ? write_file(w, m, err) : rc;
 }
 
-/* ---- all of them ---- */
+/* ---- large arrays ---- */
 
 static int keep(cm_ice_manifests *out, const cm_ice_manifest *m, cm_error *err)
 {
@@ -274,41 +300,128 @@ static void set_range(cm_ice_manifest *m, const cm_ice_places *p, unsigned d, ui
     *n = p->rank > 0 ? (m->end[d] - m->first[d]) * behind : 1;
 }
 
-static int write_all(writing *w, uint64_t nchunks, cm_error *err)
+static int write_large(writing *w, cm_ice_manifest_job *job, uint64_t nchunks, cm_error *err)
 {
     uint64_t step, n;
-    const unsigned d = cut(w->places, &step);
-    cm_ice_manifest m;
+    cm_ice_manifest m = {0};
     int rc = CM_OK;
+    w->places = job->places;
+    w->out = job->out;
+    const unsigned d = cut(w->places, &step);
     for (uint64_t first = 0; rc == CM_OK && first < nchunks; first += n) {
         set_range(&m, w->places, d, step, first, &n);
-        rc = write_range(w, &m, first, (size_t)n, err);
+        rc = write_range(w, job, &m, first, (size_t)n, err);
         if (rc == CM_OK)
             rc = keep(w->out, &m, err);
     }
     return rc;
 }
 
-int cm_ice_manifests_write(cm_store *root, cm_ice_records *records, const cm_ice_places *places,
-                           const uint8_t node[CM_ICE_NODE_ID], cm_ice_manifests *out, cm_error *err)
+/* ---- small arrays ---- */
+
+static void whole(cm_ice_manifest *m, const cm_ice_places *p)
 {
-    writing w = {.root = root, .records = records, .places = places, .node = node, .out = out};
-    uint64_t nchunks;
-    *out = (cm_ice_manifests){0};
-    for (unsigned j = 0; j < places->rank; j++)
-        if (places->shape[j] > UINT32_MAX)
+    for (unsigned j = 0; j < p->rank; j++) {
+        m->first[j] = 0;
+        m->end[j] = (uint32_t)p->shape[j];
+    }
+}
+
+/* Drops arrays without references; how many are left. */
+static size_t find_small(writing *w, listed *a, size_t n, cm_error *err, int *rc)
+{
+    size_t at = 0, kept = 0;
+    for (size_t i = 0; *rc == CM_OK && i < n; i++) {
+        const cm_ice_places *p = a[i].job->places;
+        *rc = p->find(p->context, 0, (size_t)a[i].nchunks, w->place + at, err);
+        a[i].nrefs = *rc == CM_OK ? count_refs(w->place + at, (size_t)a[i].nchunks) : 0;
+        if (a[i].nrefs == 0)
+            continue;
+        at += (size_t)a[i].nchunks;
+        a[kept++] = a[i];
+    }
+    return kept;
+}
+
+/* One manifest of the N arrays A, whose chunks fit into one. */
+static int write_shared(writing *w, listed *a, size_t n, cm_error *err)
+{
+    cm_ice_manifest m = {0};
+    size_t at = 0;
+    int rc = CM_OK;
+    n = find_small(w, a, n, err, &rc);
+    if (rc != CM_OK || n == 0)
+        return rc;
+    rc = name_manifest(w, m.id, err);
+    if (rc == CM_OK)
+        rc = begin(w, m.id, a, n, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        w->places = a[i].job->places;
+        w->out = a[i].job->out;
+        whole(&m, w->places);
+        rc = add_range(w, &m, 0, (size_t)a[i].nchunks, w->place + at, a[i].ref, err);
+        at += (size_t)a[i].nchunks;
+        m.nrefs += a[i].nrefs;
+    }
+    if (rc == CM_OK)
+        rc = write_file(w, &m, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        m.listed = i > 0;
+        whole(&m, a[i].job->places);
+        rc = keep(a[i].job->out, &m, err);
+    }
+    return rc;
+}
+
+static int write_small(writing *w, listed *a, size_t n, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0, end; rc == CM_OK && i < n; i = end) {
+        uint64_t nchunks = 0;
+        for (end = i; end < n && nchunks + a[end].nchunks <= CM_ICE_MANIFEST_REFS; end++)
+            nchunks += a[end].nchunks;
+        rc = write_shared(w, a + i, end - i, err);
+    }
+    return rc;
+}
+
+/* ---- all of them ---- */
+
+static int prepare(const cm_ice_manifest_job *job, uint64_t *nchunks, cm_error *err)
+{
+    const cm_ice_places *p = job->places;
+    *job->out = (cm_ice_manifests){0};
+    for (unsigned j = 0; j < p->rank; j++)
+        if (p->shape[j] > UINT32_MAX)
             return cm_fail(err, CM_EUNSUPPORTED,
                            "%llu chunks along a dimension are more than Icechunk can count",
-                           (unsigned long long)places->shape[j]);
-    if (!cm_product_u64(places->rank, places->shape, &nchunks))
+                           (unsigned long long)p->shape[j]);
+    if (!cm_product_u64(p->rank, p->shape, nchunks))
         return cm_fail(err, CM_EUNSUPPORTED, "too many chunks");
-    const size_t most = nchunks < CM_ICE_MANIFEST_REFS ? (size_t)nchunks : CM_ICE_MANIFEST_REFS;
-    out->present = cm_calloc(nchunks / 64 + 1, sizeof(out->present[0]), err);
-    w.place = cm_calloc(most + 1, sizeof(w.place[0]), err);
-    w.wait = cm_calloc(most + 1, sizeof(w.wait[0]), err);
-    int rc = out->present == NULL || w.place == NULL || w.wait == NULL ? CM_ENOMEM : CM_OK;
+    job->out->present = cm_calloc(*nchunks / 64 + 1, sizeof(job->out->present[0]), err);
+    return job->out->present == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_ice_manifests_write(cm_store *root, cm_ice_records *records, cm_ice_manifest_job *job,
+                           size_t n, cm_error *err)
+{
+    writing w = {.root = root, .records = records};
+    listed *small = cm_calloc(n + 1, sizeof(small[0]), err);
+    size_t nsmall = 0;
+    w.place = cm_calloc(CM_ICE_MANIFEST_REFS + 1, sizeof(w.place[0]), err);
+    w.wait = cm_calloc(CM_ICE_MANIFEST_REFS + 1, sizeof(w.wait[0]), err);
+    int rc = small == NULL || w.place == NULL || w.wait == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        uint64_t nchunks = 0;
+        rc = prepare(&job[i], &nchunks, err);
+        if (rc == CM_OK && nchunks > CM_ICE_SMALL_ARRAY)
+            rc = write_large(&w, &job[i], nchunks, err);
+        else
+            small[nsmall++] = (listed){.job = &job[i], .nchunks = nchunks};
+    }
     if (rc == CM_OK)
-        rc = write_all(&w, nchunks, err);
+        rc = write_small(&w, small, nsmall, err);
+    free(small);
     free(w.place);
     free(w.wait);
     cm_flat_release(&w.flat);

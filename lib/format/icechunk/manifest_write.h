@@ -1,6 +1,7 @@
 /*
- * Writes the manifests of an array: one for each range of its chunks along the first dimensions, so
- * that a reader fetches few references it does not want, and the writer holds one range at a time.
+ * Writes the manifests of arrays: of a large one one for each range of its chunks along the first
+ * dimensions, so that a reader fetches few references it does not want, and the writer holds one
+ * range at a time; small arrays share one, so that coordinates cost one request.
  */
 #ifndef CM_FORMAT_ICECHUNK_MANIFEST_WRITE_H
 #define CM_FORMAT_ICECHUNK_MANIFEST_WRITE_H
@@ -10,17 +11,19 @@
 #include "store/store.h"
 
 enum {
-    CM_ICE_MANIFEST_REFS = 1 << 16 /* of one manifest, at most */
+    CM_ICE_MANIFEST_REFS = 1 << 16, /* of one manifest, at most */
+    CM_ICE_SMALL_ARRAY = 1 << 10    /* chunks of an array that shares one */
 };
 
 typedef struct cm_ice_manifest {
     uint8_t id[CM_ICE_ID];
     uint64_t nbytes; /* of the file */
     uint32_t nrefs;
+    bool listed;                                   /* as another array's already */
     uint32_t first[CM_MAX_RANK], end[CM_MAX_RANK]; /* of chunks; END is not in it */
 } cm_ice_manifest;
 
-/* Those of one array. */
+/* Those of one array; one that is shared has the references of all in its count. */
 typedef struct cm_ice_manifests {
     cm_ice_manifest *item;
     size_t n, capacity;
@@ -29,10 +32,19 @@ typedef struct cm_ice_manifests {
     uint64_t ninline; /* of them */
 } cm_ice_manifests;
 
-/* Writes them into the repository ROOT; each has an id of its own, which RECORDS note before. */
-int cm_ice_manifests_write(cm_store *root, cm_ice_records *records, const cm_ice_places *places,
-                           const uint8_t node[CM_ICE_NODE_ID], cm_ice_manifests *out,
-                           cm_error *err);
+/* An array, and what becomes of it. */
+typedef struct cm_ice_manifest_job {
+    const cm_ice_places *places;
+    uint8_t node[CM_ICE_NODE_ID];
+    cm_ice_manifests *out;
+} cm_ice_manifest_job;
+
+/*
+ * Writes those of the N arrays JOB, which are sorted by node, into the repository ROOT; each
+ * manifest has an id of its own, which RECORDS note before.
+ */
+int cm_ice_manifests_write(cm_store *root, cm_ice_records *records, cm_ice_manifest_job *job,
+                           size_t n, cm_error *err);
 void cm_ice_manifests_release(cm_ice_manifests *m); /* zeroed memory accepted */
 
 #endif

@@ -34,7 +34,8 @@ struct session {
     cm_ice_records *records;
     cm_ice_packs *packs;
     array **array;
-    size_t narrays, capacity;
+    array **sorted; /* by path */
+    size_t narrays, capacity, sorted_capacity;
     uint64_t nchunks;
 };
 
@@ -76,18 +77,43 @@ static bool parse_chunk(const array *a, const char *text, uint64_t *number)
     return *text == '\0';
 }
 
-/* The record of the chunk that KEY names; false: it names a document. */
+/* Compares PATH with the first N bytes of KEY. */
+static int compare_path(const char *path, const char *key, size_t n)
+{
+    const int order = strncmp(path, key, n);
+    return order != 0 ? order : path[n] != '\0';
+}
+
+static const array *find_array(const session *s, const char *key, size_t n)
+{
+    size_t low = 0, high = s->narrays;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = compare_path(s->sorted[middle]->path, key, n);
+        if (order == 0)
+            return s->sorted[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/*
+ * The record of the chunk that KEY names; false: it names a document.  "PATH/c/...": any 'c' may be
+ * where the path ends, and one in it is a group of that name.
+ */
 static bool find_chunk(const session *s, const char *key, uint64_t *number)
 {
-    for (size_t i = 0; i < s->narrays; i++) {
-        const array *a = s->array[i];
-        const size_t n = strlen(a->path);
-        if (strncmp(key, a->path, n) != 0 || (n > 0 && key[n] != '/'))
-            continue;
-        if (parse_chunk(a, key + n + (n > 0), number)) {
+    for (size_t at = 0; key[at] != '\0';) {
+        const array *a = key[at] == 'c' ? find_array(s, key, at > 0 ? at - 1 : 0) : NULL;
+        if (a != NULL && parse_chunk(a, key + at, number)) {
             *number += a->base;
             return true;
         }
+        at += strcspn(key + at, "/");
+        at += key[at] == '/';
     }
     return false;
 }
@@ -324,6 +350,7 @@ static void session_free(cm_store *store)
     cm_ice_packs_free(s->packs);
     cm_store_free(s->documents);
     free(s->array);
+    free(s->sorted);
     free(s->base.name);
     free(s);
 }
@@ -386,9 +413,14 @@ int cm_ice_session_add(cm_store *store, const char *path, unsigned rank, const u
 {
     session *s = of(store);
     array **room = cm_make_room(s->array, s->narrays, &s->capacity, sizeof(s->array[0]), 16);
-    if (room == NULL)
+    if (room != NULL)
+        s->array = room;
+    array **sorted =
+        cm_make_room(s->sorted, s->narrays, &s->sorted_capacity, sizeof(s->sorted[0]), 16);
+    if (sorted != NULL)
+        s->sorted = sorted;
+    if (room == NULL || sorted == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for arrays");
-    s->array = room;
     array *a = cm_calloc(1, sizeof(*a), err);
     if (a == NULL || (a->path = cm_strdup(path, err)) == NULL) {
         free(a);
@@ -399,6 +431,10 @@ int cm_ice_session_add(cm_store *store, const char *path, unsigned rank, const u
     memcpy(a->shape, shape, rank * sizeof(shape[0]));
     a->base = s->nchunks;
     *index = s->narrays;
+    size_t at = s->narrays;
+    for (; at > 0 && strcmp(s->sorted[at - 1]->path, path) > 0; at--)
+        s->sorted[at] = s->sorted[at - 1];
+    s->sorted[at] = a;
     s->array[s->narrays++] = a;
     if (!cm_product_u64(rank, shape, &a->nchunks) ||
         a->nchunks > (uint64_t)INT64_MAX / 64 - s->nchunks)

@@ -399,7 +399,8 @@ static int list_manifests(cm_fb_tree *tree, const cm_ice_change *change, cm_erro
     for (size_t i = 0; rc == CM_OK && i < change->n; i++)
         for (size_t k = 0;
              change->node[i].is_array && rc == CM_OK && k < change->node[i].manifests->n; k++)
-            rc = describe_file(tree, &change->node[i].manifests->item[k], &file[n++], err);
+            if (!change->node[i].manifests->item[k].listed)
+                rc = describe_file(tree, &change->node[i].manifests->item[k], &file[n++], err);
     if (rc == CM_OK) {
         qsort(file, n, sizeof(file[0]), by_file_id);
         rc = cm_fb_set_tables(tree, tree->root, CM_ICE_SNAPSHOT_MANIFESTS, file, n, err);

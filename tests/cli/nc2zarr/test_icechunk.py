@@ -273,3 +273,28 @@ def test_what_grows(source, tmp_path):
         run(NC2ZARR, *option, source, repo).fails(2, "does not grow")
     run(RECHUNK, "--append", "time", tmp_path / "a.zarr", repo).fails(2, "does not grow")
     run(NC2ZARR, "--store-per", "file", source, repo).fails(2, "--store-per")
+
+
+def test_names_that_look_like_chunks(tmp_path):
+    """'c' is where the key of a chunk begins, and may be a name, too."""
+    import netCDF4
+
+    nc, repo = tmp_path / "in.nc", tmp_path / "repo"
+    with netCDF4.Dataset(nc, "w") as f:
+        f.createDimension("x", 6)
+        f.createVariable("c", "i4", ("x",), chunksizes=(2,))[:] = np.arange(6)
+        group = f.createGroup("g").createGroup("c")
+        group.createVariable("c", "i4", ("x",), chunksizes=(3,))[:] = np.arange(6) + 10
+        group.createVariable("1", "i4", ())[...] = 5
+        f.createVariable("cc", "i4", ("x",))[:] = 7
+    run(NC2ZARR, "--chunks", "source", nc, f"icechunk:{repo}").ok()
+    assert differences(nc, repo, tmp_path) == []
+
+
+def test_small_arrays_share_a_manifest(source, tmp_path):
+    repo = tmp_path / "repo"
+    run(NC2ZARR, "--chunks", "tas:1x1x25", source, f"icechunk:{repo}").ok()  # 960 chunks
+    assert len(list((repo / "manifests").iterdir())) == 1
+    run(NC2ZARR, "--chunks", "tas:1x1x10", "--overwrite", source, f"icechunk:{repo}").ok()  # 2400
+    assert len(icechunk.Snapshot(repo, icechunk.Repo(repo).tip()).files) == 2
+    assert differences(source, repo, tmp_path) == []

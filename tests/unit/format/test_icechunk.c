@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "format/icechunk/flex_write.h"
 #include "format/icechunk/key.h"
 #include "format/icechunk/repo_write.h"
 #include "format/icechunk/snapshot_write.h"
-#include "../unit.h"
 
 static void make_repo(cm_fb_tree *repo, cm_flat_writer *w)
 {

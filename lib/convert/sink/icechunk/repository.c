@@ -299,22 +299,36 @@ static int make_metadata(const cm_transform_options *o, cm_json **out, cm_error 
     return rc;
 }
 
+static int by_node(const void *a, const void *b)
+{
+    return memcmp(((const cm_ice_manifest_job *)a)->node, ((const cm_ice_manifest_job *)b)->node,
+                  CM_ICE_NODE_ID);
+}
+
 static int write_manifests(cm_repository *r, const cm_sink *s, cm_job *job,
                            const cm_node_list *list, const cm_ice_places *places,
                            cm_ice_manifests *made, cm_error *err)
 {
-    int rc = CM_OK;
+    cm_ice_manifest_job *work = cm_calloc(job->nvars + 1, sizeof(work[0]), err);
+    int rc = work == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_ice_new_node *node = cm_node_list_find(list, s->into.node, job->var[i].name);
-        if (node == NULL || !node->is_array)
-            return cm_fail(err, CM_EINTERNAL, "%s: has no document", cm_job_name(&job->var[i]));
-        if (cm_monitor_canceled(job->options->monitor))
-            return cm_fail(err, CM_ECANCELED, "stopped by request");
-        rc = cm_ice_manifests_write(r->root, &r->journal.records, &places[i], node->id, &made[i],
-                                    err);
+        if (node == NULL || !node->is_array) {
+            rc = cm_fail(err, CM_EINTERNAL, "%s: has no document", cm_job_name(&job->var[i]));
+            break;
+        }
         node->manifests = &made[i];
-        job->report->nobjects += made[i].n;
+        work[i] = (cm_ice_manifest_job){.places = &places[i], .out = &made[i]};
+        memcpy(work[i].node, node->id, CM_ICE_NODE_ID);
     }
+    if (rc == CM_OK) {
+        qsort(work, job->nvars, sizeof(work[0]), by_node);
+        rc = cm_ice_manifests_write(r->root, &r->journal.records, work, job->nvars, err);
+    }
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        for (size_t k = 0; k < made[i].n; k++)
+            job->report->nobjects += !made[i].item[k].listed;
+    free(work);
     return rc;
 }
 
