@@ -9,6 +9,8 @@
 #include "options/store_path.h"
 #include "store/open.h"
 
+#include "say.h"
+
 bool cm_is_repository(const char *text)
 {
     return cm_repository_path(text) != NULL;
@@ -20,15 +22,14 @@ const char *cm_repository_place(const char *text)
     return path != NULL ? path : text;
 }
 
-/* TEXT between double quotes as a string of Python. */
-static void print_string(const char *text, size_t nbytes, FILE *to)
+void cm_print_python_string(const char *text, size_t nbytes, FILE *to)
 {
     putc('"', to);
     for (const unsigned char *c = (const unsigned char *)text; nbytes > 0; c++, nbytes--) {
         if (*c == '"' || *c == '\\')
-            fprintf(to, "\\%c", *c);
+            cm_print(to, "\\%c", *c);
         else if (*c < 0x20 || *c == 0x7f)
-            fprintf(to, "\\x%02x", *c);
+            cm_print(to, "\\x%02x", *c);
         else
             putc(*c, to);
     }
@@ -40,14 +41,15 @@ static void print_storage(const char *path, FILE *to)
 {
     if (!cm_store_url_is_remote(path)) {
         fputs("icechunk.local_filesystem_storage(", to);
-        print_string(path, strlen(path), to);
+        cm_print_python_string(path, strlen(path), to);
     } else {
         const char *bucket = strstr(path, "://") + 3;
         const size_t n = strcspn(bucket, "/");
         fputs("icechunk.s3_storage(from_env=True, bucket=", to);
-        print_string(bucket, n, to);
+        cm_print_python_string(bucket, n, to);
         fputs(", prefix=", to);
-        print_string(bucket + n + (bucket[n] == '/'), strlen(bucket + n + (bucket[n] == '/')), to);
+        cm_print_python_string(bucket + n + (bucket[n] == '/'),
+                               strlen(bucket + n + (bucket[n] == '/')), to);
     }
     putc(')', to);
 }
@@ -72,11 +74,12 @@ char *cm_repository_code(const char *target, const char *branch, bool outside)
               "icechunk.Repository.fetch_config(s).virtual_chunk_containers}",
               f);
     fputs("); print(xarray.open_zarr(r.readonly_session(", f);
-    print_string(branch != NULL ? branch : "main", strlen(branch != NULL ? branch : "main"), f);
+    cm_print_python_string(branch != NULL ? branch : "main",
+                           strlen(branch != NULL ? branch : "main"), f);
     fputs(").store, consolidated=False", f);
     if (*at.node != '\0') {
         fputs(", group=", f);
-        print_string(at.node, strlen(at.node), f);
+        cm_print_python_string(at.node, strlen(at.node), f);
     }
     fputs("))", f);
     cm_store_path_release(&at);

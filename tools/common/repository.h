@@ -3,6 +3,7 @@
 #define CHUNKMILL_TOOLS_COMMON_REPOSITORY_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include <chunkmill/transform.h>
 
@@ -14,5 +15,8 @@ bool cm_is_repository(const char *text); /* NULL accepted */
  * OUTSIDE: its chunks lie in other files, which readers are to allow.
  */
 char *cm_repository_code(const char *target, const char *branch, bool outside);
+
+/* The first NBYTES of TEXT between double quotes as a string of Python. */
+void cm_print_python_string(const char *text, size_t nbytes, FILE *to);
 
 #endif

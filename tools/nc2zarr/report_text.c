@@ -251,21 +251,6 @@ static void print_details(const cm_transform_report *r)
         cm_print_stages(NC2ZARR.name, r->stage, r->nstages);
 }
 
-/* The first NBYTES of TEXT between double quotes as a string of Python. */
-static void print_python_string(const char *text, size_t nbytes, FILE *to)
-{
-    putc('"', to);
-    for (const unsigned char *c = (const unsigned char *)text; nbytes > 0; c++, nbytes--) {
-        if (*c == '"' || *c == '\\')
-            cm_print(to, "\\%c", *c);
-        else if (*c < 0x20 || *c == 0x7f)
-            cm_print(to, "\\x%02x", *c);
-        else
-            putc(*c, to);
-    }
-    putc('"', to);
-}
-
 /* CODE as a command; frees it.  NULL: there was no memory for it. */
 static void print_python(char *code)
 {
@@ -285,10 +270,10 @@ static void print_open(const char *store, const char *group, size_t group_nbytes
     if (!f)
         return;
     fputs("import xarray; print(xarray.open_zarr(", f);
-    print_python_string(store, strlen(store), f);
+    cm_print_python_string(store, strlen(store), f);
     if (group) {
         fputs(", group=", f);
-        print_python_string(group, group_nbytes, f);
+        cm_print_python_string(group, group_nbytes, f);
     }
     fputs(consolidated ? "))" : ", consolidated=False))", f);
     print_python(cm_outtext_close(&t));
@@ -347,7 +332,7 @@ static void print_references(const cm_transform_options *options, const cm_trans
     fputs("import xarray; print(xarray.open_dataset(\"reference://\", engine=\"zarr\", "
           "backend_kwargs={\"consolidated\": False, \"storage_options\": {\"fo\": ",
           f);
-    print_python_string(options->target, strlen(options->target), f);
+    cm_print_python_string(options->target, strlen(options->target), f);
     fputs("}}))", f);
     print_python(cm_outtext_close(&t));
 }

@@ -1,43 +1,10 @@
-#include "format/icechunk/session.h"
+#include "format/icechunk/session_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
 #include "format/icechunk/key.h"
-#include "format/icechunk/pack.h"
-#include "store/impl.h"
-
-enum {
-    OPEN_FILES = 16, /* that a check reads in turn */
-    BATCH = 256      /* records */
-};
-
-typedef struct session session;
-
-typedef struct array {
-    session *of;
-    char *path;
-    unsigned rank;
-    uint64_t shape[CM_MAX_RANK];
-    uint64_t base, nchunks; /* numbers of its records */
-    cm_buf small;           /* bytes that the places borrow */
-    cm_ice_record *record;
-    size_t room;
-} array;
-
-struct session {
-    cm_store base;
-    cm_store_ops ops; /* those below, and what the repository's store is like */
-    cm_store *root, *documents;
-    cm_ice_records *records;
-    cm_ice_packs *packs;
-    array **array;
-    array **sorted; /* by path */
-    size_t narrays, capacity, sorted_capacity;
-    uint64_t nchunks;
-};
 
 /* A shard on its way: a file of its own. */
 typedef struct shard {
@@ -48,15 +15,10 @@ typedef struct shard {
     atomic_uint_fast64_t nbytes;
 } shard;
 
-static session *of(const cm_store *store)
-{
-    return (session *)(uintptr_t)store;
-}
-
 /* ---- keys ---- */
 
 /* Takes "c/1/2" apart: the number of that chunk in A's grid. */
-static bool parse_chunk(const array *a, const char *text, uint64_t *number)
+static bool parse_chunk(const cm_ice_array_chunks *a, const char *text, uint64_t *number)
 {
     *number = 0;
     if (*text++ != 'c')
@@ -84,7 +46,7 @@ static int compare_path(const char *path, const char *key, size_t n)
     return order != 0 ? order : path[n] != '\0';
 }
 
-static const array *find_array(const session *s, const char *key, size_t n)
+static const cm_ice_array_chunks *find_array(const cm_ice_session *s, const char *key, size_t n)
 {
     size_t low = 0, high = s->narrays;
     while (low < high) {
@@ -104,10 +66,11 @@ static const array *find_array(const session *s, const char *key, size_t n)
  * The record of the chunk that KEY names; false: it names a document.  "PATH/c/...": any 'c' may be
  * where the path ends, and one in it is a group of that name.
  */
-static bool find_chunk(const session *s, const char *key, uint64_t *number)
+static bool find_chunk(const cm_ice_session *s, const char *key, uint64_t *number)
 {
     for (size_t at = 0; key[at] != '\0';) {
-        const array *a = key[at] == 'c' ? find_array(s, key, at > 0 ? at - 1 : 0) : NULL;
+        const cm_ice_array_chunks *a =
+            key[at] == 'c' ? find_array(s, key, at > 0 ? at - 1 : 0) : NULL;
         if (a != NULL && parse_chunk(a, key + at, number)) {
             *number += a->base;
             return true;
@@ -135,7 +98,7 @@ static int no_place(const char *key, cm_error *err)
 static int session_put(cm_store *store, const char *key, const void *data, size_t nbytes,
                        cm_error *err)
 {
-    session *s = of(store);
+    cm_ice_session *s = cm_ice_session_of(store);
     uint64_t number;
     if (is_document(key))
         return cm_store_put(s->documents, key, data, nbytes, err);
@@ -148,7 +111,7 @@ static int session_put(cm_store *store, const char *key, const void *data, size_
 
 static int session_delete(cm_store *store, const char *key, cm_error *err)
 {
-    session *s = of(store);
+    cm_ice_session *s = cm_ice_session_of(store);
     uint64_t number;
     const cm_ice_record empty = {.state = CM_ICE_EMPTY};
     if (find_chunk(s, key, &number))
@@ -166,7 +129,7 @@ static int session_sweep(cm_store *store, const char *prefix, cm_store_judge *ju
 static int session_create(cm_store *store, const char *key, const cm_object_form *form,
                           cm_object_writer **out, cm_error *err)
 {
-    session *s = of(store);
+    cm_ice_session *s = cm_ice_session_of(store);
     char name[CM_ICE_KEY_SIZE];
     shard *w = cm_calloc(1, sizeof(*w), err);
     if (w == NULL)
@@ -212,7 +175,7 @@ static void shard_free(shard *w)
 static int shard_commit(cm_object_writer *writer, cm_error *err)
 {
     shard *w = (shard *)writer;
-    session *s = of(writer->store);
+    cm_ice_session *s = cm_ice_session_of(writer->store);
     cm_ice_record record = {.state = CM_ICE_STORED, .nbytes = atomic_load(&w->nbytes)};
     memcpy(record.id, w->id, CM_ICE_ID);
     int rc = cm_object_commit(w->object, err);
@@ -233,7 +196,7 @@ static void shard_abort(cm_object_writer *writer)
 
 static int session_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
 {
-    session *s = of(store);
+    cm_ice_session *s = cm_ice_session_of(store);
     cm_ice_record record;
     uint64_t number;
     if (!find_chunk(s, key, &number))
@@ -248,7 +211,7 @@ static int session_stat(cm_store *store, const char *key, cm_object_stat *out, c
 static int session_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                         cm_error *err)
 {
-    return cm_store_list(of(store)->documents, prefix, visit, context, err);
+    return cm_store_list(cm_ice_session_of(store)->documents, prefix, visit, context, err);
 }
 
 /* ---- reading what was written ---- */
@@ -260,7 +223,7 @@ typedef struct range {
     cm_object_reader *file;
 } range;
 
-static int open_range(session *s, const char *key, range *r, cm_error *err)
+static int open_range(cm_ice_session *s, const char *key, range *r, cm_error *err)
 {
     char name[CM_ICE_KEY_SIZE];
     uint64_t number;
@@ -287,7 +250,7 @@ static int session_open_object(cm_store *store, const char *key, cm_object_reade
         return CM_ENOMEM;
     r->base.store = store;
     r->base.key = cm_strdup(key, err);
-    int rc = r->base.key == NULL ? CM_ENOMEM : open_range(of(store), key, r, err);
+    int rc = r->base.key == NULL ? CM_ENOMEM : open_range(cm_ice_session_of(store), key, r, err);
     if (rc != CM_OK) {
         free(r->base.key);
         free(r);
@@ -304,7 +267,8 @@ static int session_read(cm_object_reader *reader, uint64_t offset, void *dst, si
     uint8_t small[CM_ICE_INLINE_NBYTES];
     if (r->file != NULL)
         return cm_object_read(r->file, r->record.offset + offset, dst, nbytes, err);
-    int rc = cm_ice_records_small(of(reader->store)->records, &r->record, small, err);
+    int rc =
+        cm_ice_records_small(cm_ice_session_of(reader->store)->records, &r->record, small, err);
     if (rc == CM_OK)
         memcpy(dst, small + offset, nbytes);
     return rc;
@@ -320,27 +284,27 @@ static void session_close(cm_object_reader *reader)
 
 static int session_sync(cm_store *store, cm_error *err)
 {
-    return cm_store_sync(of(store)->root, err);
+    return cm_store_sync(cm_ice_session_of(store)->root, err);
 }
 
 static void session_limit(cm_store *store, const cm_store_limits *limits)
 {
-    cm_store_limit(of(store)->root, limits);
+    cm_store_limit(cm_ice_session_of(store)->root, limits);
 }
 
 static size_t session_writer_nbytes(const cm_store *store, const cm_object_form *form)
 {
-    return cm_store_writer_nbytes(of(store)->root, form);
+    return cm_store_writer_nbytes(cm_ice_session_of(store)->root, form);
 }
 
 static size_t session_piece_nbytes(const cm_store *store)
 {
-    return cm_store_piece_nbytes(of(store)->root);
+    return cm_store_piece_nbytes(cm_ice_session_of(store)->root);
 }
 
 static void session_free(cm_store *store)
 {
-    session *s = of(store);
+    cm_ice_session *s = cm_ice_session_of(store);
     for (size_t i = 0; i < s->narrays; i++) {
         cm_buf_release(&s->array[i]->small);
         free(s->array[i]->record);
@@ -383,7 +347,7 @@ static const cm_store_ops session_ops = {
 int cm_ice_session_open(cm_store *root, cm_ice_records *records, uint64_t file_nbytes,
                         cm_store **out, cm_error *err)
 {
-    session *s = cm_calloc(1, sizeof(*s), err);
+    cm_ice_session *s = cm_calloc(1, sizeof(*s), err);
     if (s == NULL)
         return CM_ENOMEM;
     s->ops = session_ops;
@@ -411,17 +375,18 @@ int cm_ice_session_open(cm_store *root, cm_ice_records *records, uint64_t file_n
 int cm_ice_session_add(cm_store *store, const char *path, unsigned rank, const uint64_t *shape,
                        size_t *index, cm_error *err)
 {
-    session *s = of(store);
-    array **room = cm_make_room(s->array, s->narrays, &s->capacity, sizeof(s->array[0]), 16);
+    cm_ice_session *s = cm_ice_session_of(store);
+    cm_ice_array_chunks **room =
+        cm_make_room(s->array, s->narrays, &s->capacity, sizeof(s->array[0]), 16);
     if (room != NULL)
         s->array = room;
-    array **sorted =
+    cm_ice_array_chunks **sorted =
         cm_make_room(s->sorted, s->narrays, &s->sorted_capacity, sizeof(s->sorted[0]), 16);
     if (sorted != NULL)
         s->sorted = sorted;
     if (room == NULL || sorted == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for arrays");
-    array *a = cm_calloc(1, sizeof(*a), err);
+    cm_ice_array_chunks *a = cm_calloc(1, sizeof(*a), err);
     if (a == NULL || (a->path = cm_strdup(path, err)) == NULL) {
         free(a);
         return CM_ENOMEM;
@@ -445,32 +410,23 @@ int cm_ice_session_add(cm_store *store, const char *path, unsigned rank, const u
 
 int cm_ice_session_finish(cm_store *store, cm_error *err)
 {
-    return cm_ice_packs_finish(of(store)->packs, err);
+    return cm_ice_packs_finish(cm_ice_session_of(store)->packs, err);
 }
 
 cm_store *cm_ice_session_documents(cm_store *store)
 {
-    return of(store)->documents;
+    return cm_ice_session_of(store)->documents;
 }
 
 uint64_t cm_ice_session_nfiles(const cm_store *store)
 {
-    return cm_ice_packs_nfiles(of(store)->packs);
-}
-
-int cm_ice_session_is_empty(cm_store *store, size_t index, uint64_t number, bool *out,
-                            cm_error *err)
-{
-    session *s = of(store);
-    cm_ice_record record;
-    int rc = cm_ice_records_get(s->records, s->array[index]->base + number, 1, &record, err);
-    *out = rc == CM_OK && record.state == CM_ICE_EMPTY;
-    return rc;
+    return cm_ice_packs_nfiles(cm_ice_session_of(store)->packs);
 }
 
 /* ---- places ---- */
 
-static int load_small(array *a, const cm_ice_record *record, cm_ice_place *out, cm_error *err)
+static int load_small(cm_ice_array_chunks *a, const cm_ice_record *record, cm_ice_place *out,
+                      cm_error *err)
 {
     const size_t at = a->small.nbytes;
     int rc = cm_buf_resize(&a->small, at + record->nbytes, err);
@@ -482,7 +438,7 @@ static int load_small(array *a, const cm_ice_record *record, cm_ice_place *out, 
 
 static int find_places(void *context, uint64_t first, size_t n, cm_ice_place *out, cm_error *err)
 {
-    array *a = context;
+    cm_ice_array_chunks *a = context;
     if (n > a->room) {
         free(a->record);
         a->room = 0;
@@ -513,124 +469,7 @@ static int find_places(void *context, uint64_t first, size_t n, cm_ice_place *ou
 
 void cm_ice_session_places(cm_store *store, size_t index, cm_ice_places *out)
 {
-    array *a = of(store)->array[index];
+    cm_ice_array_chunks *a = cm_ice_session_of(store)->array[index];
     *out = (cm_ice_places){.rank = a->rank, .find = find_places, .context = a};
     memcpy(out->shape, a->shape, a->rank * sizeof(a->shape[0]));
-}
-
-/* ---- going on ---- */
-
-/* Files of the repository that a check has open. */
-typedef struct opened {
-    uint8_t id[OPEN_FILES][CM_ICE_ID];
-    cm_object_reader *reader[OPEN_FILES];
-    unsigned next;
-    cm_buf bytes;
-} opened;
-
-static cm_object_reader *open_file(session *s, opened *o, const uint8_t *id)
-{
-    char key[CM_ICE_KEY_SIZE];
-    for (unsigned i = 0; i < OPEN_FILES; i++)
-        if (o->reader[i] != NULL && memcmp(o->id[i], id, CM_ICE_ID) == 0)
-            return o->reader[i];
-    const unsigned at = o->next++ % OPEN_FILES;
-    cm_object_close(o->reader[at]);
-    o->reader[at] = NULL;
-    cm_ice_key("chunks", id, key);
-    if (cm_object_open(s->root, key, &o->reader[at], NULL) != CM_OK)
-        return NULL;
-    memcpy(o->id[at], id, CM_ICE_ID);
-    return o->reader[at];
-}
-
-/* Whether the bytes of R are there as they were written. */
-static bool is_whole(session *s, opened *o, const cm_ice_record *r)
-{
-    o->bytes.nbytes = 0;
-    if (r->state == CM_ICE_EMPTY)
-        return true;
-    if (r->state == CM_ICE_SMALL)
-        return r->nbytes <= CM_ICE_INLINE_NBYTES &&
-               cm_buf_resize(&o->bytes, r->nbytes, NULL) == CM_OK &&
-               cm_ice_records_small(s->records, r, o->bytes.data, NULL) == CM_OK;
-    cm_object_reader *reader = open_file(s, o, r->id);
-    if (reader == NULL || r->offset > cm_object_nbytes(reader) ||
-        r->nbytes > cm_object_nbytes(reader) - r->offset)
-        return false;
-    if (!r->summed)
-        return r->nbytes == cm_object_nbytes(reader);
-    return cm_buf_resize(&o->bytes, r->nbytes, NULL) == CM_OK &&
-           cm_object_read(reader, r->offset, o->bytes.data, r->nbytes, NULL) == CM_OK &&
-           cm_crc32c(cm_cpu_simd(), o->bytes.data, r->nbytes) == r->sum;
-}
-
-int cm_ice_session_check(cm_store *store, bool (*canceled)(void *), void *context, uint64_t *nkept,
-                         cm_error *err)
-{
-    session *s = of(store);
-    opened o = {0};
-    const cm_ice_record unknown = {0};
-    int rc = CM_OK;
-    *nkept = 0;
-    for (uint64_t i = 0; rc == CM_OK && i < s->nchunks; i++) {
-        cm_ice_record r;
-        rc = cm_ice_records_get(s->records, i, 1, &r, err);
-        if (rc == CM_OK && i % 64 == 0 && canceled(context))
-            rc = cm_fail(err, CM_ECANCELED, "stopped by request");
-        if (rc != CM_OK || r.state == CM_ICE_UNKNOWN)
-            continue;
-        if (is_whole(s, &o, &r))
-            ++*nkept;
-        else
-            rc = cm_ice_records_set(s->records, i, &unknown, err);
-    }
-    for (unsigned i = 0; i < OPEN_FILES; i++)
-        cm_object_close(o.reader[i]);
-    cm_buf_release(&o.bytes);
-    return rc;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    return memcmp(a, b, CM_ICE_ID);
-}
-
-/* Sorts the N ids in LIST; how many there are without repetitions. */
-static size_t unify(uint8_t *list, size_t n)
-{
-    size_t kept = 0;
-    qsort(list, n, CM_ICE_ID, compare_ids);
-    for (size_t i = 0; i < n; i++)
-        if (kept == 0 ||
-            memcmp(list + (kept - 1) * CM_ICE_ID, list + i * CM_ICE_ID, CM_ICE_ID) != 0)
-            memmove(list + CM_ICE_ID * kept++, list + i * CM_ICE_ID, CM_ICE_ID);
-    return kept;
-}
-
-int cm_ice_session_files(cm_store *store, uint8_t **id, size_t *n, cm_error *err)
-{
-    session *s = of(store);
-    cm_ice_record record[BATCH];
-    size_t room = 0;
-    int rc = CM_OK;
-    *id = NULL;
-    *n = 0;
-    for (uint64_t i = 0; rc == CM_OK && i < s->nchunks; i += BATCH) {
-        const size_t batch = s->nchunks - i < BATCH ? (size_t)(s->nchunks - i) : BATCH;
-        rc = cm_ice_records_get(s->records, i, batch, record, err);
-        for (size_t k = 0; rc == CM_OK && k < batch; k++) {
-            if (record[k].state != CM_ICE_STORED)
-                continue;
-            if (*n == room)
-                *n = unify(*id, *n);
-            uint8_t *list = cm_make_room(*id, *n, &room, CM_ICE_ID, 1024);
-            if (list == NULL)
-                return cm_fail(err, CM_ENOMEM, "no memory for ids");
-            *id = list;
-            memcpy(list + CM_ICE_ID * (*n)++, record[k].id, CM_ICE_ID);
-        }
-    }
-    *n = unify(*id, *n);
-    return rc;
 }

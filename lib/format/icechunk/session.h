@@ -32,9 +32,6 @@ int cm_ice_session_add(cm_store *session, const char *path, unsigned rank, const
  */
 int cm_ice_session_check(cm_store *session, bool (*canceled)(void *), void *context,
                          uint64_t *nkept, cm_error *err);
-/* Whether chunk NUMBER of array INDEX was left out by an earlier run. */
-int cm_ice_session_is_empty(cm_store *session, size_t index, uint64_t number, bool *out,
-                            cm_error *err);
 /* The ids of all files that records name, sorted, each once; to be freed. */
 int cm_ice_session_files(cm_store *session, uint8_t **id, size_t *n, cm_error *err);
 /* All chunks are on their way: the last files take their names. */
