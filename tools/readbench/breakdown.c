@@ -20,7 +20,10 @@ void readbench_batch_times(const cm_readbench_batch *b, readbench_times *out)
     uint64_t got = b->got_ns > b->want_ns ? b->got_ns : b->want_ns;
     uint64_t ready = b->ready_ns > got ? b->ready_ns : got;
 
+    const uint64_t made = b->end_ns > b->want_ns ? b->end_ns : b->want_ns;
+
     out->loader = span(b->want_ns, got);
+    out->runtime = span(made, got);
     out->memcpy = span(got, ready);
     out->step = span(ready, b->done_ns);
     out->total = span(b->want_ns, b->done_ns);
@@ -37,7 +40,8 @@ void readbench_break_down(const cm_readbench_session *s, double host_share,
         readbench_batch_times(&s->record[i], &t);
         out->n++;
         out->step += t.total;
-        out->loader += t.loader;
+        out->loader += t.loader - t.runtime;
+        out->runtime += t.runtime;
         out->memcpy += t.memcpy;
         out->kernel += t.step * (1 - host_share);
         out->cpu += t.step * host_share;
@@ -47,11 +51,12 @@ void readbench_break_down(const cm_readbench_session *s, double host_share,
     double n = (double)out->n;
     out->step /= n;
     out->loader /= n;
+    out->runtime /= n;
     out->memcpy /= n;
     out->kernel /= n;
     out->cpu /= n;
     /* Less than a nanosecond is rounding. */
-    double rest = out->step - out->loader - out->memcpy - out->kernel - out->cpu;
+    double rest = out->step - out->loader - out->runtime - out->memcpy - out->kernel - out->cpu;
     out->other = rest >= 1e-9 ? rest : 0;
 }
 

@@ -65,9 +65,12 @@ static int clear_picture(int folder, const char *name, const char *shown, cm_err
 /* The summary goes last: a folder that is half cleared is known as what it was. */
 static int clear_files(int folder, const char *shown, cm_error *err)
 {
-    static const char *const NAMES[] = {"report.html",        "batches.csv",  "events.log",
-                                        "events_workers.log", "trace.json",   "samples.csv",
-                                        "config.yaml",        "summary.yaml", "summary.json"};
+    static const char *const NAMES[] = {
+        "report.html",        "batches.csv",         "events.log",
+        "events_workers.log", "trace.json",          "samples.csv",
+        "config.yaml",        "benchmark.log",       "benchmark_workers.log",
+        "timing_results.csv", "timing_summary.yaml", "summary.yaml",
+        "summary.json"};
     int rc = CM_OK;
     for (const readbench_plot *p = READBENCH_PLOTS; p->name && rc == CM_OK; p++)
         rc = clear_picture(folder, p->name, shown, err);

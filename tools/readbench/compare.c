@@ -16,13 +16,14 @@
 #include "readbench.h"
 
 enum {
-    NROWS = 6
+    NROWS = 8
 };
 
 static const struct {
     const char *label, *member;
-} ROWS[NROWS] = {{"step", "step"},     {"kernel", "kernel"}, {"memcpy", "memcpy"},
-                 {"loader", "loader"}, {"CPU", "cpu"},       {"other", "other"}};
+} ROWS[NROWS] = {{"step", "step"},     {"kernel", "kernel"},   {"memcpy", "memcpy"},
+                 {"memset", "memset"}, {"runtime", "runtime"}, {"loader", "loader"},
+                 {"CPU", "cpu"},       {"other", "other"}};
 
 typedef struct side {
     const char *folder;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../common/print.h"
@@ -101,6 +102,31 @@ static int write_config(const readbench_run *run, size_t only, const char *folde
     return rc;
 }
 
+/* "2026-03-01T12:00:00Z" as seconds since 1970; 0 where there is none. */
+static double began(const readbench_run *run)
+{
+    struct tm tm = {0};
+    return run->started != NULL && strptime(run->started, "%Y-%m-%dT%H:%M:%SZ", &tm) != NULL
+               ? (double)timegm(&tm)
+               : 0;
+}
+
+static int write_guide(const readbench_run *run, size_t i, const char *folder, cm_error *err)
+{
+    static const struct {
+        const char *name;
+        readbench_content *content;
+    } DATA[] = {{"benchmark.log", readbench_guide_log},
+                {"benchmark_workers.log", readbench_guide_workers_log},
+                {"timing_results.csv", readbench_guide_timings_csv},
+                {"timing_summary.yaml", readbench_guide_timings_yaml}};
+    const readbench_guide g = {.session = &run->report->session[i], .began = began(run)};
+    int rc = CM_OK;
+    for (size_t k = 0; k < sizeof(DATA) / sizeof(DATA[0]) && rc == CM_OK; k++)
+        rc = readbench_file_write(folder, DATA[k].name, DATA[k].content, &g, err);
+    return rc;
+}
+
 static int write_session(const readbench_run *run, size_t i, const char *folder, bool alone,
                          cm_error *err)
 {
@@ -119,6 +145,8 @@ static int write_session(const readbench_run *run, size_t i, const char *folder,
         rc = readbench_file_write(folder, DATA[k].name, DATA[k].content, s, err);
     if (rc == CM_OK && s->nlogged > 0)
         rc = readbench_file_write(folder, "samples.csv", readbench_samples_csv, s, err);
+    if (rc == CM_OK)
+        rc = write_guide(run, i, folder, err);
     if (rc == CM_OK)
         rc = write_config(run, i, folder, err);
     /* After the numbers: a disk that fills up costs a picture rather than them. */

@@ -12,11 +12,13 @@
 #include "../common/signals.h"
 #include "file.h"
 #include "files.h"
+#include "preset.h"
 #include "ranks.h"
 #include "readbench.h"
 
 typedef struct job {
     const cm_readbench_options *options;
+    bool preset;
     cm_monitor *monitor;
     cm_readbench_report report;
 } job;
@@ -41,6 +43,9 @@ static int measure(void *context, cm_error *err)
 {
     job *j = context;
     int rc = cm_readbench(j->options, j->monitor, &j->report, err);
+    cm_error inner = {0};
+    if (j->preset && readbench_preset_judge(&j->report, &inner) != CM_OK && rc == CM_OK)
+        rc = cm_fail(err, CM_ENOMEM, "%s", inner.text);
     name_options(&j->report);
     return rc;
 }
@@ -155,7 +160,8 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
                          .replaces = out && !made,
                          .trace = v->trace,
                          .net = v->o.net,
-                         .host_share = host_share(j->options)};
+                         .host_share = host_share(j->options),
+                         .preset = j->preset};
     int exit_status = tell(status, &run, common, trace);
     say_end(status, &run, &err);
     cm_error apart = {0};
@@ -183,6 +189,7 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
     cm_error err = {0};
     readbench_sweep sweep = {0};
     readbench_ranks ranks = {0};
+    char *sample = NULL; /* of the preset */
     cm_monitor *monitor = cm_monitor_create(&err);
     int rc = monitor == NULL ? CM_ENOMEM : readbench_complete(v, common, paths, &err);
     if (rc == CM_OK)
@@ -190,10 +197,11 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
     if (rc == CM_OK)
         rc = readbench_ranks_begin(&ranks, v, monitor, &err);
     if (rc == CM_OK)
-        rc = readbench_sweep_make(v, common, paths, &sweep, &err);
+        rc = v->preset != NULL ? readbench_preset_make(v, common, paths, &sweep, &sample, &err)
+                               : readbench_sweep_make(v, common, paths, &sweep, &err);
     v->o.point = sweep.point;
     v->o.npoints = sweep.n;
-    job j = {.options = &v->o, .monitor = monitor};
+    job j = {.options = &v->o, .preset = v->preset != NULL, .monitor = monitor};
     cm_outfile trace = {.fd = -1};
     const readbench_run typed = {.command = command, .again = again};
     const cm_outputs outputs = {.read = paths, .overwrite = v->overwrite};
@@ -216,5 +224,6 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
     cm_outfile_release(&trace);
     readbench_sweep_release(&sweep);
     readbench_ranks_release(&ranks);
+    free(sample);
     return status;
 }

@@ -283,6 +283,8 @@ void page_breakdown(const char *const *name, const readbench_breakdown *b, size_
     } ROWS[] = {{"step", offsetof(readbench_breakdown, step)},
                 {"kernel", offsetof(readbench_breakdown, kernel)},
                 {"memcpy", offsetof(readbench_breakdown, memcpy)},
+                {"memset", offsetof(readbench_breakdown, memset)},
+                {"runtime", offsetof(readbench_breakdown, runtime)},
                 {"loader", offsetof(readbench_breakdown, loader)},
                 {"CPU", offsetof(readbench_breakdown, cpu)},
                 {"other", offsetof(readbench_breakdown, other)}};

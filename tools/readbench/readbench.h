@@ -13,6 +13,7 @@ typedef struct readbench_values {
     cm_readbench_options o; /* what most options set */
     cm_net_settings net;
     cm_texts sweep;
+    const char *preset;
     const char *step_time;
     bool advise, compare;
     unsigned cpus;
@@ -68,6 +69,8 @@ typedef struct readbench_breakdown {
     uint64_t n;
     double step; /* from when the batch was wanted to the step's end: the sum of the others */
     double kernel, memcpy, loader, cpu, other;
+    double memset;  /* none: missing elements are filled before a batch is copied */
+    double runtime; /* the batch was made, and the step did not have it yet */
 } readbench_breakdown;
 
 typedef struct readbench_run {
@@ -82,6 +85,7 @@ typedef struct readbench_run {
     const char *trace;       /* file of a trace; or NULL */
     cm_net *net;             /* that stores were read through; or NULL */
     double host_share;       /* of a step: its part on the CPU, by --step-time's other=T */
+    bool preset;             /* the settings are those of --preset */
 } readbench_run;
 
 /* Whether a session was emulated: every output then says so. */
@@ -89,9 +93,12 @@ bool readbench_emulated(const cm_readbench_report *report);
 /* The session that speaks for the report: the best, or the only one, or the first. */
 const cm_readbench_session *readbench_main_session(const cm_readbench_report *report);
 
-/* One batch: seconds of waiting for the loader and for the copy, of the step, and all together. */
+/*
+ * One batch: seconds of waiting for the loader, of these after it was made (runtime), of waiting
+ * for the copy, of the step, and all together.
+ */
 typedef struct readbench_times {
-    double loader, memcpy, step, total;
+    double loader, runtime, memcpy, step, total;
 } readbench_times;
 void readbench_batch_times(const cm_readbench_batch *batch, readbench_times *out);
 /*

@@ -129,6 +129,8 @@ static cm_json *breakdown(cm_document *d, const cm_readbench_session *s, double 
     number(d, o, "step", b.step);
     number(d, o, "kernel", b.kernel);
     number(d, o, "memcpy", b.memcpy);
+    number(d, o, "memset", b.memset);
+    number(d, o, "runtime", b.runtime);
     number(d, o, "loader", b.loader);
     number(d, o, "cpu", b.cpu);
     number(d, o, "other", b.other);

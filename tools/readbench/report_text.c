@@ -239,8 +239,10 @@ int readbench_print(const readbench_run *run, const cm_common_options *common, F
         print_line("", r->reason, to);
     }
     print_line("", r->data_loader, to);
-    for (size_t i = 0; i < r->nnotes && common->verbosity > 0; i++)
-        print_line("note: ", r->note[i], to);
+    /* Those of a preset are what it was measured for. */
+    for (size_t i = 0; i < r->nnotes; i++)
+        if (common->verbosity > 0 || run->preset)
+            print_line(run->preset ? "" : "note: ", r->note[i], to);
     if (readbench_emulated(r))
         fputs("EMULATED: these numbers are of a delayed local store, not of that storage\n", to);
     if (run->out) {

@@ -252,8 +252,8 @@ def test_reports_are_compared(work):
     for name, step in (("before", "4ms"), ("after", "1ms")):
         bare(*QUICK, "--step-time", step, "--out", name, "a.zarr", cwd=work).ok()
     out = run("--compare", "before", "after", cwd=work).ok().out
-    rows = {line.split()[0]: line.split() for line in out.splitlines()[1:7]}
-    assert list(rows) == ["step", "kernel", "memcpy", "loader", "CPU", "other"]
+    rows = {line.split()[0]: line.split() for line in out.splitlines()[1:9]}
+    assert list(rows) == ["step", "kernel", "memcpy", "memset", "runtime", "loader", "CPU", "other"]
     assert out.splitlines()[0].split() == ["before", "share", "after", "share", "after/before"]
     document = check(run("--compare", "before", "after", "--json", cwd=work).ok().out)
     for side in ("before", "after"):
@@ -263,7 +263,7 @@ def test_reports_are_compared(work):
         assert sum(given[k] for k in given if k != "step") == pytest.approx(given["step"], rel=1e-6)
     assert document["before"]["breakdown"]["kernel"] >= 0.004
     assert document["changed"] == {"step-time": {"before": "4.00 ms", "after": "1.00 ms"}}
-    assert out.splitlines()[9:] == ["settings that differ, before and after:", "  step-time: 4.00 ms, 1.00 ms"]
+    assert out.splitlines()[11:] == ["settings that differ, before and after:", "  step-time: 4.00 ms, 1.00 ms"]
 
 
 def test_reports_of_the_same_settings_name_none_that_differ(work):

@@ -112,13 +112,15 @@ def test_the_breakdown_is_that_of_the_batches(made, case):
     session = json.loads((made(case) / "summary.json").read_text())["sessions"][0]
     rows = [b for b in batches(made(case)) if (b["epoch"], b["number"]) != (0, 0) and not b["failed"]]
     loader = [max(0, b["got_ns"] - b["want_ns"]) / 1e9 for b in rows]
+    runtime = [max(0, b["got_ns"] - max(b["end_ns"], b["want_ns"])) / 1e9 for b in rows]
     wait = [max(0, b["ready_ns"] - b["want_ns"]) / 1e9 for b in rows]
     total = [(b["done_ns"] - b["want_ns"]) / 1e9 for b in rows]
     given = session["breakdown"]
     assert given["n"] == len(rows)
-    assert given["loader"] == pytest.approx(statistics.fmean(loader), abs=1e-9)
+    assert given["loader"] + given["runtime"] == pytest.approx(statistics.fmean(loader), abs=1e-9)
+    assert given["runtime"] == pytest.approx(statistics.fmean(runtime), abs=1e-9) and given["memset"] == 0
     assert given["step"] == pytest.approx(statistics.fmean(total))
-    parts = sum(given[k] for k in ("kernel", "memcpy", "loader", "cpu", "other"))
+    parts = sum(given[k] for k in ("kernel", "memcpy", "memset", "runtime", "loader", "cpu", "other"))
     assert parts == pytest.approx(given["step"])
     assert given["cpu"] == pytest.approx(0.1 * (given["cpu"] + given["kernel"])), "other=T of --step-time"
     assert session["training"]["wait"]["p95"] == pytest.approx(percentile(wait, 0.95), abs=1e-9)
