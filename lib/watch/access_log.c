@@ -108,10 +108,10 @@ static int take_request(cm_access_log *log, const cm_json *line, cm_error *err)
     if (rc == CM_OK)
         rc = keep_text(log, cm_json_member(line, "key"), "\"key\" is not the name of an object",
                        &r.key, err);
-    cm_access_request *grown = cm_make_room(log->request, log->nrequests, &log->request_capacity,
-                                            sizeof *log->request, 256);
     if (rc != CM_OK)
         return rc;
+    cm_access_request *grown = cm_make_room(log->request, log->nrequests, &log->request_capacity,
+                                            sizeof *log->request, 256);
     if (grown == NULL)
         return no_memory(log, err);
     log->request = grown;
