@@ -17,7 +17,7 @@ typedef struct cm_identity {
     uint64_t inode;
 } cm_identity;
 
-/* Writing; all are set. */
+/* Writing; all but the last are set. */
 typedef struct cm_store_write_ops {
     int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
     int (*delete)(cm_store *store, const char *key, cm_error *err);
@@ -29,6 +29,8 @@ typedef struct cm_store_write_ops {
                  cm_error *err);
     int (*commit)(cm_object_writer *writer, cm_error *err); /* always frees WRITER */
     void (*abort)(cm_object_writer *writer);
+    /* NULL: objects are visible as they come. */
+    int (*complete)(cm_store *store, cm_error *err);
 } cm_store_write_ops;
 
 /* Symbolic links. */
@@ -187,6 +189,10 @@ int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err);
 
 /* Reads one after the other, by open and read of the kind.  Appends to BUF. */
 int cm_store_read_each(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
+
+/* `sweep` of a kind without folders, by list and delete. */
+int cm_store_sweep_listed(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                          cm_error *err);
 
 /* Index in a table of NBUCKETS buckets. */
 size_t cm_key_hash(const char *key, size_t nbuckets);

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "store/net/url.h"
 #include "store/references.h"
+#include "store/zip.h"
 
 static const cm_store_options defaults;
 
@@ -18,10 +19,16 @@ bool cm_store_url_is_remote(const char *url)
     return cm_url_kind_of(url) != CM_URL_LOCAL;
 }
 
-/* ---- documents of references ---- */
+/* ---- files that are stores ---- */
+
+/* A file that is a store: a document of references, or a zip file. */
+static bool is_store_file(const char *path)
+{
+    return cm_zip_is(path) || cm_references_are(path);
+}
 
 /*
- * If PATH is a document of references, or a node in one, sets *DOCUMENT to the document's path and
+ * If PATH is a file that is a store, or a node in one, sets *DOCUMENT to the file's path and
  * *NODE into PATH; otherwise *DOCUMENT stays NULL.
  */
 static int find_document(const char *path, char **document, const char **node, cm_error *err)
@@ -33,7 +40,7 @@ static int find_document(const char *path, char **document, const char **node, c
         if (text == NULL)
             return CM_ENOMEM;
         bool there = stat(text, &st) == 0;
-        if (there && S_ISREG(st.st_mode) && cm_references_are(text)) {
+        if (there && S_ISREG(st.st_mode) && is_store_file(text)) {
             *document = text;
             *node = path + n + strspn(path + n, "/");
             return CM_OK;
@@ -75,16 +82,28 @@ bool cm_store_url_needs_net(const char *url)
 
 /* ---- folders ---- */
 
+static int open_zip(const char *path, const char *node, const cm_store_options *o, cm_store **out,
+                    cm_error *err)
+{
+    if (o->io != CM_IO_PREAD)
+        return cm_fail(err, CM_EINVAL, "%s: a zip file is read by pread alone", path);
+    return cm_store_open_zip(path, node, out, err);
+}
+
 static int open_folder(const char *path, const cm_store_options *o, cm_store **out, cm_error *err)
 {
     char *document = NULL;
     const char *node;
+    if (o->output && cm_zip_is_name(path) && cm_zip_is(path))
+        return cm_fail(err, CM_EINVAL, "%s: a zip file is written once, as a whole", path);
     if (o->output)
         return cm_store_open_output(path, o->create, out, err);
     int rc = o->create ? CM_OK : find_document(path, &document, &node, err);
     if (rc != CM_OK)
         return rc;
-    if (document != NULL)
+    if (document != NULL && cm_zip_is(document))
+        rc = open_zip(document, node, o, out, err);
+    else if (document != NULL)
         rc = cm_store_open_references(document, node, o, out, err);
     else if (o->io != CM_IO_PREAD)
         rc = cm_store_open_dir_io(path, o->io, out, err);
@@ -101,7 +120,7 @@ static int look_at_folder(const char *path, cm_place *out, cm_error *err)
     const char *node;
     int rc = CM_OK;
     if (stat(path, &st) == 0) {
-        *out = S_ISDIR(st.st_mode) || cm_references_are(path) ? CM_PLACE_FOLDER : CM_PLACE_FILE;
+        *out = S_ISDIR(st.st_mode) || is_store_file(path) ? CM_PLACE_FOLDER : CM_PLACE_FILE;
     } else if (errno == ENOTDIR) {
         rc = find_document(path, &document, &node, err);
         *out = document != NULL ? CM_PLACE_FOLDER : CM_PLACE_NOTHING;
@@ -161,6 +180,9 @@ static int open_remote(const char *url, const cm_store_options *o, cm_store **ou
 {
     char *document = NULL;
     const char *node;
+    if (cm_zip_is_name(url))
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: zip files are read from this machine; copy it here first", url);
     int rc = o->output ? CM_OK : find_remote_document(url, &document, &node, err);
     if (rc == CM_OK && document != NULL)
         rc = cm_store_open_references(document, node, o, out, err);

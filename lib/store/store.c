@@ -501,6 +501,14 @@ int cm_store_sync(cm_store *store, cm_error *err)
     return rc != CM_OK || store->ops->sync == NULL ? rc : store->ops->sync(store, err);
 }
 
+int cm_store_complete(cm_store *store, cm_error *err)
+{
+    int rc = check_writable(store, err);
+    return rc != CM_OK || store->ops->write->complete == NULL
+               ? rc
+               : store->ops->write->complete(store, err);
+}
+
 int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
 {
     *out = false;

@@ -213,6 +213,11 @@ void cm_store_drop_listing(cm_store *store); /* NULL accepted */
 
 /* Waits until everything written so far, names included, is on the disk. */
 int cm_store_sync(cm_store *store, cm_error *err);
+/*
+ * Everything is written: a store that appears as a whole (zip.h) does so now.  Afterwards it can be
+ * read only.  Does nothing for others.
+ */
+int cm_store_complete(cm_store *store, cm_error *err);
 
 typedef enum cm_entry_kind {
     CM_ENTRY_NONE,

@@ -72,12 +72,15 @@ static int say(const cm_tool *tool, int rc, bool replaceable, const cm_error *er
     return cm_tool_exit_status(rc);
 }
 
-/* The bytes of the ending by which NAME, of NBYTES, is a file of another format; 0: it has none. */
-static size_t foreign_ending(const char *name, size_t nbytes)
+/*
+ * The bytes of the ending by which NAME, of NBYTES, is a file of another format; 0: it has none.  A
+ * store may be a zip file, REFERENCES may not.
+ */
+static size_t foreign_ending(const char *name, size_t nbytes, bool references)
 {
-    static const char *const ENDINGS[] = {".tar",   ".tgz", ".zip", ".grib",
+    static const char *const ENDINGS[] = {".zip",   ".tar", ".tgz", ".grib",
                                           ".grib2", ".grb", ".grb2"};
-    for (size_t i = 0; i < sizeof(ENDINGS) / sizeof(ENDINGS[0]); i++) {
+    for (size_t i = references ? 0 : 1; i < sizeof(ENDINGS) / sizeof(ENDINGS[0]); i++) {
         const size_t n = strlen(ENDINGS[i]);
         if (nbytes > n && strncasecmp(name + nbytes - n, ENDINGS[i], n) == 0)
             return n;
@@ -89,7 +92,7 @@ static size_t foreign_ending(const char *name, size_t nbytes)
 static int check_name(const cm_tool *tool, const cm_outputs *o)
 {
     const char *name = cm_path_last(o->made);
-    const size_t nbytes = strlen(name), ending = foreign_ending(name, nbytes);
+    const size_t nbytes = strlen(name), ending = foreign_ending(name, nbytes, o->references);
     struct stat st;
     const bool there = stat(o->made, &st) == 0;
     if (ending == 0 || (there && S_ISDIR(st.st_mode)))

@@ -16,6 +16,7 @@
 #include "base/outstream.h"
 #include "convert/beside/beside.h"
 #include "options/store_path.h"
+#include "store/zip.h"
 
 enum {
     SHAPE_TEXT = 96 /* bytes; a shape of 32 long dimensions is cut */
@@ -269,8 +270,12 @@ static void print_open(const char *store, const char *group, size_t group_nbytes
     FILE *f = cm_outtext_open(&t);
     if (!f)
         return;
-    fputs("import xarray; print(xarray.open_zarr(", f);
+    const bool zip = cm_zip_is_name(store);
+    fputs(zip ? "import xarray, zarr; print(xarray.open_zarr(zarr.storage.ZipStore("
+              : "import xarray; print(xarray.open_zarr(",
+          f);
     cm_print_python_string(store, strlen(store), f);
+    fputs(zip ? ", mode=\"r\")" : "", f);
     if (group) {
         fputs(", group=", f);
         cm_print_python_string(group, group_nbytes, f);

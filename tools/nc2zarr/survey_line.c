@@ -125,8 +125,9 @@ static char *free_name(const char *name, int n, const char *ending, unsigned i)
 char *nc2zarr_free_output(const char *name, unsigned from)
 {
     const size_t n = strlen(name);
-    const bool ends = n > 5 && (strcmp(name + n - 5, ".zarr") == 0);
-    return free_name(name, (int)(ends ? n - 5 : n), ends ? ".zarr" : "", from);
+    const bool zarr = n > 5 && strcmp(name + n - 5, ".zarr") == 0;
+    const size_t ending = zarr ? 5 : n > 4 && strcmp(name + n - 4, ".zip") == 0 ? 4 : 0;
+    return free_name(name, (int)(n - ending), name + n - ending, from);
 }
 
 static char *output_of(const archive_job *job)

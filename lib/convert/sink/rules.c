@@ -1,6 +1,11 @@
 #include "convert/sink/rules.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/open.h"
+#include "store/zip.h"
 
 #include "convert/sink/icechunk/repository.h"
 
@@ -139,8 +144,45 @@ static int check_combinations(const cm_transform_options *o, cm_error *err)
     return CM_OK;
 }
 
+/* A zip file is written once, from beginning to end, by one process, on this machine. */
+static int check_zip(const cm_transform_options *o, cm_sink_kind kind, cm_error *err)
+{
+    const char *target = o->target != NULL ? o->target : "";
+    const char *node = strstr(target, "::");
+    char *path = cm_asprintf(err, "%.*s",
+                             (int)(node != NULL ? node - target : (long)strlen(target)), target);
+    if (path == NULL)
+        return CM_ENOMEM;
+    const bool is_zip = cm_zip_is_name(path), remote = cm_store_url_is_remote(path);
+    free(path);
+    if (!is_zip || kind == CM_SINK_COMPARES || kind == CM_SINK_REFERS)
+        return CM_OK;
+    if (remote)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: a zip file is written on this machine; make it here, and copy it",
+                       target);
+    if (node != NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: nothing is added to a zip file; it is written once, as a whole",
+                       target);
+    if (kind == CM_SINK_GROWS)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: a zip file does not grow; it is written once, as a whole", target);
+    if (o->resume)
+        return cm_fail(err, CM_EINVAL,
+                       "`resume`: %s is a zip file, complete or absent; there is nothing to go on "
+                       "with",
+                       target);
+    if (o->part.on)
+        return cm_fail(err, CM_EINVAL, "`part`: %s is a zip file, which one process writes",
+                       target);
+    return CM_OK;
+}
+
 int cm_sink_check_options(const cm_transform_options *o, cm_sink_kind kind, cm_error *err)
 {
     int rc = check_combinations(o, err);
+    if (rc == CM_OK)
+        rc = check_zip(o, kind, err);
     return rc == CM_OK ? check_rules(o, kind, err) : rc;
 }

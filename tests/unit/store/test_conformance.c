@@ -1,8 +1,9 @@
 /*
  * The suite of all stores over those of this layer: memory, folders in each way of reading, a
- * cache on disk.
+ * cache on disk, a zip file while it is written.
  */
 #include "conformance.h"
+#include "store/zip.h"
 
 enum {
     CACHE_NBYTES = 100000 /* less than some tests read */
@@ -40,6 +41,17 @@ static int open_cache(fixture *f, const kind *k, cm_error *err)
     return rc ? rc : cm_store_open_disk_cache(f->writer, path, CACHE_NBYTES, &f->store, err);
 }
 
+static int open_zip(fixture *f, const kind *k, cm_error *err)
+{
+    char path[80];
+    (void)k;
+    snprintf(path, sizeof path, "%s/store.zip", f->folder);
+    const cm_zip_place place = {.path = path, .folder = f->folder};
+    int rc = cm_store_create_zip(&place, &f->store, err);
+    f->writer = f->store;
+    return rc;
+}
+
 int main(void)
 {
     static const kind kinds[] = {
@@ -50,6 +62,7 @@ int main(void)
         {.name = "folder, uring", .open = open_folder_io, .io = CM_IO_URING},
         {.name = "folder, direct", .open = open_folder_io, .io = CM_IO_DIRECT},
         {.name = "cache on disk", .open = open_cache},
+        {.name = "zip file", .open = open_zip},
     };
     return run_conformance("store", kinds, sizeof kinds / sizeof *kinds);
 }

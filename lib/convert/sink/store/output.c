@@ -1,7 +1,9 @@
 #include "convert/sink/store/output.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "convert/beside/ledger.h"
@@ -11,6 +13,7 @@
 #include "options/store_path.h"
 #include "store/net/url.h"
 #include "store/open.h"
+#include "store/zip.h"
 #include "watch/monitor.h"
 
 enum {
@@ -99,9 +102,44 @@ static int name_output(const cm_output *out, int rc, cm_error *err)
     return rc;
 }
 
+/*
+ * A zip file is absent or complete, so no journal tells of it.  One that is no store, or damaged,
+ * is somebody's.
+ */
+static int examine_zip(cm_output *out, cm_error *err)
+{
+    struct stat st;
+    cm_error why = {0};
+    bool zarr = false;
+    out->state = CM_OUTPUT_ABSENT;
+    out->phase = CM_JOURNAL_NONE;
+    out->device = out->inode = 0;
+    if (lstat(out->beside.root, &st) != 0)
+        return errno == ENOENT ? CM_OK : cm_fail_errno(err, errno, "%s", out->path);
+    if (S_ISDIR(st.st_mode))
+        return cm_fail(err, CM_EEXIST, "%s: is a folder, and its name that of a zip file",
+                       out->path);
+    cm_store *old = NULL;
+    int rc = cm_store_open_zip(out->beside.root, "", &old, &why);
+    if (rc == CM_EFORMAT || rc == CM_EUNSUPPORTED)
+        rc = cm_fail(err, CM_EEXIST, "%s: is a file and not a store, and never overwritten (%s)",
+                     out->path, why.text);
+    else if (rc != CM_OK)
+        rc = cm_fail(err, rc, "%s", why.text);
+    if (rc == CM_OK)
+        rc = find_zarr(old, &zarr, err);
+    cm_store_free(old);
+    out->state = zarr ? CM_OUTPUT_STORE : CM_OUTPUT_OTHER;
+    out->device = (uint64_t)st.st_dev;
+    out->inode = (uint64_t)st.st_ino;
+    return rc;
+}
+
 static int examine(cm_output *out, cm_error *err)
 {
     bool zarr = false;
+    if (out->is_zip)
+        return name_output(out, examine_zip(out, err), err);
     int rc = open_there(out, err);
     if (rc == CM_OK)
         rc = cm_journal_look(&out->beside, out->journal, &out->phase, err);
@@ -196,6 +234,7 @@ int cm_output_find(const cm_output_request *request, cm_output *out, cm_error *e
         return CM_ENOMEM;
     if (*out->root == '\0')
         return cm_fail(err, CM_EINVAL, "the path of a store is empty");
+    out->is_zip = cm_zip_is_name(out->root);
     rc = cm_beside_find(out->root, out->net, &out->beside, err);
     out->beside.stop = (cm_stop){cm_monitor_cancels, request->monitor};
     return rc;
@@ -304,8 +343,20 @@ static int make_node(cm_output *out, cm_error *err)
     return rc;
 }
 
+/* In the folder beside the output, whose lock is held: what an earlier run left there is gone. */
+static int make_zip(cm_output *out, cm_error *err)
+{
+    const cm_zip_place place = {.path = out->beside.root,
+                                .folder = out->beside.path,
+                                .device = out->device,
+                                .inode = out->inode};
+    return cm_store_create_zip(&place, &out->store, err);
+}
+
 static int make_folder(cm_output *out, cm_error *err)
 {
+    if (out->is_zip)
+        return make_zip(out, err);
     int rc = make_node(out, err);
     for (int i = 0; rc == CM_ENOTFOUND && !out->beside.remote && i < MAX_TRIES; i++)
         rc = make_node(out, err);
@@ -325,6 +376,7 @@ static cm_verdict judge_beside(void *context, const char *below, cm_entry_kind k
     (void)context;
     bool old = strncmp(below, "journal-", 8) == 0 || cm_parts_is_file(below) ||
                strcmp(below, CM_LEDGER_NAME) == 0 ||
+               strncmp(below, CM_ZIP_TEMPORARY, strlen(CM_ZIP_TEMPORARY)) == 0 ||
                strncmp(below, CM_COMMIT_NAME, strlen(CM_COMMIT_NAME)) == 0;
     return kind == CM_ENTRY_FILE && old ? CM_REMOVE : CM_KEEP;
 }
@@ -382,11 +434,11 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
     if (out->resumes)
         return CM_OK;
     int rc = out->store != NULL ? cm_store_cache_listing(out->store, err) : CM_OK;
-    if (rc == CM_OK)
+    if (rc == CM_OK && !out->is_zip)
         rc = cm_journal_prepare(&out->beside, out->journal, made == NULL ? &nothing : made,
                                 out->store, err);
-    /* The statistics are those of a store that goes. */
-    if (rc == CM_OK)
+    /* The statistics are those of a store that goes; an old zip file stays until the new one is. */
+    if (rc == CM_OK && !out->is_zip)
         rc = cm_statistics_forget(out->path, out->beside.net, err);
     /* The plan of a store that somebody removed goes first: beside a folder it would hold. */
     if (rc == CM_OK && out->store == NULL && *out->node == '\0')
@@ -412,6 +464,12 @@ int cm_output_open_journal(cm_output *out, const cm_json *fingerprint, const cm_
 }
 
 /* ---- ending ---- */
+
+int cm_output_finish(cm_output *out, cm_error *err)
+{
+    int rc = out->is_zip ? cm_statistics_forget(out->path, NULL, err) : CM_OK;
+    return rc == CM_OK ? cm_store_complete(out->store, err) : rc;
+}
 
 void cm_output_complete(cm_output *out)
 {
@@ -458,6 +516,11 @@ bool cm_output_discard(cm_output *out, const cm_made *made)
 {
     if (!out->touched)
         return true;
+    if (out->is_zip) {
+        cm_store_free(out->store);
+        out->store = NULL;
+        return true;
+    }
     /* Without the journal no run would know chunks that stay for what they are. */
     if (!erase_made(out->store, made) && out->begun)
         return false;

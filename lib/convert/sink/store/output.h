@@ -43,12 +43,14 @@ typedef struct cm_output {
     char *journal; /* its name there */
     cm_lock *lock; /* NULL: not begun */
     cm_store *store;
-    bool made;     /* the folder is ours */
-    bool resumes;  /* a run that was stopped is there, and is to be finished */
-    bool finished; /* nothing is to be resumed: the store is complete */
-    bool touched;  /* what lies under the names that are made is ours */
-    bool begun;    /* there is a journal that a later run can go on with */
-    char *note;    /* for the user, after cm_output_lock, or NULL */
+    bool is_zip;            /* a zip file, which takes its name when it is complete */
+    uint64_t device, inode; /* of the zip file that is there; 0: none */
+    bool made;              /* the folder is ours */
+    bool resumes;           /* a run that was stopped is there, and is to be finished */
+    bool finished;          /* nothing is to be resumed: the store is complete */
+    bool touched;           /* what lies under the names that are made is ours */
+    bool begun;             /* there is a journal that a later run can go on with */
+    char *note;             /* for the user, after cm_output_lock, or NULL */
 } cm_output;
 
 /* Where it is and what its files are called: the first part of cm_output_check. */
@@ -84,6 +86,8 @@ int cm_output_open_journal(cm_output *out, const cm_json *fingerprint, const cm_
 int cm_output_decide(cm_output *out, cm_error *err);
 /* The folder as a store, which is there: for a part of what another process began. */
 int cm_output_join(cm_output *out, cm_error *err);
+/* All is written: makes it visible, where that is a step of its own. */
+int cm_output_finish(cm_output *out, cm_error *err);
 /* The store is complete: the journal goes. */
 void cm_output_complete(cm_output *out);
 /*

@@ -138,7 +138,7 @@ static int plan(cm_job *job, cm_output *out, cm_error *err)
 {
     if (job->options->scratch == NULL && !cm_store_is_remote(out->store)) {
         free(job->scratch);
-        if ((job->scratch = cm_strdup(out->path, err)) == NULL)
+        if ((job->scratch = cm_strdup(out->is_zip ? out->beside.path : out->path, err)) == NULL)
             return CM_ENOMEM;
     }
     return cm_job_plan(job, out->store, err);
@@ -171,6 +171,8 @@ static int write_described(cm_sink *s, cm_job *job, cm_error *err)
     int rc = cm_lock_check(out->lock, &out->beside, err);
     if (rc == CM_OK)
         rc = cm_job_write_metadata(job, out->store, err);
+    if (rc == CM_OK)
+        rc = cm_output_finish(out, err);
     cm_store_counts after = cm_store_count(out->store);
     if (rc != CM_OK)
         cm_error_place(err, out->path);
@@ -193,7 +195,7 @@ static int write_ledger(cm_job *job, cm_output *out, cm_error *err)
     cm_ledger_writer ledger;
     cm_error why = {0};
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
-    if (spec == NULL || *out->node != '\0')
+    if (spec == NULL || *out->node != '\0' || out->is_zip)
         return CM_OK;
     int rc = cm_ledger_begin(&out->beside, &ledger, &why);
     if (rc == CM_OK)
@@ -223,7 +225,7 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
         rc = plan(job, out, err);
     if (rc == CM_OK && !is_there)
         rc = cm_job_list_made(job, &m->made, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && !out->is_zip)
         rc = open_journal(job, out, &m->made, &m->journal, err);
     s->store = out->store;
     return rc;
