@@ -1,7 +1,7 @@
 /*
- * The file that a library is working on in this process, for a program's handler of crashes: a child
- * tries each file first (preflight.h), but a heap that is laid out otherwise may be damaged in the
- * parent alone.
+ * The file that a library is working on in this process, for a program's handler of crashes: a
+ * child tries each file first (preflight.h), but a heap that is laid out otherwise may be damaged
+ * in the parent alone.
  */
 #ifndef CM_FORMAT_NC_AT_WORK_H
 #define CM_FORMAT_NC_AT_WORK_H
