@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """A table of what attackers try: which attack, how many trials, how many failed.
-What attackers try, as a table: which attack, on what, how many trials, how many failed.
 
     tests/attacks.py BUILD [WORD...]
 
