@@ -168,7 +168,8 @@ int readbench_guide_timings_yaml(const void *context, FILE *to, cm_error *err)
         part[3][n++] = t.total;
         all += t.total;
     }
-    fprintf(to, "batches: %zu\nemulated: %s\n", n, s->emulated ? "true" : "false");
+    fprintf(to, "batches: %zu\n", n);
+    fputs(s->emulated ? "emulated: true\n" : "emulated: false\n", to);
     static const char *const names[] = {"data_loading", "memcpy", "step", "total_batch"};
     for (unsigned k = 0; k < 4 && n > 0; k++)
         print_times(names[k], part[k], n, all, to);
