@@ -115,6 +115,8 @@ static int add_texts(cm_bench *b, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && rc == CM_OK; i++)
         rc = add_text(s, rows[i][0], rows[i][1], err);
+    if (rc == CM_OK && o->replay != NULL)
+        rc = add_text(s, "replay", o->replay, err);
     return rc;
 }
 

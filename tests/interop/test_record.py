@@ -212,6 +212,14 @@ def test_a_store_that_changed_is_said(store, tmp_path):
     assert any("the store changed since the log was recorded" in w for w in report["warnings"])
 
 
+def test_the_advice_names_the_log(store, tmp_path):
+    (tmp_path / "log").write_text("".join(LINE % 4 for _ in range(40)))
+    done = tool.run("readbench", "--json", "--no-out", "--epochs", "1", "--replay", "log", store, cwd=tmp_path)
+    assert json.loads(done.out)["sessions"][0]["settings"]["replay"] == "log"
+    text = tool.run("readbench", "--no-out", "--epochs", "1", "--replay", "log", store, cwd=tmp_path).out
+    assert "chunkcalc --sample" not in text
+
+
 def test_options_that_say_something_else(store, tmp_path):
     (tmp_path / "log").write_text(LINE % 4)
     for words in (["--sample", "time=1"], ["--order", "all"], ["--lags", "1"], ["--loader", "planned"],

@@ -142,12 +142,25 @@ static void with_the_native_engine(const readbench_run *run, const cm_readbench_
         fputs(" --engine native", to);
 }
 
+/* The log whose reads S replayed; NULL: none. */
+static const char *replayed(const cm_readbench_session *s)
+{
+    for (size_t i = 0; i < s->nsettings; i++)
+        if (strcmp(s->setting[i].name, "replay") == 0)
+            return s->setting[i].value;
+    return NULL;
+}
+
 static void ask_chunkcalc(const readbench_run *run, const cm_readbench_session *s, FILE *to)
 {
     const cm_readbench_part *worst = worst_part(s);
+    const char *log = replayed(s);
     (void)run;
     fputs("chunkcalc", to);
-    if (worst != NULL) {
+    if (log != NULL) {
+        fputs(" --access ", to);
+        cm_print_shell_word(log, to);
+    } else if (worst != NULL) {
         fputs(" --sample ", to);
         put_lengths(worst, worst->sample, to);
         fputs(" --variable ", to);
