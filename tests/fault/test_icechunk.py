@@ -1,7 +1,11 @@
 """Killed before any call that changes files, a repository has its old snapshot or the new one, whole; the same
 command completes it, and removes no file of others."""
 
+import os
+import shutil
 import signal
+import subprocess
+import time
 
 import netCDF4
 import numpy as np
@@ -105,3 +109,57 @@ def test_killed(source, case, kind, tmp_path):
         assert not left or view == old, (kind, nth, killed.what, left)
     assert nleft <= 2, nleft
     print(f"{case}: {len(moments)} kills at {whole.counts[kind]} {kind}s")
+
+
+# ---- another writer, which takes no lock ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theirs", ["elsewhere", "the same", "another branch"])
+def test_another_commit_meanwhile(source, theirs, tmp_path):
+    """A run stands before each rename in turn while another commit is made: it is applied on top of it, or refused
+    where both have the same array.  The other commit is never lost."""
+    root, state, base, changed = (tmp_path / n for n in ("work", "state", "base", "changed"))
+    repo = root / "repo"
+    base.mkdir()
+    tool.nc2zarr("-q", source, f"icechunk:{base / 'repo'}::old").ok()
+    failio.renew(base, changed)
+    more = {"elsewhere": "::other", "the same": "", "another branch": "::dev"}[theirs]
+    branch = "dev" if theirs == "another branch" else "main"
+    tool.nc2zarr("-q", "--branch", branch, source, f"icechunk:{changed / 'repo'}{more}").ok()
+    their_tip = icechunk.Repo(changed / "repo").tip(branch)
+    args = ["-q", "-j", "1", "--verify", "none", source, f"icechunk:{repo}"]
+    failio.renew(base, root)
+    count = failio.inject("nc2zarr", *args, root=root, state=state).counts["rename"]
+    for nth in failio.spread(count, paths.tries(5, 20, 60)):
+        failio.renew(base, root)
+        env = tool.environment() | failio.environment(root, state, "rename", nth, "stop")
+        child = subprocess.Popen(
+            [tool.program("nc2zarr"), *map(str, args)], env=env, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        stop_by = time.monotonic() + 300
+        while not failio.failed(state) and child.poll() is None:
+            assert time.monotonic() < stop_by
+            time.sleep(0.01)
+        # As another program would: files that never change first, and then the one that does.
+        shutil.copytree(changed / "repo", repo, dirs_exist_ok=True, ignore=lambda d, names: ["repo"] if d == str(changed / "repo") else [])
+        was_first = icechunk.Repo(repo).tip() != icechunk.Repo(base / "repo").tip()
+        if not was_first:
+            shutil.copy(changed / "repo" / "repo", repo / "their-repo")
+            os.replace(repo / "their-repo", repo / "repo")
+        err = failio.go_on(child)
+        there = icechunk.Repo(repo)
+        where = (nth, failio.failed(state), err)
+        if was_first:  # ours was made before
+            assert child.returncode == 0, where
+            continue
+        assert their_tip in there.history(branch), where
+        if theirs == "the same":
+            assert child.returncode == 1 and "/v" not in err and "already" in err, where
+            assert there.tip() == their_tip, where
+        else:
+            assert child.returncode == 0, where
+            view = tip_of(repo)[1]
+            assert "v/zarr.json" in view and "old/v/zarr.json" in view, where
+            assert ("other/v/zarr.json" in view) == (theirs == "elsewhere"), where
+        assert not (root / "repo.chunkmill").exists(), where
+        assert theirs == "another branch" or not unreferred(repo), where

@@ -353,8 +353,10 @@ static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_err
                        .context = &r->journal.records};
     if (rc == CM_OK)
         rc = cm_lock_check(s->out.lock, &s->out.beside, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK) {
         rc = cm_ice_commit_run(&c, r->committed, err);
+        r->refused = rc == CM_EEXIST;
+    }
     cm_json_free(metadata);
     return rc;
 }
@@ -464,7 +466,7 @@ void cm_repository_withdraw(cm_repository *r, cm_sink *s, cm_job *job, bool goes
     if (!s->out.begun || job->report->written)
         return;
     (void)cm_run_journal_snapshots(&r->journal, &nsnapshots, never, NULL);
-    job->report->resumable = goes_on || s->out.resumes || nsnapshots > 0;
+    job->report->resumable = goes_on || s->out.resumes || (nsnapshots > 0 && !r->refused);
     if (job->report->resumable || cm_lock_check(s->out.lock, &s->out.beside, NULL) == CM_EEXIST)
         return;
     if (cm_run_journal_erase(&r->journal, r->root, NULL) != CM_OK) {

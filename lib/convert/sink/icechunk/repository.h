@@ -18,6 +18,7 @@ typedef struct cm_repository {
     cm_run_journal journal;
     cm_json *config; /* of a new repository; or NULL */
     uint8_t committed[CM_ICE_ID];
+    bool refused; /* the repository was read again, and has none of the run's snapshots */
 } cm_repository;
 
 /* The text behind "icechunk:", if TARGET begins with that; or NULL. */
