@@ -163,3 +163,29 @@ def test_another_commit_meanwhile(source, theirs, tmp_path):
             assert ("other/v/zarr.json" in view) == (theirs == "elsewhere"), where
         assert not (root / "repo.chunkmill").exists(), where
         assert theirs == "another branch" or not unreferred(repo), where
+
+
+@pytest.mark.parametrize("kind", [k for k in failio.WAYS if k != "ring"])
+@pytest.mark.parametrize("case", ["new", "below"])
+def test_calls_that_fail(source, case, kind, tmp_path):
+    """A commit that is reported is there, and one that is not can be made again."""
+    root, state, base = tmp_path / "work", tmp_path / "state", tmp_path / "base"
+    repo = root / "repo"
+    base.mkdir()
+    if case == "below":
+        tool.nc2zarr("-q", source, f"icechunk:{base / 'repo'}::old").ok()
+    args = ["-q", "-j", "1", "--object-size", "4KiB", source, f"icechunk:{repo}"]
+    failio.renew(base, root)
+    counts = failio.inject("nc2zarr", *args, root=root, state=state).counts
+    for way in failio.WAYS[kind]:
+        for nth in failio.spread(counts[kind], paths.tries(3, 8, 40)):
+            failio.renew(base, root)
+            failed = failio.inject("nc2zarr", *args, root=root, state=state, kind=kind, nth=nth, way=way)
+            where = (way, nth, failed.what, str(failed.done))
+            view = tip_of(repo)
+            done = view is not None and "v/zarr.json" in view[1]
+            assert failed.done.status in (0, 1), where
+            assert done if failed.done.status == 0 else failed.done.err.strip(), where
+            again = tool.nc2zarr(*args)
+            assert again.status == 0 or (done and "already" in again.err), (where, str(again))
+            assert "v/zarr.json" in tip_of(repo)[1], where

@@ -88,8 +88,9 @@ void cm_ice_base_release(cm_ice_base *base)
 /* ---- files ---- */
 
 /* The snapshot that every repository begins with, unless it is there. */
-static int write_initial(cm_store *root, uint64_t when, cm_error *err)
+static int write_initial(const cm_ice_commit *c, uint64_t when, cm_error *err)
 {
+    cm_store *root = c->root;
     cm_ice_log_content log = {0};
     cm_fb_tree tree;
     cm_flat_writer w = {0};
@@ -98,7 +99,9 @@ static int write_initial(cm_store *root, uint64_t when, cm_error *err)
     if (cm_store_size(root, key, NULL, NULL) == CM_OK)
         return CM_OK;
     memcpy(log.id, cm_ice_initial_id, CM_ICE_ID);
-    int rc = cm_ice_log_write(root, &log, err);
+    int rc = c->before != NULL ? c->before(c->context, cm_ice_initial_id, false, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_ice_log_write(root, &log, err);
     if (rc == CM_OK)
         rc = cm_ice_snapshot_initial(&tree, when, err);
     if (rc != CM_OK)
@@ -142,7 +145,7 @@ static int write_snapshot(attempt *a, cm_error *err)
     if (rc == CM_OK && c->before != NULL)
         rc = c->before(c->context, a->id, false, err);
     if (rc == CM_OK && !a->now.there)
-        rc = write_initial(c->root, c->change.now_us, err);
+        rc = write_initial(c, c->change.now_us, err);
     if (rc == CM_OK)
         rc = cm_ice_snapshot_write(c->root, &a->now.snapshot.tree,
                                    moved ? c->base->snapshot.tree.root : NULL, &c->change, a->id,

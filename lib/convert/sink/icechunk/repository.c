@@ -284,7 +284,12 @@ int cm_repository_begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, c
 
 static int note_snapshot(void *context, const uint8_t id[CM_ICE_ID], bool published, cm_error *err)
 {
-    return cm_ice_records_name(context, published ? CM_RUN_PUBLISHED : 's', id, err);
+    const bool initial = memcmp(id, cm_ice_initial_id, CM_ICE_ID) == 0;
+    return cm_ice_records_name(context,
+                               published ? CM_RUN_PUBLISHED
+                               : initial ? CM_RUN_INITIAL
+                                         : 's',
+                               id, err);
 }
 
 /* The writer, and its command. */

@@ -145,7 +145,10 @@ static int remove_entry(cm_store *root, char kind, const uint8_t *id, const cm_r
         return remove_file(root, "chunks", id, err);
     if (kind == 'm' && !is_among(id, stay->manifest, stay->nmanifests))
         return remove_file(root, "manifests", id, err);
-    if (kind != 's' || (stay->snapshot != NULL && memcmp(id, stay->snapshot, CM_ICE_ID) == 0))
+    if (kind == CM_RUN_INITIAL && cm_store_size(root, "repo", NULL, NULL) != CM_ENOTFOUND)
+        return CM_OK;
+    if ((kind != 's' && kind != CM_RUN_INITIAL) ||
+        (stay->snapshot != NULL && memcmp(id, stay->snapshot, CM_ICE_ID) == 0))
         return CM_OK;
     int rc = remove_file(root, "transactions", id, err);
     return rc == CM_OK ? remove_file(root, "snapshots", id, err) : rc;

@@ -19,6 +19,9 @@
 
 #define CM_RUN_PUBLISHED 'r' /* the kind of an entry: this snapshot was about to be published */
 
+/* That of the snapshot that every repository begins with, which goes where none was made. */
+#define CM_RUN_INITIAL 'i'
+
 typedef struct cm_run_journal {
     cm_beside *beside; /* borrowed; open */
     cm_json *head;     /* of the journal that is there; NULL: none, or not whole */
