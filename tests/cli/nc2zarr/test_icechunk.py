@@ -298,3 +298,18 @@ def test_small_arrays_share_a_manifest(source, tmp_path):
     run(NC2ZARR, "--chunks", "tas:1x1x10", "--overwrite", source, f"icechunk:{repo}").ok()  # 2400
     assert len(icechunk.Snapshot(repo, icechunk.Repo(repo).tip()).files) == 2
     assert differences(source, repo, tmp_path) == []
+
+
+def test_texts_that_are_not_utf8(source, tmp_path):
+    """Readers would refuse the whole repository: what is typed is refused, and a path in the command repaired."""
+    repo = f"icechunk:{tmp_path / 'repo'}"
+    bad = os.fsdecode(b"a\xff")
+    run(NC2ZARR, "--branch", bad, source, repo).fails(2, "--branch: is not UTF-8")
+    run(NC2ZARR, "--branch", "", source, repo).fails(2, "--branch: is empty")
+    run(NC2ZARR, "--message", bad, source, repo).fails(2, "--message: is not UTF-8")
+    run(NC2ZARR, source, f"{repo}::{bad}").fails(2, "is not UTF-8")
+    assert not (tmp_path / "repo").exists()
+    odd = tmp_path / os.fsdecode(b"in\xff.nc")
+    shutil.copy(source, odd)
+    run(NC2ZARR, odd, repo).ok()
+    assert "in\\xff.nc" in icechunk.Snapshot(tmp_path / "repo", icechunk.Repo(tmp_path / "repo").tip()).message

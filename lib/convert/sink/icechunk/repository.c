@@ -7,7 +7,7 @@
 
 #include <chunkmill/version.h>
 
-#include "base/number.h"
+#include "base/utf8.h"
 #include "convert/sink/icechunk/node_list.h"
 #include "convert/sink/store/fingerprint.h"
 #include "format/icechunk/repo_write.h"
@@ -98,11 +98,30 @@ static int split_target(cm_sink *s, cm_error *err)
     return rc;
 }
 
+/* Readers refuse a whole file for a text that is not UTF-8. */
+static int check_text(const char *what, const char *text, cm_error *err)
+{
+    if (text == NULL || (*text != '\0' && cm_utf8_is_valid(text, strlen(text))))
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL, *text == '\0' ? "%s: is empty" : "%s: is not UTF-8", what);
+}
+
+static int check_texts(const cm_sink *s, cm_error *err)
+{
+    const cm_transform_options *o = s->options;
+    int rc = check_text("`branch`", o->branch, err);
+    if (rc == CM_OK)
+        rc = check_text("`message`", o->message, err);
+    return rc == CM_OK && *s->into.node != '\0' ? check_text(o->target, s->into.node, err) : rc;
+}
+
 int cm_repository_find(cm_sink *s, cm_job *job, cm_error *err)
 {
     cm_transform_options *o = s->options;
     (void)job;
     int rc = split_target(s, err);
+    if (rc == CM_OK)
+        rc = check_texts(s, err);
     if (rc == CM_OK && o->zarr_format == 2)
         rc = cm_fail(err, CM_EINVAL, "`zarr_format` 2: a repository is of Zarr format 3");
     if (rc != CM_OK)
@@ -293,13 +312,13 @@ static int note_snapshot(void *context, const uint8_t id[CM_ICE_ID], bool publis
 }
 
 /* The writer, and its command. */
-static int make_metadata(const cm_transform_options *o, cm_json **out, cm_error *err)
+static int make_metadata(const char *command, cm_json **out, cm_error *err)
 {
     char *writer = cm_asprintf(err, "chunkmill %s", cm_version());
     *out = cm_json_object();
     int rc = writer == NULL ? CM_ENOMEM : cm_json_set(*out, "writer", cm_json_string(writer), err);
-    if (rc == CM_OK && o->command != NULL)
-        rc = cm_json_set(*out, "command", cm_json_string(o->command), err);
+    if (rc == CM_OK && command != NULL)
+        rc = cm_json_set(*out, "command", cm_json_string(command), err);
     free(writer);
     return rc;
 }
@@ -341,12 +360,14 @@ static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_err
 {
     const cm_transform_options *o = s->options;
     cm_json *metadata = NULL;
-    int rc = make_metadata(o, &metadata, err);
+    char *command = cm_utf8_strdup(o->command != NULL ? o->command : "", err);
+    int rc = command == NULL ? CM_ENOMEM
+                             : make_metadata(o->command != NULL ? command : NULL, &metadata, err);
     cm_ice_commit c = {.root = r->root,
                        .branch = r->branch,
                        .base = &r->base,
                        .change = {.message = o->message != NULL   ? o->message
-                                             : o->command != NULL ? o->command
+                                             : o->command != NULL ? command
                                                                   : "written by chunkmill",
                                   .metadata = metadata,
                                   .node = list->node,
@@ -363,6 +384,7 @@ static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_err
         r->refused = rc == CM_EEXIST;
     }
     cm_json_free(metadata);
+    free(command);
     return rc;
 }
 

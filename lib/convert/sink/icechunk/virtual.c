@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/utf8.h"
 #include "convert/layout/refer.h"
 #include "convert/sink/icechunk/refer_places.h"
 #include "convert/sink/icechunk/repository.h"
@@ -33,6 +34,8 @@ static int make_url(const cm_refer_files *f, const char *path, char **out, cm_er
     cm_buf url = {0};
     char *name = NULL;
     int rc = cm_refer_files_name(f, path, &name, err);
+    if (rc == CM_OK && strstr(name, "://") != NULL && !cm_utf8_is_valid(name, strlen(name)))
+        rc = cm_fail(err, CM_EINVAL, "`base_url`: is not UTF-8");
     if (rc == CM_OK && strstr(name, "://") != NULL) {
         *out = name;
         return CM_OK;
