@@ -80,22 +80,6 @@ static int describe(cm_calc *c, const cm_variable *v, cm_error *err)
     return CM_OK;
 }
 
-static int codec_names(const cm_codec_spec *spec, size_t n, char **out, cm_error *err)
-{
-    cm_buf buf;
-    int rc = CM_OK;
-
-    cm_buf_init(&buf, 0);
-    for (size_t i = 0; i < n && rc == CM_OK; i++)
-        rc = cm_buf_printf(&buf, err, "%s%s", i > 0 ? " " : "", cm_codec_name(spec[i].id));
-    if (rc == CM_OK) {
-        *out = cm_asprintf(err, "%.*s", (int)buf.nbytes, buf.nbytes > 0 ? (char *)buf.data : "");
-        rc = *out != NULL ? CM_OK : CM_ENOMEM;
-    }
-    cm_buf_release(&buf);
-    return rc;
-}
-
 static int describe_all(cm_calc *c, const input *in, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;
@@ -113,7 +97,7 @@ static int describe_all(cm_calc *c, const input *in, cm_error *err)
         if (rc == CM_OK && is_file)
             r->array[r->narrays - 1].nobjects = 1;
         else if (rc == CM_OK)
-            rc = codec_names(v->codecs, v->ncodecs, &r->array[r->narrays - 1].codec, err);
+            rc = cm_codec_names(v->codecs, v->ncodecs, &r->array[r->narrays - 1].codec, err);
     }
     return rc;
 }

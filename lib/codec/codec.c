@@ -147,3 +147,17 @@ void cm_codec_specs_free(cm_codec_spec *specs, size_t n)
     }
     free(specs);
 }
+
+int cm_codec_names(const cm_codec_spec *spec, size_t n, char **out, cm_error *err)
+{
+    cm_buf buf = {0};
+    int rc = CM_OK;
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        rc = cm_buf_printf(&buf, err, "%s%s", i > 0 ? " " : "", cm_codec_name(spec[i].id));
+    if (rc == CM_OK) {
+        *out = cm_asprintf(err, "%.*s", (int)buf.nbytes, buf.nbytes > 0 ? (char *)buf.data : "");
+        rc = *out != NULL ? CM_OK : CM_ENOMEM;
+    }
+    cm_buf_release(&buf);
+    return rc;
+}

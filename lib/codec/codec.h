@@ -143,6 +143,8 @@ struct cm_codec_spec {
 
 /* "zstd", "sharding_indexed", ...: the name used in messages and on the command line. */
 const char *cm_codec_name(cm_codec_id id);
+/* The names of N codecs, to be freed. */
+int cm_codec_names(const cm_codec_spec *spec, size_t n, char **out, cm_error *err);
 cm_codec_class cm_codec_class_of(cm_codec_id id);
 
 /* Deep copies; release frees what specs own (NULL accepted). */

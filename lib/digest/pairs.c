@@ -147,6 +147,8 @@ static int compare_numbers(const cm_pair *p, const cm_box *box, bench *b, findin
         rc = cm_array_read(p->want, b->ctx, box, b->want.data, err);
     if (rc == CM_OK && p->got == NULL)
         cm_digest_box(&f->digest, p->want->shape, box, b->want.data, itemsize);
+    if (rc == CM_OK && p->got == NULL && p->see != NULL)
+        p->see(p->see_context, box, b->want.data);
     if (rc != CM_OK || p->got == NULL)
         return rc;
     rc = cm_buf_resize(&b->got, nelem * itemsize, err);

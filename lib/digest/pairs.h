@@ -16,6 +16,9 @@ enum {
 typedef struct cm_pair {
     cm_array *want, *got; /* of one type and shape; GOT NULL: only the digest of WANT */
     bool sample;          /* a few boxes, where the array is large */
+    /* GOT NULL: shown each box of WANT's elements once, by any thread; NULL: nobody asks. */
+    void (*see)(void *context, const cm_box *box, const uint8_t *elements);
+    void *see_context;
 
     /* set by cm_pairs_run */
     cm_digest digest; /* of WANT, where GOT is NULL */

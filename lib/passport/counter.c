@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "model/convert.h"
 #include "model/copy.h"
-#include "passport/short_runs.h"
+#include "passport/part_sums.h"
 
 enum {
     MAX_BINS = 1 << 17,
@@ -18,7 +18,7 @@ enum {
     SKETCH_OTHERS = 2,
     PICTURE_X = 128,
     PICTURE_Y = 64,
-    SHORT_RUN = 32 /* elements of a step side by side, below which steps are counted together */
+    SHORT_RUN = 8 /* elements of a step side by side, below which steps are counted together */
 };
 
 /* ---- samples along dimensions ---- */
@@ -185,23 +185,37 @@ static uint64_t mix_double(uint64_t hash, double x)
     return mix(hash ^ bits);
 }
 
-static void add_tally(cm_counter *c, uint64_t step, const cm_tally *t, uint64_t hash)
+/* A fingerprint of the part of a field: equal sums, at the same PLACE. */
+static uint64_t hash_part(uint64_t place, const cm_part *p)
 {
-    cm_bin *b = &c->bin[step / c->together];
-    const double n = (double)t->count, high = t->mean + t->rest;
-    const double low = t->rest - (high - t->mean);
-    const double sum = n * high, square = sum * high;
+    uint64_t h = mix_double(place ^ p->count ^ p->nelem << 32, p->sum);
+    return mix_double(mix_double(mix_double(h, p->square), p->min), p->max + p->shift);
+}
+
+static void add_part(cm_bin *b, const cm_part *p, uint64_t place)
+{
+    const double n = (double)p->count;
+    b->count += p->count;
+    b->missing += p->nelem - p->count;
+    b->hash += hash_part(place, p);
+    if (p->count == 0)
+        return;
+    b->min = p->min < b->min ? p->min : b->min;
+    b->max = p->max > b->max ? p->max : b->max;
+    /* The square of shift + d: the first term has more digits than a double. */
+    const long double wide = (long double)(n * p->shift) * p->shift;
+    const double square = (double)wide;
+    add_wide(&b->sum, n * p->shift, p->sum);
+    add_wide(&b->square, square, (double)(wide - square));
+    add_wide(&b->square, p->square, 2 * p->shift * p->sum);
+}
+
+/* Parts of the steps FIRST to FIRST + N - 1. */
+static void add_parts(cm_counter *c, uint64_t first, const cm_part *part, size_t n, uint64_t place)
+{
     pthread_mutex_lock(&c->lock);
-    b->count += t->count;
-    b->missing += t->missing;
-    b->hash += hash;
-    if (t->count > 0) {
-        b->min = t->min < b->min ? t->min : b->min;
-        b->max = t->max > b->max ? t->max : b->max;
-        add_wide(&b->sum, sum, fma(n, high, -sum) + n * low);
-        add_wide(&b->square, square, fma(sum, high, -square) + fma(n, high, -sum) * high);
-        add_wide(&b->square, t->m2, 2 * sum * low);
-    }
+    for (size_t k = 0; k < n; k++)
+        add_part(&c->bin[(first + k) / c->together], &part[k], place);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -275,14 +289,79 @@ static cm_tally tally_step(const runs *r, const cm_tally_rule *rule, uint64_t st
     return out;
 }
 
-/* A fingerprint of the part of a field: equal tallies, at the same PLACE. */
-static uint64_t hash_tally(uint64_t place, const cm_tally *t)
+/* Runs of a step that follow each other at even distances. */
+static cm_part_rows rows_of(const runs *r, unsigned *inner)
 {
-    uint64_t h = mix(place ^ t->count);
-    if (t->count == 0)
-        return mix(h ^ t->missing);
-    h = mix_double(mix_double(h, t->min), t->max);
-    return mix_double(mix_double(mix_double(h, t->mean), t->rest), t->m2);
+    cm_part_rows rows = {r->nelem, 1, 0};
+    *inner = r->last;
+    for (unsigned j = r->last; j-- > 0;)
+        if (j != r->step && r->box->shape[j] > 1) {
+            rows.nrows = r->box->shape[j];
+            rows.stride = r->stride[j];
+            *inner = j;
+            break;
+        }
+    return rows;
+}
+
+/* The first value of a step that is not missing, as a float; false: there is none. */
+static bool find_shift(const runs *r, const cm_tally_rule *rule, uint64_t step, const uint8_t *data,
+                       cm_part *p)
+{
+    uint64_t at[CM_MAX_RANK] = {0};
+    at[r->step] = step;
+    do {
+        const uint8_t *run = run_at(r, at, data);
+        for (uint64_t i = 0; i < r->nelem; i++, run += rule->type.nbytes)
+            if (!cm_tally_is_missing(rule, run)) {
+                p->shift = cm_element_to_double(&rule->type, run);
+                return true;
+            }
+    } while (next_run(r, at));
+    return false;
+}
+
+static cm_part sum_floats(const runs *r, const cm_tally_rule *rule, uint64_t step,
+                          const uint8_t *data, double shift)
+{
+    cm_part p = cm_part_empty();
+    uint64_t at[CM_MAX_RANK] = {0};
+    unsigned inner;
+    const cm_part_rows rows = rows_of(r, &inner);
+    p.shift = shift;
+    at[r->step] = step;
+    do {
+        cm_part_add(&p, rule, run_at(r, at, data), &rows);
+        if (inner < r->last)
+            at[inner] = r->box->shape[inner] - 1;
+    } while (next_run(r, at));
+    return p;
+}
+
+/* The part of a step that lies in a chunk. */
+static cm_part part_of(const runs *r, const cm_tally_rule *rule, uint64_t step, const uint8_t *data)
+{
+    cm_part p = cm_part_empty();
+    if (cm_part_takes(rule)) {
+        if (!find_shift(r, rule, step, data, &p)) {
+            p.nelem = cm_box_nelem(r->box) / r->box->shape[r->step];
+            return p;
+        }
+        p = sum_floats(r, rule, step, data, p.shift);
+        if (cm_part_is_good(&p))
+            return p;
+        const double mean = (float)(p.shift + p.sum / (double)p.count);
+        /* Least and largest would be the shift where all lie on one side of it. */
+        if (isfinite(mean) && mean >= p.min && mean <= p.max) {
+            cm_part q = sum_floats(r, rule, step, data, mean);
+            q.min = p.min;
+            q.max = p.max;
+            if (cm_part_is_good(&q))
+                return q;
+        }
+    }
+    const cm_tally t = tally_step(r, rule, step, data);
+    return cm_part_of_tally(&t);
 }
 
 /* Where BOX lies, but for its place among the steps. */
@@ -297,35 +376,35 @@ static uint64_t place_of(const cm_counter *c, const cm_box *box)
 
 static void count_long(cm_counter *c, const runs *r, const uint8_t *data)
 {
-    const uint64_t place = place_of(c, r->box);
-    for (uint64_t k = 0; k < r->box->shape[c->o.step]; k++) {
-        const cm_tally t = tally_step(r, &c->o.rule, k, data);
-        add_tally(c, r->box->start[c->o.step] + k, &t, hash_tally(place, &t));
+    const uint64_t place = place_of(c, r->box), n = r->box->shape[c->o.step];
+    cm_part part[CM_PART_STEPS];
+    for (uint64_t first = 0; first < n; first += CM_PART_STEPS) {
+        const unsigned m = least(n - first, CM_PART_STEPS);
+        for (unsigned k = 0; k < m; k++)
+            part[k] = part_of(r, &c->o.rule, first + k, data);
+        add_parts(c, r->box->start[c->o.step] + first, part, m, place);
     }
 }
 
-/* Steps with few elements side by side: many steps at once, run after run. */
+/* Steps with few elements side by side: many steps at once, element after element. */
 static void count_short(cm_counter *c, const runs *r, const uint8_t *data)
 {
     const uint64_t place = place_of(c, r->box), n = r->box->shape[c->o.step];
     const int64_t itemsize = c->o.rule.type.nbytes;
-    for (uint64_t first = 0; first < n; first += CM_SHORT_STEPS) {
-        cm_short_sums s;
-        const unsigned m = least(n - first, CM_SHORT_STEPS);
-        uint64_t at[CM_MAX_RANK] = {0}, nth = 0;
-        cm_short_begin(&s, m);
+    cm_part part[CM_PART_STEPS];
+    for (uint64_t first = 0; first < n; first += CM_PART_STEPS) {
+        const unsigned m = least(n - first, CM_PART_STEPS);
+        uint64_t at[CM_MAX_RANK] = {0};
+        for (unsigned k = 0; k < m; k++)
+            part[k] = cm_part_empty();
         at[c->o.step] = first;
         do {
             const uint8_t *run = run_at(r, at, data);
             for (uint64_t i = 0; i < r->nelem; i++)
-                cm_short_add(&s, &c->o.rule, run + (int64_t)i * itemsize, r->stride[c->o.step],
-                             nth++);
+                cm_part_add_short(part, m, &c->o.rule, run + (int64_t)i * itemsize,
+                                  r->stride[c->o.step]);
         } while (next_run(r, at));
-        for (unsigned k = 0; k < m; k++) {
-            const cm_tally t = cm_short_tally(&s, k, nth);
-            add_tally(c, r->box->start[c->o.step] + first + k, &t,
-                      mix(place ^ mix(s.hash[k] ^ t.count)));
-        }
+        add_parts(c, r->box->start[c->o.step] + first, part, m, place);
     }
 }
 
@@ -333,8 +412,9 @@ static void count_fill(cm_counter *c, const cm_box *box)
 {
     const uint64_t n = box->shape[c->o.step], place = place_of(c, box);
     const cm_tally t = cm_tally_of_one(&c->o.rule, c->o.fill, cm_box_nelem(box) / n);
+    const cm_part part = cm_part_of_tally(&t);
     for (uint64_t k = 0; k < n; k++)
-        add_tally(c, box->start[c->o.step] + k, &t, hash_tally(place, &t));
+        add_parts(c, box->start[c->o.step] + k, &part, 1, place);
 }
 
 /* ---- samples ---- */

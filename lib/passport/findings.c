@@ -119,7 +119,9 @@ double cm_look_outstanding(const double *value, size_t n, double least, double *
     double found = INFINITY;
     for (size_t k = 1; k <= most && k < n; k++) {
         const double one = sorted[n - k], next = sorted[n - k - 1];
-        if (one > least && one >= 10 * usual && next <= 5 * usual && next < one)
+        /* A change that makes up for a stuck field is large, and small beside these. */
+        if (one > least && one >= 10 * usual && next < one &&
+            (next <= 5 * usual || one >= 20 * next))
             found = one;
     }
     return found;

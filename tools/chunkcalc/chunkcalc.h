@@ -3,6 +3,7 @@
 #define CM_TOOLS_CHUNKCALC_H
 
 #include <chunkmill/chunkcalc.h>
+#include <chunkmill/passport.h>
 
 #include "../common/outputs.h"
 
@@ -19,6 +20,7 @@ typedef struct chunkcalc_values {
     bool stats;
     int format; /* chunkcalc_format */
     const char *plot;
+    const char *report;
     bool overwrite;
 } chunkcalc_values;
 
@@ -28,8 +30,12 @@ extern const cm_tool CHUNKCALC;
 int chunkcalc_print(const cm_chunkcalc_report *report, const chunkcalc_values *values,
                     const cm_common_options *common, cm_error *err);
 
-/* The one JSON document, described by tools/schema/chunkcalc.json.  FAILURE may be NULL. */
-int chunkcalc_print_json(const cm_chunkcalc_report *report, const cm_error *failure, cm_error *err);
+/*
+ * The one JSON document, described by tools/schema/chunkcalc.json; PASSPORT is that of the page
+ * PATH.  PASSPORT and FAILURE may be NULL.
+ */
+int chunkcalc_print_json(const cm_chunkcalc_report *report, const char *path,
+                         const cm_passport *passport, const cm_error *failure, cm_error *err);
 
 /* Draws the first read's chunks and bytes against the chunk size into FILE. */
 int chunkcalc_plot(const cm_chunkcalc_report *report, cm_outfile *file, cm_error *err);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../common/naming.h"
+#include "../common/passport_page.h"
 #include "../common/remote.h"
 #include "../common/run.h"
 #include "../common/say.h"
@@ -22,8 +23,24 @@ static void say_findings(const cm_chunkcalc_report *r, const cm_common_options *
         cm_say(CHUNKCALC.name, "warning: %s", r->warning[i]);
 }
 
+/* Output files, and what goes into the page. */
+typedef struct outputs {
+    cm_outfile plot, page;
+    cm_passport *passport;
+    char *command;
+} outputs;
+
+static int write_page(const chunkcalc_values *v, const char *store, outputs *out, cm_error *err)
+{
+    const passport_facts facts = {.passport = out->passport,
+                                  .tool = CHUNKCALC.name,
+                                  .target = store,
+                                  .command = out->command};
+    return v->report != NULL ? passport_write(&facts, &out->page, err) : CM_OK;
+}
+
 static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_values *v,
-                  const cm_common_options *common, cm_outfile *plot, cm_error *err)
+                  const cm_common_options *common, const char *store, outputs *out, cm_error *err)
 {
     cm_error print_err = {0};
     bool json = common->json || v->format == FORMAT_JSON;
@@ -32,11 +49,14 @@ static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_valu
     if (status == CM_OK)
         say_findings(r, common);
     if (json)
-        printed = chunkcalc_print_json(r, status == CM_OK ? NULL : err, &print_err);
+        printed = chunkcalc_print_json(r, v->report, out->passport, status == CM_OK ? NULL : err,
+                                       &print_err);
     else if (status == CM_OK)
         printed = chunkcalc_print(r, v, common, &print_err);
     if (status == CM_OK && printed == CM_OK && v->plot != NULL)
-        printed = chunkcalc_plot(r, plot, &print_err);
+        printed = chunkcalc_plot(r, &out->plot, &print_err);
+    if (status == CM_OK && printed == CM_OK)
+        printed = write_page(v, store, out, &print_err);
     if (status != CM_OK)
         cm_say(CHUNKCALC.name, "%s", err->text);
     if (printed != CM_OK)
@@ -58,14 +78,9 @@ static bool wants_answer(const chunkcalc_values *v, const cm_common_options *com
            v->format == FORMAT_TABLE;
 }
 
-static int run(const chunkcalc_values *v, const cm_common_options *common, const cm_texts *paths)
+static int refuse(const chunkcalc_values *v, const cm_common_options *common, const cm_texts *paths)
 {
-    cm_chunkcalc_options options = v->o;
-    cm_chunkcalc_report r;
     cm_error err = {0};
-    cm_outfile plot = {.fd = -1};
-    const cm_outputs outputs = {.read = paths, .overwrite = v->overwrite};
-
     if (paths->n > 1)
         return cm_tool_usage_error(&CHUNKCALC, "one store at a time, not %zu", paths->n);
     if (paths->n == 0 && v->o.sample == NULL && v->o.read.n == 0 && v->o.access == NULL)
@@ -76,9 +91,31 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
         return cm_tool_usage_error(&CHUNKCALC, "%s", err.text);
     if (v->plot != NULL && v->o.sample == NULL && v->o.read.n == 0 && v->o.access == NULL)
         return cm_tool_usage_error(&CHUNKCALC, "--plot needs --sample, --read or --access");
-    int status = cm_outputs_check(&CHUNKCALC, v, &outputs);
+    if (v->report != NULL && paths->n == 0)
+        return cm_tool_usage_error(&CHUNKCALC, "--report needs a STORE");
+    return CM_TOOL_RUN;
+}
+
+static int claim(const chunkcalc_values *v, const cm_texts *paths, outputs *out)
+{
+    const cm_outputs named = {.read = paths, .overwrite = v->overwrite};
+    int status = cm_outputs_check(&CHUNKCALC, v, &named);
     if (status == CM_TOOL_RUN && v->plot != NULL)
-        status = cm_outputs_claim(&CHUNKCALC, v->plot, &CM_KIND_PLOT, &outputs, &plot);
+        status = cm_outputs_claim(&CHUNKCALC, v->plot, &CM_KIND_PLOT, &named, &out->plot);
+    if (status == CM_TOOL_RUN && v->report != NULL)
+        status = cm_outputs_claim(&CHUNKCALC, v->report, &CM_KIND_PAGE, &named, &out->page);
+    return status;
+}
+
+static int run(const chunkcalc_values *v, const cm_common_options *common, const cm_texts *paths,
+               outputs *out)
+{
+    cm_chunkcalc_options options = v->o;
+    cm_chunkcalc_report r = {0};
+    cm_error err = {0};
+    int status = refuse(v, common, paths);
+    if (status == CM_TOOL_RUN)
+        status = claim(v, paths, out);
     if (status != CM_TOOL_RUN)
         return status;
     options.store = paths->n > 0 ? paths->text[0] : NULL;
@@ -87,22 +124,23 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     options.nthreads = common->nthreads;
     options.worker_memory =
         common->nthreads != 0 ? common->memory / common->nthreads : common->memory;
-    r = (cm_chunkcalc_report){0};
     status = cm_remote_open(&v->net, paths, NULL, NULL, &options.net, &err);
     if (status == CM_OK)
         status = cm_chunkcalc(&options, &r, &err);
     if (status == CM_OK && options.access != NULL && options.recommend)
         status = chunkcalc_measure_rate(&options, &r, &err);
+    if (status == CM_OK && v->report != NULL)
+        status = cm_passport_read(options.store, options.net, common->nthreads, common->memory,
+                                  NULL, &out->passport, &err);
     cm_tool_name_error(&CHUNKCALC, &err);
     cm_tool_name_texts(&CHUNKCALC, r.warning, r.nwarnings);
     cm_tool_name_texts(&CHUNKCALC, r.note, r.nnotes);
     cm_tool_name_text(&CHUNKCALC, &r.reason);
     cm_tool_name_text(&CHUNKCALC, &r.audit);
-    status = report(status, &r, v, common, &plot, &err);
+    status = report(status, &r, v, common, options.store, out, &err);
     cm_remote_say(&CHUNKCALC, options.net, common);
     cm_chunkcalc_report_release(&r);
     cm_net_free(options.net);
-    cm_outfile_release(&plot);
     return status;
 }
 
@@ -117,8 +155,14 @@ int main(int argc, char **argv)
     int status = cm_tool_parse(&CHUNKCALC, argc, argv, &v, &common, &paths);
     if (status == CM_TOOL_RUN)
         status = cm_run_refuse_remote(&CHUNKCALC, &paths);
+    outputs out = {
+        .plot = {.fd = -1}, .page = {.fd = -1}, .command = cm_run_command_line(argc, argv)};
     if (status == CM_TOOL_RUN)
-        status = run(&v, &common, &paths);
+        status = run(&v, &common, &paths, &out);
+    cm_outfile_release(&out.plot);
+    cm_outfile_release(&out.page);
+    cm_passport_free(out.passport);
+    free(out.command);
     cm_tool_release(&CHUNKCALC, &v, &paths);
     return cm_tool_finish(&CHUNKCALC, status);
 }

@@ -1,6 +1,7 @@
 /* --json: the report as one document, described by tools/schema/chunkcalc.json. */
 #include "../common/census_json.h"
 #include "../common/document.h"
+#include "../common/passport_run.h"
 #include "chunkcalc.h"
 
 static cm_json *stat_json(cm_document *doc, const cm_chunkcalc_stat *s)
@@ -209,7 +210,8 @@ static void put_calculation(cm_document *doc, cm_json *o, const cm_chunkcalc_rep
     }
 }
 
-int chunkcalc_print_json(const cm_chunkcalc_report *r, const cm_error *failure, cm_error *err)
+int chunkcalc_print_json(const cm_chunkcalc_report *r, const char *path,
+                         const cm_passport *passport, const cm_error *failure, cm_error *err)
 {
     cm_document doc = {CM_OK, err};
     cm_json *o = cm_json_object();
@@ -225,6 +227,8 @@ int chunkcalc_print_json(const cm_chunkcalc_report *r, const cm_error *failure, 
         }
         if (r->has_census)
             cm_document_census(&doc, o, "census", &r->census);
+        if (passport != NULL)
+            passport_document(&doc, o, path, passport);
         cm_document_texts(&doc, o, "warnings", r->warning, r->nwarnings);
         cm_document_texts(&doc, o, "notes", r->note, r->nnotes);
     }

@@ -164,10 +164,11 @@ static const cm_option OPTIONS[] = {
      .operand = CM_OPERAND_FILE,
      .makes = CM_MAKES_PLOT,
      .help = "Draw chunks and bytes against the chunk size. From the fewest to the most."},
+    CM_ROW_REPORT(VALUE(report), "Read STORE once and describe it."),
     {.name = "overwrite",
      .kind = CM_OPTION_FLAG,
      .field = VALUE(overwrite),
-     .help = "Let --plot replace a file that this program did not draw."},
+     .help = "Let --plot and --report replace a file that is not one of theirs."},
 
     {.section = "The cost model",
      .name = "storage",

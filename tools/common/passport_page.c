@@ -247,7 +247,7 @@ static int put_variable(const cm_passport *p, const cm_passport_variable *v, boo
     int rc = CM_OK;
     if (drawn)
         rc = passport_maps(p, v, to, err);
-    if (rc == CM_OK && drawn) {
+    if (rc == CM_OK && drawn && v->all.count > 0) {
         fputs("<figure><figcaption>each step: the mean (line) between the least and the largest "
               "value (band); below, the share of missing values",
               to);

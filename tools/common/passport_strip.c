@@ -22,7 +22,8 @@ enum {
     MISSING = 22,
     MARKS = 20,
     LABELS = 18,
-    TEXT = 12
+    TEXT = 12,
+    NUMBER = 14 /* the width of one below a mark */
 };
 
 /* Some neighbouring steps. */
@@ -201,7 +202,7 @@ static void draw_missing(const canvas *c, const strip *s)
 static void draw_marks(const canvas *c, const strip *s)
 {
     const double top = 4 + BAND + GAP + MISSING + 3;
-    double taken = -1e9;
+    bool taken[WIDE / NUMBER + 3] = {false}; /* by a number */
     for (size_t i = 0; i < s->p->nfindings; i++) {
         const cm_passport_finding *f = &s->p->finding[i];
         if (!is_about(f, s->v) || !f->has_steps || s->v->nsteps == 0)
@@ -212,11 +213,12 @@ static void draw_marks(const canvas *c, const strip *s)
         const canvas_point mark[] = {{x, top}, {x - 5, top + 8}, {x + 5, top + 8}};
         canvas_boxes(c, &(canvas_box){from, top - 2, fmax(to - from, 1.5), 2}, 1, 1, VERMILION);
         canvas_area(c, mark, 3, 1, VERMILION);
-        if (x - taken < 16)
+        const size_t at = (size_t)(x / NUMBER) + 1;
+        if (taken[at - 1] || taken[at] || taken[at + 1])
             continue;
         char text[24];
         snprintf(text, sizeof text, "%zu", i + 1);
-        taken = x;
+        taken[at] = true;
         canvas_write(c,
                      &(canvas_text){.x = x,
                                     .y = top + 19,

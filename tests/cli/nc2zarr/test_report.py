@@ -167,6 +167,69 @@ def test_clean_data_have_no_finding(name, tmp_path):
     assert found(r) == [] and "<h2>Findings</h2>" not in page
 
 
+@pytest.mark.parametrize("name", ["a step of zeros", "a swapped latitude", "a repeated day", "a time twice", "an outlier"])
+def test_other_programs_find_the_same(name, tmp_path):
+    """rechunk and chunkcalc, of the store and of the file, in other chunks."""
+    expected = fields.plant(tmp_path / "in.nc", name)
+    report(tmp_path / "in.nc", tmp_path)
+    for argv in (["rechunk", "--report", tmp_path / "a.html", "--chunks", "t:time=50,lat=3,lon=full", "--json",
+                  tmp_path / "out.zarr", tmp_path / "b.zarr"],
+                 ["chunkcalc", "--json", "--report", tmp_path / "b.html", tmp_path / "b.zarr"],
+                 ["chunkcalc", "--json", "--report", tmp_path / "c.html", tmp_path / "in.nc"]):  # fmt: skip
+        done = tool.run(*argv).ok()
+        doc = json.loads(done.out)
+        schema = json.loads((paths.ROOT / "tools" / "schema" / f"{argv[0]}.json").read_text())
+        jsonschema.Draft202012Validator(schema).validate(doc)
+        assert found(doc["report"]) == [expected], argv
+        assert f"<code>{expected[0]}</code>" in (tmp_path / doc["report"]["path"]).read_text()
+
+
+def test_numbers_are_those_of_numpy(tmp_path):
+    """Of all chunks alike, and of packed data as readers show them."""
+    x = fields.make(60, levels=3)
+    x[3:5, 1, 2:9] = np.nan
+    packed_values = np.where(np.isnan(x), -32767, np.round((np.nan_to_num(x) - 280) * 512).clip(-32766, 32767)).astype("i2")
+    shown = np.where(packed_values == -32767, np.nan, packed_values / 512 + 280.0)
+    fields.write(tmp_path / "x.nc", {"t": x})
+    fields.write(tmp_path / "p.nc", {"t": packed_values}, fill=np.int16(-32767), attrs={"t": {"scale_factor": 1 / 512, "add_offset": 280.0}})
+    for name, values in (("x", x.astype("f8")), ("p", shown)):
+        for chunks in ("time=1", "time=7,level=2,lat=5,lon=9", "time=full,level=1,lat=2,lon=3", "time=full,level=1,lat=1,lon=1"):
+            r, _ = report(tmp_path / f"{name}.nc", tmp_path, "--chunks", chunks, "--overwrite", "--verify", "none")
+            v = next(v for v in r["variables"] if v["name"] == "t")
+            assert (v["count"], v["missing"], v["steps"]) == (np.isfinite(values).sum(), np.isnan(values).sum(), 60)
+            got = [v["min"], v["mean"], v["max"], v["std"]]
+            assert got == pytest.approx([np.nanmin(values), np.nanmean(values), np.nanmax(values), np.nanstd(values)], rel=1e-6), chunks
+
+
+def test_refusals(tmp_path):
+    fields.write(tmp_path / "in.nc", {"t": fields.make(4)})
+    source, page, out = tmp_path / "in.nc", tmp_path / "p.html", tmp_path / "o.zarr"
+    for args, said in [(["--part", "1/2"], "--report is about a whole store"), (["--dry-run"], "reads none"),
+                       (["--survey"], "--survey reads no data")]:
+        done = tool.run("nc2zarr", "--report", page, *args, source, out)
+        assert done.status == 2 and said in done.err, done.err
+        assert not page.exists()
+    page.write_text("mine")
+    done = tool.run("nc2zarr", "--report", page, source, out)
+    assert done.status == 1 and page.read_text() == "mine" and not out.exists(), done.err
+    done = tool.run("nc2zarr", "--report", source, source, out)
+    assert done.status != 0 and not out.exists()
+    page.unlink()
+    tool.run("nc2zarr", "--report", page, source, out).ok()
+    assert page.read_text().startswith("<!doctype html>")
+    tool.run("chunkcalc", "--report", page, out).ok()  # a page of ours may be replaced
+    assert "chunkcalc" in page.read_text()
+    done = tool.run("nc2zarr", "--resume", "--report", page, source, out)
+    assert done.status == 1 and "is complete" in done.err, done.err
+
+
+def test_names_from_outside_are_text(tmp_path):
+    fields.write(tmp_path / "in.nc", {"t": fields.make(6)}, attrs={"t": {"long_name": "<script>alert(1)</script>\"'&", "units": "<b>"}})
+    _, page = report(tmp_path / "in.nc", tmp_path)
+    assert "<script" not in page and "<b>)" not in page and "&lt;script&gt;" in page
+    assert "http:" not in page and "https:" not in page
+
+
 REAL = [
     "20171025_2056.Cloud_Top_Height.nc", "basin_mask.nc", "coads_climatology.nc4", "eraint_uvz.nc",
     "mrsos_day_HadGEM2-ES_rcp45_r1i1p1_20051201-20151130.nc", "outCSne30_vortex.nc",
