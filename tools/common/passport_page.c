@@ -227,7 +227,9 @@ static void put_name(const cm_passport_variable *v, FILE *to)
 static void put_numbers(const cm_passport_variable *v, FILE *to)
 {
     const cm_passport_step *a = &v->all;
-    if (a->count == 0)
+    if (a->count + a->missing == 0)
+        fputs("<p class=\"note\">It has no values.</p>\n", to);
+    else if (a->count == 0)
         fprintf(to, "<p class=\"note\">All of its %llu values are missing.</p>\n",
                 (unsigned long long)a->missing);
     else
@@ -245,9 +247,10 @@ static int put_variable(const cm_passport *p, const cm_passport_variable *v, boo
     put_name(v, to);
     put_numbers(v, to);
     int rc = CM_OK;
+    drawn = drawn && v->all.count > 0;
     if (drawn)
         rc = passport_maps(p, v, to, err);
-    if (rc == CM_OK && drawn && v->all.count > 0) {
+    if (rc == CM_OK && drawn) {
         fputs("<figure><figcaption>each step: the mean (line) between the least and the largest "
               "value (band); below, the share of missing values",
               to);

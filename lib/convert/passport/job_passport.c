@@ -92,10 +92,17 @@ uint64_t cm_job_passport_nbytes(const cm_job *job)
 
 int cm_job_passport_finish(cm_job *job, cm_error *err)
 {
-    for (size_t i = 0; i < job->nvars; i++)
-        if (job->var[i].move.absent)
+    bool counted;
+    int rc = CM_OK;
+    for (size_t i = 0; i < job->nvars && rc == CM_OK; i++) {
+        /* Nothing is stored of it, and no transfer told of it. */
+        if (!job->var[i].move.absent)
+            continue;
+        rc = cm_draft_watch(job->draft, i, &counted, err);
+        if (rc == CM_OK && counted)
             cm_draft_see_nothing(job->draft, i);
-    return cm_draft_finish(job->draft, &job->report->passport, err);
+    }
+    return rc == CM_OK ? cm_draft_finish(job->draft, &job->report->passport, err) : rc;
 }
 
 void cm_job_passport_free(cm_job *job)

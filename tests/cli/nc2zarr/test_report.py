@@ -4,10 +4,11 @@ import json
 import re
 
 import jsonschema
+import netCDF4
 import numpy as np
 import pytest
 
-from support import fields, paths, tool
+from support import browser, fields, objects, paths, tool
 
 SCHEMA = json.loads((paths.ROOT / "tools" / "schema" / "nc2zarr.json").read_text())
 
@@ -228,6 +229,76 @@ def test_names_from_outside_are_text(tmp_path):
     _, page = report(tmp_path / "in.nc", tmp_path)
     assert "<script" not in page and "<b>)" not in page and "&lt;script&gt;" in page
     assert "http:" not in page and "https:" not in page
+
+
+def test_a_bucket(tmp_path):
+    """A store that goes to a bucket has its page here, and one that lies there is read for it."""
+    expected = fields.plant(tmp_path / "in.nc", "a step of zeros")
+    server = objects.Server()
+    try:
+        env, page = server.environment(), tmp_path / "p.html"
+        done = tool.run("nc2zarr", "--json", "-q", "--report", page, tmp_path / "in.nc", "s3://bucket/out.zarr", env=env).ok()
+        assert found(json.loads(done.out)["report"]) == [expected] and "s3://bucket/out.zarr" in page.read_text()
+        done = tool.run("chunkcalc", "--json", "--report", page, "s3://bucket/out.zarr", env=env).ok()
+        assert found(json.loads(done.out)["report"]) == [expected]
+    finally:
+        server.close()
+
+
+def test_many_files_are_one_dataset(tmp_path):
+    """A fault at the seam of two files, and steps that lie in both by their numbers in the whole."""
+    x = fields.make(90)
+    x[30] = 0
+    for k in range(3):
+        fields.write(tmp_path / f"in{k}.nc", {"t": x[30 * k:30 * k + 30]}, time=np.arange(30 * k, 30 * k + 30))
+    done = tool.run("nc2zarr", "--json", "-q", "--report", tmp_path / "p.html", *sorted(tmp_path.glob("in*.nc")), tmp_path / "out.zarr").ok()
+    assert found(json.loads(done.out)["report"]) == [("zeros", "t", 30, 30)]
+    done = tool.run("nc2zarr", "--report", tmp_path / "q.html", "--store-per", "{variable}", *sorted(tmp_path.glob("in*.nc")), tmp_path / "many")
+    assert done.status == 2 and "is of one store" in done.err
+
+
+def test_what_has_no_values(tmp_path):
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        for name, n in (("time", None), ("lat", 0), ("lon", 4), ("z", 3)):
+            ds.createDimension(name, n)
+        ds.createVariable("a", "f4", ("z", "lat", "lon"))
+        ds.createVariable("b", "f4", ("time", "lon"))
+        ds.createVariable("c", "f4", ())[...] = 4
+        ds.createVariable("d", str, ("z",))[:] = np.array(["x", "y", "z"], object)
+        ds.createVariable("e", "f4", ("z",), fill_value=-1)
+    r, page = report(tmp_path / "in.nc", tmp_path)
+    assert found(r) == [("all-missing", "e", None, None)]
+    assert "It has no values." in page and {v["name"] for v in r["variables"]} == {"a", "b", "e"}
+
+
+LOOK = """({width: document.documentElement.scrollWidth,
+  unnamed: document.querySelectorAll('img:not([alt]), svg:not([aria-label]), th:not([scope])').length,
+  drawn: [...document.querySelectorAll('svg')].filter(s => getComputedStyle(s).display !== 'none')
+    .map(s => s.getBoundingClientRect().width),
+  maps: [...document.querySelectorAll('img.map')].map(i => i.naturalWidth),
+  lang: document.documentElement.lang, title: document.title, scripts: document.scripts.length,
+  headings: [...document.querySelectorAll('h1,h2,h3')].length})"""
+
+
+def test_the_page_in_a_browser(tmp_path):
+    if not browser.find():
+        pytest.skip("chromium is not installed")
+    fields.plant(tmp_path / "in.nc", "a step of zeros")
+    report(tmp_path / "in.nc", tmp_path)
+    b = browser.Browser(tmp_path / "profile")
+    try:
+        for width in (1400, 390):
+            for dark in (False, True):
+                b.open(tmp_path / "page.html", width=width, dark=dark)
+                assert b.complaints() == []
+                assert [u for u in b.requests() if not u.startswith("data:")] == [f"file://{tmp_path / 'page.html'}"]
+                seen = b.evaluate(LOOK)
+                assert seen["width"] <= width and seen["unnamed"] == 0 and seen["scripts"] == 0
+                assert len(seen["drawn"]) == 1 and seen["drawn"][0] > 300
+                assert seen["maps"] == [48, 48, 48] and seen["lang"] == "en" and "passport" in seen["title"]
+        assert b.pdf().startswith(b"%PDF")
+    finally:
+        b.close()
 
 
 REAL = [
