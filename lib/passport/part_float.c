@@ -45,9 +45,10 @@ bool cm_part_is_good(const cm_part *p)
 #define AVX2   __attribute__((target("avx2")))
 #define INLINE static inline __attribute__((always_inline))
 
+/* Two of each, so that one addition does not wait for the other. */
 typedef struct lanes {
-    __m256 fill[CM_TALLY_MAX_FILLS], shift, min, max, sum[2], square[2];
-    __m256i count;
+    __m256 fill[CM_TALLY_MAX_FILLS], shift, min[2], max[2], sum[2], square[2];
+    __m256i count[2];
     __m256d wide_sum, wide_square;
     unsigned pending;
 } lanes;
@@ -60,9 +61,9 @@ AVX2 INLINE void add(lanes *s, __m256 v, __m256 among, unsigned nfills, unsigned
     const __m256 w = _mm256_blendv_ps(s->shift, v, ok), d = _mm256_sub_ps(w, s->shift);
     s->sum[k] = _mm256_add_ps(s->sum[k], d);
     s->square[k] = _mm256_add_ps(s->square[k], _mm256_mul_ps(d, d));
-    s->min = _mm256_min_ps(s->min, w);
-    s->max = _mm256_max_ps(s->max, w);
-    s->count = _mm256_sub_epi32(s->count, _mm256_castps_si256(ok));
+    s->min[k] = _mm256_min_ps(s->min[k], w);
+    s->max[k] = _mm256_max_ps(s->max[k], w);
+    s->count[k] = _mm256_sub_epi32(s->count[k], _mm256_castps_si256(ok));
 }
 
 AVX2 INLINE __m256d widen(__m256 v)
@@ -114,8 +115,8 @@ AVX2 INLINE void add_rows(cm_part *p, const cm_tally_rule *rule, const uint8_t *
     float low[LANES], high[LANES], fill;
     int32_t count[LANES];
     double sum[4], square[4];
-    s.min = s.max = s.shift;
-    s.count = _mm256_setzero_si256();
+    s.min[0] = s.min[1] = s.max[0] = s.max[1] = s.shift;
+    s.count[0] = s.count[1] = _mm256_setzero_si256();
     s.wide_sum = s.wide_square = _mm256_setzero_pd();
     s.sum[0] = s.sum[1] = s.square[0] = s.square[1] = _mm256_setzero_ps();
     for (unsigned f = 0; f < nfills; f++) {
@@ -126,9 +127,9 @@ AVX2 INLINE void add_rows(cm_part *p, const cm_tally_rule *rule, const uint8_t *
         add_row(&s, (const float *)(const void *)(data + (int64_t)r * rows->stride), rows->length,
                 nfills);
     close_block(&s);
-    _mm256_storeu_ps(low, s.min);
-    _mm256_storeu_ps(high, s.max);
-    _mm256_storeu_si256((__m256i *)count, s.count);
+    _mm256_storeu_ps(low, _mm256_min_ps(s.min[0], s.min[1]));
+    _mm256_storeu_ps(high, _mm256_max_ps(s.max[0], s.max[1]));
+    _mm256_storeu_si256((__m256i *)count, _mm256_add_epi32(s.count[0], s.count[1]));
     _mm256_storeu_pd(sum, s.wide_sum);
     _mm256_storeu_pd(square, s.wide_square);
     float least = low[0], most = high[0];

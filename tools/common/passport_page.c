@@ -126,7 +126,8 @@ static void put_size(const passport_facts *facts, FILE *to)
     char value[32], note[64], size[32];
     if (facts->converted != NULL) {
         decoded = facts->converted->decoded_nbytes;
-        stored = facts->converted->stored_nbytes;
+        /* A run that goes on knows only what it wrote itself. */
+        stored = facts->options->resume ? 0 : facts->converted->stored_nbytes;
     }
     for (size_t i = 0; facts->converted == NULL && i < facts->passport->nvariables; i++) {
         decoded += facts->passport->variable[i].decoded_nbytes;

@@ -134,7 +134,7 @@ void passport_layout(const passport_facts *facts, FILE *to)
     for (size_t i = 0; r != NULL && i < r->nvariables; i++) {
         const cm_transform_variable *v = &r->variable[i];
         put_layout(&(layout){v->name, v->codec, v->rank, v->chunk, v->shard, v->nchunks,
-                             v->decoded_nbytes, v->stored_nbytes},
+                             v->decoded_nbytes, facts->options->resume ? 0 : v->stored_nbytes},
                    to);
     }
     for (size_t i = 0; r == NULL && i < p->nvariables; i++) {
