@@ -34,7 +34,7 @@ int cm_fileurl_strip(const char *text, const char **path, bool *is_url, cm_error
         return cm_fail(
             err, CM_EINVAL,
             "%s: cannot be opened: use a path, or a URL that begins with file://, s3://, "
-            "https:// or http://",
+            "gs://, https:// or http://",
             text);
     const char *host = text + n, *slash = strchr(host, '/');
     size_t nhost = slash == NULL ? strlen(host) : (size_t)(slash - host);

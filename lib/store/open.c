@@ -140,6 +140,13 @@ static int check_net(const char *url, const cm_store_options *o, cm_error *err)
     return CM_OK;
 }
 
+const char *cm_store_url_read_only(const char *url)
+{
+    if (cm_url_kind_of(url) == CM_URL_HTTP)
+        return "nothing can be written over HTTP; a bucket is s3://BUCKET/PREFIX";
+    return cm_store_url_is_remote(url) && cm_url_is_google(url) ? CM_URL_GOOGLE_READ_ONLY : NULL;
+}
+
 bool cm_store_url_is_file(const char *url)
 {
     return cm_path_netcdf_ending(url, strlen(url)) > 0;

@@ -18,8 +18,9 @@ typedef struct cm_store_options {
 } cm_store_options;
 
 /*
- * Opens URL: a path, "file://PATH", "s3://BUCKET/PREFIX", "http://..." or "https://...".  A file of
- * references is a store too, as is a name in ".json" behind a network; after it may follow '/' and
+ * Opens URL: a path, "file://PATH", "s3://BUCKET/PREFIX", "gs://BUCKET/PREFIX", "http://..." or
+ * "https://...".  A zip file is a store, and so is a file of
+ * references, and a name in ".json" behind a network; after it may follow '/' and
  * a node in it.  OPTIONS may be NULL: read an existing store.  CM_ENOTFOUND and CM_EFORMAT are
  * faults of the place, CM_EINVAL: this kind of store is not available.
  */
@@ -39,6 +40,9 @@ int cm_store_probe(const char *url, const cm_store_options *options, cm_place *o
 
 /* True if URL is behind a network: it is not a path, and nothing can be made beside it. */
 bool cm_store_url_is_remote(const char *url);
+
+/* Why nothing is written to URL, a sentence after its name; NULL: something may be. */
+const char *cm_store_url_read_only(const char *url);
 
 /* Behind a network: true if the name is that of a NetCDF or HDF5 file. */
 bool cm_store_url_is_file(const char *url);

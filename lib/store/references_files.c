@@ -122,8 +122,9 @@ static int resolve_local(cm_reference_reading *r, const char *url, cm_reference_
         return rc == CM_OK ? cm_reference_check_place(r, out, err) : rc;
     }
     if (strstr(url, "://") != NULL)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "'%s': only references to files, http://, https:// and s3:// are read", url);
+        return cm_fail(
+            err, CM_EUNSUPPORTED,
+            "'%s': only references to files, http://, https://, s3:// and gs:// are read", url);
     int rc = cm_key_check(url, err); /* refuses "..", so that it stays below the folder */
     if (rc == CM_OK && r->remote)
         rc = cm_reference_resolve_remote(r, r->own_folder, url, out, err);

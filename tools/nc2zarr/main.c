@@ -33,7 +33,7 @@ static char *default_output(const char *input)
 {
     bool is_url;
     bool remote = cm_store_url_is_remote(input);
-    is_url = remote && strncasecmp(input, "s3:", 3) != 0;
+    is_url = remote && strncasecmp(input, "http", 4) == 0;
     if (!remote && cm_fileurl_strip(input, &input, &is_url, NULL) != CM_OK)
         return NULL;
     const char *node = !remote && access(input, F_OK) == 0 ? NULL : strstr(input, "::");

@@ -5,13 +5,13 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fileurl.h"
 #include "base/mem.h"
 #include "options/glob.h"
+#include "store/net/url.h"
 #include "store/open.h"
 
 enum {
@@ -65,7 +65,7 @@ bool cm_input_is_many(const char *text)
     struct stat st;
     if (stat(text, &st) == 0)
         return S_ISDIR(st.st_mode) && !cm_input_is_store(text);
-    if (cm_store_url_is_remote(text) && strncasecmp(text, "s3:", 3) != 0)
+    if (cm_url_kind_of(text) == CM_URL_HTTP)
         return strchr(text, '*') != NULL; /* refused when it is looked for */
     if (cm_store_url_is_remote(text))
         return !is_store_url(text) && (text[strlen(text) - 1] == '/' || cm_input_is_pattern(text));

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "convert/source/inputs.h"
@@ -82,10 +81,9 @@ int cm_sink_find_into(cm_sink *s, cm_error *err)
     if (o->statistics && strstr(o->target, "::") != NULL)
         return cm_fail(err, CM_EINVAL, "%s: `statistics` are of a store, not of a node in one",
                        o->target);
-    if (cm_store_url_is_remote(o->target) && strncasecmp(o->target, "s3:", 3) != 0)
-        return cm_fail(err, CM_EINVAL,
-                       "%s: nothing can be written over HTTP; a bucket is s3://BUCKET/PREFIX",
-                       o->target);
+    const char *why = cm_store_url_read_only(o->target);
+    if (why != NULL)
+        return cm_fail(err, CM_EINVAL, "%s: %s", o->target, why);
     int rc = cm_into_find(o->target, o->net, &s->into, err);
     o->target = s->target = s->into.folder;
     return rc;

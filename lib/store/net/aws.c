@@ -87,12 +87,25 @@ static int refuse_profile(cm_aws *aws, cm_aws_keys *out, cm_error *err)
     return CM_OK;
 }
 
+static int find_google_keys(cm_aws *aws, cm_aws_keys *out, cm_error *err)
+{
+    const char *key = cm_aws_variable(aws, "GS_ACCESS_KEY_ID");
+    const char *secret = cm_aws_variable(aws, "GS_SECRET_ACCESS_KEY");
+    if (key == NULL || secret == NULL)
+        return cm_fail(err, CM_EIO,
+                       "no HMAC keys for Google's buckets were found (GS_ACCESS_KEY_ID and "
+                       "GS_SECRET_ACCESS_KEY); a public bucket is read anonymously");
+    return copy_keys(key, secret, NULL, out, err);
+}
+
 static int find_keys(cm_aws *aws, cm_aws_keys *out, cm_error *err)
 {
     static int (*const providers[])(cm_aws *, cm_aws_keys *, cm_error *) = {
         from_environment, cm_aws_web_identity, from_profile,    from_process,
         refuse_profile,   cm_aws_container,    cm_aws_instance,
     };
+    if (aws->google)
+        return find_google_keys(aws, out, err);
     for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++) {
         int rc = providers[i](aws, out, err);
         if (rc != CM_OK || out->key != NULL)
@@ -110,6 +123,10 @@ static int read_settings(cm_aws *aws, cm_error *err)
 {
     if (aws->read)
         return CM_OK;
+    if (aws->google) { /* buckets have places, and signatures any region */
+        aws->read = aws->region != NULL || (aws->region = cm_strdup("auto", err)) != NULL;
+        return aws->read ? CM_OK : CM_ENOMEM;
+    }
     const char *region = cm_aws_variable(aws, "AWS_REGION");
     cm_aws_profile_release(&aws->profile);
     int rc = cm_aws_profile_read(aws, &aws->profile, err);
@@ -196,6 +213,10 @@ int cm_aws_signer(cm_aws *aws, const cm_http_signer *stale, const cm_http_signer
 static const char *endpoint_of(const cm_aws *aws)
 {
     const char *names[] = {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"};
+    if (aws->google) {
+        const char *set = cm_aws_variable(aws, "GS_ENDPOINT_URL");
+        return set != NULL ? set : "https://storage.googleapis.com";
+    }
     const char *ignored = cm_aws_variable(aws, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
     if (ignored != NULL && strcasecmp(ignored, "true") == 0)
         return NULL;
@@ -243,13 +264,15 @@ int cm_aws_address(cm_aws *aws, const char *bucket, char **out, cm_error *err)
 
 /* ---- its life ---- */
 
-int cm_aws_create(cm_net *net, const cm_net_settings *settings, cm_aws **out, cm_error *err)
+int cm_aws_create(cm_net *net, const cm_net_settings *settings, bool google, cm_aws **out,
+                  cm_error *err)
 {
     cm_aws *aws = cm_calloc(1, sizeof(*aws), err);
     if (aws == NULL)
         return CM_ENOMEM;
     aws->net = net;
     aws->settings = settings;
+    aws->google = google;
     pthread_mutex_init(&aws->lock, NULL);
     *out = aws;
     return CM_OK;

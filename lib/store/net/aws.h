@@ -12,8 +12,13 @@
 
 typedef struct cm_aws cm_aws;
 
-/* Credentials are looked for only when first needed. */
-int cm_aws_create(cm_net *net, const cm_net_settings *settings, cm_aws **out, cm_error *err);
+/*
+ * Credentials are looked for only when first needed.  GOOGLE: those of Google's XML interface, HMAC
+ * keys in GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY, and its endpoint, or GS_ENDPOINT_URL; none of
+ * AWS's is sent there.
+ */
+int cm_aws_create(cm_net *net, const cm_net_settings *settings, bool google, cm_aws **out,
+                  cm_error *err);
 void cm_aws_free(cm_aws *aws);
 /* Call it in a forked process: a thread that does not exist here may have held a lock. */
 void cm_aws_forget_parent(cm_aws *aws);

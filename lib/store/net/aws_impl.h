@@ -32,6 +32,7 @@ struct cm_aws {
     cm_net *net;
     const cm_net_settings *settings;
     pthread_mutex_t lock;
+    bool google;
     bool read; /* profile and region have been read */
     cm_aws_profile profile;
     char *region;

@@ -87,8 +87,9 @@ struct cm_net {
     size_t nwaiting;
     cm_net_counts counts;
     unsigned limit;
-    struct cm_aws *aws; /* credentials; found when first needed */
-    const char *trust;  /* bundle of trusted certificates; NULL: libcurl's own; fixed */
+    struct cm_aws *aws;    /* credentials; found when first needed */
+    struct cm_aws *google; /* the same for "gs://" */
+    const char *trust;     /* bundle of trusted certificates; NULL: libcurl's own; fixed */
     void (*forget_parent)(cm_net *net); /* called in a forked process, for AWS */
 
     /* Private to the thread: */

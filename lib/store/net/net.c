@@ -20,6 +20,7 @@ char *cm_net_versions(char *buf, size_t size)
 static void forget_parent(cm_net *net)
 {
     cm_aws_forget_parent(net->aws);
+    cm_aws_forget_parent(net->google);
 }
 
 int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err)
@@ -34,7 +35,9 @@ int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err)
     net->trust = cm_trust_bundle(&net->settings);
     net->forget_parent = forget_parent;
     cm_loop_init(net);
-    int rc = cm_aws_create(net, &net->settings, &net->aws, err);
+    int rc = cm_aws_create(net, &net->settings, false, &net->aws, err);
+    if (rc == CM_OK)
+        rc = cm_aws_create(net, &net->settings, true, &net->google, err);
     if (rc != CM_OK) {
         cm_net_free(net);
         return rc;
@@ -59,6 +62,7 @@ void cm_net_free(cm_net *net)
         return;
     cm_loop_stop(net);
     cm_aws_free(net->aws);
+    cm_aws_free(net->google);
     free(net);
 }
 

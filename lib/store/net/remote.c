@@ -245,6 +245,18 @@ static const cm_store_ops web_ops = {
     .list = list,
 };
 
+/*
+ * A lock needs a put that is refused where an object is.  S3 asks for it by If-None-Match, Google by
+ * a header of its own (x-goog-if-generation-match), which its XML interface takes only with
+ * signatures of its own.
+ */
+static const cm_store_ops google_ops = {
+    READING,
+    .read_only = CM_URL_GOOGLE_READ_ONLY,
+    .list = cm_s3_list,
+    .list_below = cm_s3_list_below,
+};
+
 /* No sync: an object is visible to all once its PUT was answered. */
 static const cm_store_ops s3_ops = {
     READING,
@@ -268,7 +280,7 @@ static int set_place(cm_remote *s, const cm_url *url, cm_error *err)
         s->prefix = cm_strdup("", err);
         return s->address == NULL || s->prefix == NULL ? CM_ENOMEM : CM_OK;
     }
-    s->aws = s->net->aws;
+    s->aws = cm_url_is_google(url->origin) ? s->net->google : s->net->aws;
     s->bucket = cm_strdup(url->bucket, err);
     s->prefix = cm_asprintf(err, "%s%s", url->path, slash);
     int rc = cm_aws_address(s->aws, url->bucket, &s->address, err);
@@ -287,7 +299,9 @@ int cm_store_open_remote(const char *url, cm_net *net, cm_store **out, cm_error 
     s->net = net;
     cm_s3_memory_init(&s->pool);
     int rc = cm_url_parse(url, &parts, err);
-    s->base.ops = parts.kind == CM_URL_S3 ? &s3_ops : &web_ops;
+    s->base.ops = parts.kind != CM_URL_S3 ? &web_ops
+                  : cm_url_is_google(url) ? &google_ops
+                                          : &s3_ops;
     if (rc == CM_OK)
         rc = set_place(s, &parts, err);
     if (rc == CM_OK && s->base.name == NULL)

@@ -6,11 +6,16 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+bool cm_url_is_google(const char *text)
+{
+    return strncasecmp(text, "gs://", 5) == 0;
+}
+
 cm_url_kind cm_url_scheme(const char *text)
 {
     if (strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0)
         return CM_URL_HTTP;
-    return strncasecmp(text, "s3://", 5) == 0 ? CM_URL_S3 : CM_URL_LOCAL;
+    return strncasecmp(text, "s3://", 5) == 0 || cm_url_is_google(text) ? CM_URL_S3 : CM_URL_LOCAL;
 }
 
 cm_url_kind cm_url_kind_of(const char *text)
@@ -34,12 +39,14 @@ static int parse_s3(const char *text, cm_url *out, cm_error *err)
 {
     static const char ALLOWED[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789.-_";
-    const char *bucket = text + strlen("s3://");
+    const char *bucket = text + strlen("s3://"); /* as long as "gs://" */
+    const char *scheme = cm_url_is_google(text) ? "gs" : "s3";
     size_t n = strcspn(bucket, "/");
     if (n == 0 || strspn(bucket, ALLOWED) < n || n > 255)
         return cm_fail(err, CM_EINVAL,
-                       "%s: names no bucket; s3://BUCKET/PREFIX is the form of an address", text);
-    out->origin = cm_asprintf(err, "s3://%.*s", (int)n, bucket);
+                       "%s: names no bucket; %s://BUCKET/PREFIX is the form of an address", text,
+                       scheme);
+    out->origin = cm_asprintf(err, "%s://%.*s", scheme, (int)n, bucket);
     out->bucket = cm_asprintf(err, "%.*s", (int)n, bucket);
     out->path = trimmed(bucket + n, err);
     return out->origin == NULL || out->bucket == NULL || out->path == NULL ? CM_ENOMEM : CM_OK;

@@ -1,5 +1,6 @@
 /*
- * URLs of stores: "s3://BUCKET/PREFIX", "https://HOST/PATH", "http://HOST/PATH".
+ * URLs of stores: "s3://BUCKET/PREFIX", "gs://BUCKET/PREFIX", "https://HOST/PATH",
+ * "http://HOST/PATH".
  *
  * A bucket's prefix is taken as typed; a web path must be percent-encoded already, as in a browser.
  */
@@ -11,12 +12,12 @@
 typedef enum cm_url_kind {
     CM_URL_LOCAL, /* a path, or "file://" */
     CM_URL_HTTP,
-    CM_URL_S3
+    CM_URL_S3 /* a bucket, at Google, too, whose XML interface speaks S3 */
 } cm_url_kind;
 
 typedef struct cm_url {
     cm_url_kind kind;
-    char *origin; /* "https://host:port"; "s3://bucket" */
+    char *origin; /* "https://host:port"; "s3://bucket"; "gs://bucket" */
     char *bucket; /* NULL but for S3 */
     /* Without '/' at either end; percent-encoded for web addresses, plain for buckets. */
     char *path;
@@ -24,6 +25,9 @@ typedef struct cm_url {
 
 /* The kind of TEXT; an existing file of exactly that name wins. */
 cm_url_kind cm_url_kind_of(const char *text);
+#define CM_URL_GOOGLE_READ_ONLY "Google's buckets are only read; write it here, and copy it"
+/* True for "gs://...", a bucket at Google. */
+bool cm_url_is_google(const char *text);
 /* The kind of TEXT by its scheme alone, ignoring files. */
 cm_url_kind cm_url_scheme(const char *text);
 /*

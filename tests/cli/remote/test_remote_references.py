@@ -140,7 +140,7 @@ def one(tmp_path, ref):
         (["{web}/data/fields.nc", -4, 8], ["fields.nc", "ends before"]),
         (["s3://bucket/data/fields.nc", -4, 8], ["fields.nc", "ends before"]),
         (["s3://bucket/data/fields.nc"], ["more"]),
-        (["gs://bucket/fields.nc", 0, 8], ["gs://", "s3:// are read"]),
+        (["abfs://bucket/fields.nc", 0, 8], ["abfs://", "s3:// and gs:// are read"]),
         (["{web}/data/fields.nc?token=SECRET", 0, 8], ["query"]),
         (["http://me:SECRET@host/x", 0, 8], ["password"]),
         (["{web}/data/%2e%2e/x", 0, 8], [".."]),
@@ -297,6 +297,6 @@ def test_what_nc2zarr_writes_opens_again(made, tmp_path):
         assert own or opens(folder / "refs.json", None, *pasted(said)) == ""
 
 
-@pytest.mark.parametrize("place, word", [("s3://", "bucket"), ("gs://bucket", "gs://"), ("https://me:pw@host", "user")])
+@pytest.mark.parametrize("place, word", [("s3://", "bucket"), ("abfs://bucket", "abfs://"), ("https://me:pw@host", "user")])
 def test_what_is_allowed_must_be_a_place(tmp_path, place, word):
     tool.run("rechunk", "--digest", "--allow", place, one(tmp_path, ["x", 0, 8])).fails(2, "--allow", word)

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "convert/beside/lock.h"
@@ -28,10 +27,9 @@ static int find_store(consolidation *c, cm_error *err)
     const char *store = c->options->store;
     struct stat st;
     const bool remote = cm_store_url_is_remote(store);
-    if (remote && strncasecmp(store, "s3:", 3) != 0)
-        return cm_fail(err, CM_EINVAL,
-                       "%s: nothing can be written over HTTP; a bucket is s3://BUCKET/PREFIX",
-                       store);
+    const char *why = cm_store_url_read_only(store);
+    if (why != NULL)
+        return cm_fail(err, CM_EINVAL, "%s: %s", store, why);
     int rc = cm_store_path_split(store, &c->at, err);
     if (rc == CM_OK && *c->at.node != '\0')
         rc = cm_fail(err, CM_EINVAL, "%s: a store is consolidated as a whole, not a node in it",
