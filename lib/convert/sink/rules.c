@@ -182,10 +182,6 @@ static int check_zip(const cm_transform_options *o, cm_sink_kind kind, cm_error 
 int cm_sink_check_options(const cm_transform_options *o, cm_sink_kind kind, cm_error *err)
 {
     int rc = check_combinations(o, err);
-    const char *why =
-        kind == CM_SINK_GROWS && o->target != NULL ? cm_store_url_read_only(o->target) : NULL;
-    if (rc == CM_OK && why != NULL)
-        rc = cm_fail(err, CM_EINVAL, "%s: %s", o->target, why);
     if (rc == CM_OK)
         rc = check_zip(o, kind, err);
     return rc == CM_OK ? check_rules(o, kind, err) : rc;

@@ -246,9 +246,8 @@ static const cm_store_ops web_ops = {
 };
 
 /*
- * A lock needs a put that is refused where an object is.  S3 asks for it by If-None-Match, Google by
- * a header of its own (x-goog-if-generation-match), which its XML interface takes only with
- * signatures of its own.
+ * A lock needs a put that is refused where an object is.  S3 asks for it by If-None-Match; Google
+ * documents x-goog-if-generation-match for it.
  */
 static const cm_store_ops google_ops = {
     READING,
