@@ -213,10 +213,11 @@ static void print_verification(const cm_transform_options *options, const cm_tra
 static void print_sizes(const cm_transform_report *r, mode m)
 {
     char objects[32], stored[32], input[32], decoded[32];
+    const bool zip = r->target != NULL && cm_zip_is_name(r->target);
     if (m != CHECKED)
-        cm_print(stdout, "  %s file%s, %s%s; ",
-                 cm_format_count(r->nobjects, objects, sizeof(objects)), cm_plural(r->nobjects),
-                 m == PLANNED ? "about " : "",
+        cm_print(stdout, "  %s %s%s%s, %s%s; ",
+                 cm_format_count(r->nobjects, objects, sizeof(objects)), zip ? "object" : "file",
+                 cm_plural(r->nobjects), zip ? " in one file" : "", m == PLANNED ? "about " : "",
                  cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     else
         fputs("  ", stdout);
