@@ -21,8 +21,8 @@ typedef struct cm_store_options {
  * Opens URL: a path, "file://PATH", "s3://BUCKET/PREFIX", "gs://BUCKET/PREFIX", "http://..." or
  * "https://...".  A zip file is a store, and so is a file of references, and a name in ".json"
  * behind a network; after it may follow '/' and a node in it.  OPTIONS may be NULL: read an
- * existing store.  CM_ENOTFOUND and CM_EFORMAT are faults of the place, CM_EINVAL: this kind of store is not
- * available.
+ * existing store.  CM_ENOTFOUND and CM_EFORMAT are faults of the place, CM_EINVAL: this kind of
+ * store is not available.
  */
 int cm_store_open(const char *url, const cm_store_options *options, cm_store **out, cm_error *err);
 
