@@ -270,7 +270,8 @@ def test_fill_values_of_version_2(tmp_path, dtype):
         readable.append(i)
     assert readable
     done = tool.run("rechunk", "--verify", "full", "--chunks", "5", root, tmp_path / "t").ok()
-    tool.run("rechunk", "--digest", root).ok()
+    # Fill values that no reader understands keep an array from being digested.
+    assert tool.run("rechunk", "--digest", root).status in (0, 3)
     different = 0
     for i in readable:
         got = tmp_path / f"t/a{i}"

@@ -93,7 +93,7 @@ def test_wrong_command_line(work, args, sentence):
     assert os.listdir(work) == ["in.nc"]
 
 
-@pytest.mark.parametrize("url", ["ftp://host/out.zarr", "gs://bucket/out.zarr"])
+@pytest.mark.parametrize("url", ["ftp://host/out.zarr", "az://bucket/out.zarr"])
 def test_other_urls_are_refused(work, url):
     done = run("in.nc", url, cwd=work)
     assert done.returncode == 2

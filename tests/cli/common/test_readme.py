@@ -50,8 +50,10 @@ def run(document, folder):
 def test_there_are_commands():
     assert {c.split()[0] for c in commands("README.md")} == set(PROGRAMS)
     found = {f"docs/{p.name}" for p in (paths.ROOT / "docs").glob("*.md") if list(commands(f"docs/{p.name}"))}
-    # Commands for several machines are run by tests/cli/common/test_launchers.py, the gallery's by tests/archive/test_gallery.py.
-    assert found == set(DOCUMENTS[1:]) | {"docs/scale.md", "docs/gallery.md"}
+    # Commands for several machines are run by tests/cli/common/test_launchers.py, the gallery's by tests/archive/test_gallery.py,
+    # those of logs, pages and repositories, whose files are not here, by the tests of these.
+    elsewhere = {"docs/scale.md", "docs/gallery.md", "docs/replay.md", "docs/passport.md", "docs/icechunk.md"}
+    assert found == set(DOCUMENTS[1:]) | elsewhere
 
 
 @pytest.mark.long(ci=1)

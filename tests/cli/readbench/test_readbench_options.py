@@ -82,7 +82,7 @@ WRONG = {
     "engine of another format": ([*QUICK, "--engine", "netcdf", "a.zarr"], "this is a Zarr store"),
     "no batch": (["--batch", "0", "a.zarr"], "--batch"),
     "cache policy": ([*QUICK, "--cache-policy", "lru", "a.zarr"], "--cache-policy needs --cache"),
-    "another scheme": (["gs://bucket/a.zarr"], "gs://bucket/a.zarr"),
+    "another scheme": (["az://bucket/a.zarr"], "az://bucket/a.zarr"),
     "advise a store": (["--advise", "a.zarr"], "--advise takes no store"),
     "advise and tune": (["--advise", "--tune"], "--tune has no place beside --advise"),
     "compare one": (["--compare", "x"], "--compare takes two folders, not 1"),

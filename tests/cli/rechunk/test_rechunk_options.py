@@ -47,7 +47,7 @@ WRONG = {
     "sample of given chunks": (["--variable", "tas", "--sample", "time=2", "--chunks", "tas:4x4x5", "--chunks", "time:40", "in.zarr",
                                 "b.zarr"], "--sample has no effect"),
     "ftp": (["in.zarr", "ftp://host/b.zarr"], "ftp://host/b.zarr: cannot be opened"),
-    "gs": (["gs://bucket/in.zarr", "b.zarr"], "cannot be opened"),
+    "az": (["az://bucket/in.zarr", "b.zarr"], "cannot be opened"),
 }
 
 

@@ -107,7 +107,8 @@ static void test_store_paths(void **state)
         {"file:///x/100%.zarr::g", NULL, NULL, CM_EINVAL},
         {"file://other/x/a.zarr", NULL, NULL, CM_EINVAL},
         {"file://a.zarr::g", NULL, NULL, CM_EINVAL},
-        {"gs://bucket/a", NULL, NULL, CM_EINVAL},
+        {"gs://bucket/a", "gs://bucket/a", "", CM_OK},
+        {"az://bucket/a", NULL, NULL, CM_EINVAL},
         {"s3://bucket/a/", "s3://bucket/a", "", CM_OK},
         {"https://host:80/a%20b::g", "https://host:80/a%20b", "g", CM_OK},
     };

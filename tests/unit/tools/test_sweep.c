@@ -140,11 +140,11 @@ static void test_too_many_combinations(void **state)
 /* Every option that changes what is measured can be swept; what a run does once cannot. */
 static void test_which_options(void **state)
 {
-    static const char *const once[] = {"sweep",     "tune",        "advise",          "cpus",
-                                       "reserve",   "out",         "no-out",          "compare",
-                                       "trace",     "log-samples", "sample-interval", "overwrite",
-                                       "anonymous", "concurrency", "timeout",         "absent-403",
-                                       "allow",     "checksum",    "rank-wait"};
+    static const char *const once[] = {
+        "sweep",     "tune",        "advise",  "cpus",        "reserve",         "out",
+        "no-out",    "compare",     "trace",   "log-samples", "sample-interval", "overwrite",
+        "anonymous", "concurrency", "timeout", "absent-403",  "allow",           "checksum",
+        "rank-wait", "replay",      "preset"};
     const cm_option *o;
     bool common;
     (void)state;
