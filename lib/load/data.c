@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "format/icechunk/read_store.h"
 #include "load/reader/delayed_store.h"
 #include "load/run.h"
 #include "options/store_path.h"
@@ -164,7 +165,7 @@ static int open_store(const cm_load_options *o, const cm_load_setting *s, cm_del
         return cm_fail(err, CM_EINVAL,
                        "%s: `engine` netcdf reads NetCDF files; this is a Zarr store", d->path);
     const cm_store_options options = {.io = s->io, .net = o->net, .memory = o->memory};
-    int rc = cm_store_open(d->path, &options, &d->slow, err);
+    int rc = cm_ice_store_open(d->path, &options, &d->slow, err);
     d->store = d->slow;
     return rc == CM_OK && o->cache_dir != NULL ? open_disk_cache(o, delay, d, err) : rc;
 }

@@ -73,6 +73,7 @@ static int find_remote_document(const char *url, char **document, const char **n
 bool cm_store_url_needs_net(const char *url)
 {
     char *path = NULL;
+    url += strncmp(url, "icechunk:", 9) == 0 ? 9 : 0;
     bool needs = cm_store_url_is_remote(url);
     if (!needs && cm_fileurl_path(url, &path, NULL) == CM_OK)
         needs = cm_references_are(path);
@@ -227,6 +228,10 @@ int cm_store_probe(const char *url, const cm_store_options *options, cm_place *o
     const cm_store_options *o = options == NULL ? &defaults : options;
     char *path;
     *out = CM_PLACE_NOTHING;
+    if (!o->output && strncmp(url, "icechunk:", 9) == 0) { /* opening will show what is there */
+        *out = CM_PLACE_FOLDER;
+        return CM_OK;
+    }
     if (cm_store_url_is_remote(url)) {
         *out = cm_store_url_is_file(url) ? CM_PLACE_FILE : CM_PLACE_FOLDER;
         int rc = check_net(url, o, err);

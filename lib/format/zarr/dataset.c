@@ -6,6 +6,7 @@
 #include "codec/shard.h"
 #include "format/attr_value.h"
 #include "format/dataset_impl.h"
+#include "format/icechunk/read_store.h"
 #include "format/zarr/dataset.h"
 #include "store/net/url.h"
 #include "store/open.h"
@@ -271,7 +272,7 @@ int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_op
     d->is_borrowed = options->store != NULL;
     int rc = locate(path, node, &store, &folder, err);
     if (rc == CM_OK && !d->is_borrowed)
-        rc = cm_store_open(folder, &store, &d->store, err);
+        rc = cm_ice_store_open(folder, &store, &d->store, err);
     if (rc == CM_OK && (rc = open_tree(d, options->quick, err)) != CM_OK)
         cm_error_place(err, folder);
     if (rc == CM_OK)

@@ -1,0 +1,48 @@
+"""Icechunk repositories as sources."""
+import netCDF4
+import numpy as np
+import pytest
+from support import icechunk, tool
+
+NC2ZARR, RECHUNK, CHUNKCALC = "nc2zarr", "rechunk", "chunkcalc"
+run = tool.run
+
+
+@pytest.fixture
+def repo(tmp_path):
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as d:
+        d.createDimension("t", 24)
+        d.createDimension("x", 300)
+        d.createVariable("a", "f4", ("t", "x"))[:] = np.arange(7200).reshape(24, 300) % 977
+        d.createGroup("g").createVariable("n", "i2", ("t",))[:] = range(24)
+    run(NC2ZARR, tmp_path / "in.nc", tmp_path / "z.zarr").ok()
+    run(NC2ZARR, "--chunks", "a:6x100", tmp_path / "in.nc", f"icechunk:{tmp_path / 'repo'}").ok()
+    return tmp_path / "repo"
+
+
+def digest(source):
+    return run(RECHUNK, "--digest", source).ok().out
+
+
+def test_round_trip(repo, tmp_path):
+    expected = digest(tmp_path / "z.zarr")
+    tip = icechunk.letters(icechunk.Repo(repo).tip())
+    for version in ("", "@main", f"@{tip}"):
+        assert digest(f"icechunk:{repo}{version}") == expected
+    assert digest(repo) == expected
+    run(RECHUNK, f"icechunk:{repo}", tmp_path / "o.zarr").ok()
+    run(RECHUNK, f"icechunk:{repo}", f"icechunk:{tmp_path / 'b'}").ok()
+    assert digest(tmp_path / "o.zarr") == digest(f"icechunk:{tmp_path / 'b'}") == expected
+    run(CHUNKCALC, f"icechunk:{repo}").ok()
+
+
+def test_what_is_not_there(repo):
+    run(RECHUNK, "--digest", f"icechunk:{repo}@dev").fails(1, "has no branch dev; there are: main")
+    run(RECHUNK, "--digest", f"icechunk:{repo}@tag:v1").fails(1, "has no tag v1; there are: none")
+    for folder in ("chunks", "manifests", "snapshots"):
+        (kept,) = [max((repo / folder).iterdir(), key=lambda p: p.stat().st_mtime_ns)]
+        data = kept.read_bytes()
+        for n in (0, 20, len(data) - 1):
+            kept.write_bytes(data[:n])
+            run(RECHUNK, "--digest", f"icechunk:{repo}").fails(1, kept.name)
+        kept.write_bytes(data)
