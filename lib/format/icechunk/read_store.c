@@ -422,7 +422,7 @@ static int find_snapshot(ice_store *s, const char *version, char key[CM_ICE_KEY_
     int rc = cm_ice_file_read(s->root, "repo", CM_ICE_REPO_FILE, &cm_ice_repo, &repo, err);
     if (rc == CM_ENOTFOUND)
         return cm_fail(err, CM_ENOTFOUND,
-                       "has no file `repo`: no Icechunk repository of version 2");
+                       "has no file \"repo\": no Icechunk repository of version 2");
     if (rc != CM_OK)
         return rc;
     const cm_fb_table *root = repo.tree.root;
