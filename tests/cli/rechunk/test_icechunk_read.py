@@ -40,9 +40,10 @@ def test_what_is_not_there(repo):
     run(RECHUNK, "--digest", f"icechunk:{repo}@dev").fails(1, "has no branch dev; there are: main")
     run(RECHUNK, "--digest", f"icechunk:{repo}@tag:v1").fails(1, "has no tag v1; there are: none")
     for folder in ("chunks", "manifests", "snapshots"):
-        (kept,) = [max((repo / folder).iterdir(), key=lambda p: p.stat().st_mtime_ns)]
-        data = kept.read_bytes()
-        for n in (0, 20, len(data) - 1):
-            kept.write_bytes(data[:n])
-            run(RECHUNK, "--digest", f"icechunk:{repo}").fails(1, kept.name)
-        kept.write_bytes(data)
+        kept = {p: p.read_bytes() for p in (repo / folder).iterdir()}
+        for n in (0, 20, -1):
+            for p, data in kept.items():
+                p.write_bytes(data[:n])
+            run(RECHUNK, "--digest", f"icechunk:{repo}").fails(1, folder)
+        for p, data in kept.items():
+            p.write_bytes(data)
