@@ -98,11 +98,10 @@ static ice_store *of(const cm_store *store)
 
 /* ---- manifests ---- */
 
-static int add_ref(ice_store *s, node *d, const cm_fb_table *t, const char *key, cm_error *err)
+static int add_ref(node *d, const cm_fb_table *t, const char *key, cm_error *err)
 {
     const cm_fb_value *v = t->value;
     ref r = {.offset = cm_fb_u64(t, REF_OFFSET), .nbytes = cm_fb_u64(t, REF_NBYTES)};
-    (void)s;
     if (v[REF_INDEX].n != d->rank)
         return cm_fail(err, CM_EFORMAT, "%s: a chunk of %s has %zu indices, and not %u", key,
                        d->path, v[REF_INDEX].n, d->rank);
@@ -144,7 +143,7 @@ static int load_manifest(ice_store *s, node *d, const uint8_t *id, cm_error *err
             0)
             continue;
         for (size_t k = 0; rc == CM_OK && k < a->value[1].n; k++)
-            rc = add_ref(s, d, a->value[1].item[k], key, err);
+            rc = add_ref(d, a->value[1].item[k], key, err);
     }
     cm_ice_read_release(&m);
     return rc;
