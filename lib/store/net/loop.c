@@ -279,8 +279,9 @@ static void take_out(cm_net *net, cm_transfer_state *t)
 }
 
 /* Ends requests without progress once the call is to end. */
-static void give_up(cm_net *net, uint64_t now)
+static void give_up(cm_net *net)
 {
+    const uint64_t now = cm_now_ns(); /* no request that was started is later */
     cm_transfer_state *after;
     for (cm_transfer_state *t = TAILQ_FIRST(&net->delayed); t != NULL; t = after) {
         after = TAILQ_NEXT(t, next);
@@ -368,7 +369,7 @@ static void *loop_main(void *context)
         curl_multi_perform(net->multi, &alive);
         take_finished(net);
         if (is_canceled(net))
-            give_up(net, now);
+            give_up(net);
         tell(net);
         if (go_to_sleep(net))
             curl_multi_poll(net->multi, NULL, 0, pause_of(net, cm_now_ns()), NULL);
