@@ -276,7 +276,7 @@ def test_the_page_shows_what_the_records_say(root, tmp_path, chromium):
     for text, value, slack in wanted:
         number, digit = shown(text)
         assert abs(number - value) <= 0.51 * digit + slack * value, (text, value)
-    # What a step waits for is the loader's time, and what lies between it and the step.
+    # Waiting is the loader's time, and what lies between it and the step.
     loader, between = (shown(table[f"A step's time: {row}"][0]) for row in ("loader", "runtime"))
     assert abs(loader[0] + between[0] - statistics.fmean(wait)) <= 0.51 * (loader[1] + between[1])
     # The table of batches, in milliseconds.
