@@ -156,6 +156,12 @@ int cm_zarr_tree_complete(cm_zarr_tree *tree, cm_error *err)
 
 /* ---- one object of metadata ---- */
 
+/* The memory of a store whose documents may be as large as TEXT: twice what they may take. */
+static uint64_t memory_for(const cm_buf *text)
+{
+    return 2 * (text->nbytes + TREES * cm_json_tree_nbytes(text->data, text->nbytes));
+}
+
 int cm_zarr_get_json(cm_store *store, const char *path, const char *name, cm_json **out,
                      cm_error *err)
 {
@@ -169,6 +175,9 @@ int cm_zarr_get_json(cm_store *store, const char *path, const char *name, cm_jso
     if (rc == CM_OK) {
         const uint64_t left = memory > buf.nbytes ? memory - buf.nbytes : 0;
         rc = cm_json_parse_within(buf.data, buf.nbytes, left / TREES, out, err);
+        if (rc == CM_EBUDGET)
+            cm_error_suffix(err, " to at least %llu MiB",
+                            (unsigned long long)(memory_for(&buf) >> 20) + 1);
         if (rc != CM_OK)
             cm_error_prefix(err, "%s", key);
     }
