@@ -12,6 +12,13 @@ const cm_surveyed *cm_join_file(const cm_join_input *in, size_t file)
     return cm_survey_file(in->survey, (size_t)(in->file[file] - in->survey->file));
 }
 
+int cm_join_by_rank(const void *a, const void *b, void *rank)
+{
+    const size_t *of = rank;
+    const size_t x = of[*(const uint32_t *)a], y = of[*(const uint32_t *)b];
+    return (x > y) - (x < y);
+}
+
 const cm_skeleton *cm_join_skeleton(const cm_join_input *in, uint32_t file)
 {
     cm_survey_touch(in->survey);

@@ -196,6 +196,8 @@ void *cm_join_alloc(const cm_join_input *in, size_t count, size_t size, cm_error
 
 /* FILE, which is going to be read, with its path. */
 const cm_surveyed *cm_join_file(const cm_join_input *in, size_t file);
+/* For qsort_r: numbers of files (uint32_t) by their RANK, a size_t of each. */
+int cm_join_by_rank(const void *a, const void *b, void *rank);
 /* The variables of FILE. */
 const cm_skeleton *cm_join_skeleton(const cm_join_input *in, uint32_t file);
 

@@ -9,7 +9,7 @@
 #include "base/number.h"
 
 typedef struct order {
-    const size_t *rank; /* of files */
+    size_t *rank; /* of files */
     const cm_join_dim *dim;
 } order;
 
@@ -26,9 +26,9 @@ static int by_first_key(const void *a, const void *b, void *context)
 static int by_rank(const void *a, const void *b, void *context)
 {
     const order *o = context;
-    size_t x = o->rank[o->dim->vec[*(const uint32_t *)a].file];
-    size_t y = o->rank[o->dim->vec[*(const uint32_t *)b].file];
-    return (x > y) - (x < y);
+    const cm_join_vec *vec = o->dim->vec;
+    return cm_join_by_rank(&vec[*(const uint32_t *)a].file, &vec[*(const uint32_t *)b].file,
+                           o->rank);
 }
 
 bool cm_axis_in_order(const cm_join_input *in, const cm_join_dim *d)

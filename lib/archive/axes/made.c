@@ -402,13 +402,6 @@ int cm_join_promote(const cm_join_input *in, cm_join_tables *tables, const cm_jo
 
 /* ---- coordinates made of attributes ---- */
 
-static int by_rank(const void *a, const void *b, void *context)
-{
-    const size_t *rank = context;
-    size_t x = rank[*(const uint32_t *)a], y = rank[*(const uint32_t *)b];
-    return (x > y) - (x < y);
-}
-
 static bool holds(const cm_join_var *v, uint32_t file)
 {
     for (size_t low = 0, high = v->nfiles; low < high;) {
@@ -477,7 +470,7 @@ static int givers(const cm_join_input *in, const cm_join_tables *tables, const c
         memset(giver, 0xff, ((size_t)n + 1) * sizeof(*giver));
         for (size_t i = 0; i < in->nfiles; i++)
             order[i] = (uint32_t)i;
-        qsort_r(order, in->nfiles, sizeof(*order), by_rank, in->rank);
+        qsort_r(order, in->nfiles, sizeof(*order), cm_join_by_rank, in->rank);
     }
     bool last = in->options->overlap == CM_OVERLAP_LAST;
     bool yields = in->has_base && in->options->base_yields;

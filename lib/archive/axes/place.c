@@ -129,13 +129,6 @@ static int claim_file(grid *g, uint32_t file)
     return rc;
 }
 
-static int by_rank(const void *a, const void *b, void *context)
-{
-    const size_t *rank = context;
-    size_t x = rank[*(const uint32_t *)a], y = rank[*(const uint32_t *)b];
-    return (x > y) - (x < y);
-}
-
 /* Where several files have a step, the first of them in this order gives it. */
 static int claim_all(grid *g)
 {
@@ -145,7 +138,7 @@ static int claim_all(grid *g)
     int rc = order == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK) {
         memcpy(order, v->file, v->nfiles * sizeof(*order));
-        qsort_r(order, v->nfiles, sizeof(*order), by_rank, g->in->rank);
+        qsort_r(order, v->nfiles, sizeof(*order), cm_join_by_rank, g->in->rank);
     }
     bool store = false;
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
