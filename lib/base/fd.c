@@ -1,7 +1,9 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NO_OFFSET UINT64_MAX
@@ -29,6 +31,20 @@ int cm_fd_read(int fd, void *dst, size_t nbytes, size_t *got)
 int cm_fd_read_at(int fd, void *dst, size_t nbytes, uint64_t offset, size_t *got)
 {
     return read_all(fd, dst, nbytes, offset, got);
+}
+
+bool cm_file_head(const char *path, void *dst, size_t nbytes, size_t *got)
+{
+    struct stat st;
+    *got = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    const bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (regular && cm_fd_read_at(fd, dst, nbytes, 0, got) != 0)
+        *got = 0;
+    close(fd);
+    return regular;
 }
 
 static int write_all(int fd, const uint8_t *src, size_t nbytes, uint64_t offset)

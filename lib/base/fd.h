@@ -13,6 +13,12 @@
 int cm_fd_read(int fd, void *dst, size_t nbytes, size_t *got);
 int cm_fd_read_at(int fd, void *dst, size_t nbytes, uint64_t offset, size_t *got);
 
+/*
+ * The first NBYTES of the file at PATH, *GOT of them: 0 where it cannot be read.  False: it is no
+ * regular file; a pipe is not waited for.
+ */
+bool cm_file_head(const char *path, void *dst, size_t nbytes, size_t *got);
+
 int cm_fd_write(int fd, const void *src, size_t nbytes);
 int cm_fd_write_at(int fd, const void *src, size_t nbytes, uint64_t offset);
 

@@ -56,7 +56,7 @@ static char *shortened(const char *text, size_t nbytes, cm_error *err)
     return cm_asprintf(err, "%.*s ...", (int)nbytes, text);
 }
 
-/* Text and single numbers; what is longer is for programs. */
+/* Text or a single number, as text; "" for lists, which are for programs. */
 static char *text_of(const cm_json *value, cm_error *err)
 {
     size_t nbytes;

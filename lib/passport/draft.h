@@ -46,7 +46,7 @@ void cm_draft_see(cm_draft *d, size_t i, const cm_box *box, const uint64_t *exte
 void cm_draft_see_nothing(cm_draft *d, size_t i);
 /* For a reader that knows more of it. */
 cm_passport_variable *cm_draft_variable(cm_draft *d, size_t i);
-/* The passport, with its findings; what was counted is freed. */
+/* The passport, with its findings; the counts are freed. */
 int cm_draft_finish(cm_draft *d, cm_passport **out, cm_error *err);
 
 #endif

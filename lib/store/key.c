@@ -9,6 +9,12 @@ enum {
     MAX_KEY_NBYTES = 3900
 };
 
+int cm_key_order(const char *key, const char *text, size_t nbytes)
+{
+    const int order = strncmp(key, text, nbytes);
+    return order == 0 && key[nbytes] != '\0' ? 1 : order;
+}
+
 int cm_key_check(const char *key, cm_error *err)
 {
     if (key[0] == '\0')

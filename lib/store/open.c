@@ -70,10 +70,18 @@ static int find_remote_document(const char *url, char **document, const char **n
     return *document == NULL ? CM_ENOMEM : CM_OK;
 }
 
+const char *cm_icechunk_path(const char *text)
+{
+    static const char PREFIX[] = "icechunk:";
+    const size_t n = sizeof(PREFIX) - 1;
+    return text != NULL && strncmp(text, PREFIX, n) == 0 ? text + n : NULL;
+}
+
 bool cm_store_url_needs_net(const char *url)
 {
     char *path = NULL;
-    url += strncmp(url, "icechunk:", 9) == 0 ? 9 : 0;
+    const char *repository = cm_icechunk_path(url);
+    url = repository != NULL ? repository : url;
     bool needs = cm_store_url_is_remote(url);
     if (!needs && cm_fileurl_path(url, &path, NULL) == CM_OK)
         needs = cm_references_are(path);
@@ -228,7 +236,7 @@ int cm_store_probe(const char *url, const cm_store_options *options, cm_place *o
     const cm_store_options *o = options == NULL ? &defaults : options;
     char *path;
     *out = CM_PLACE_NOTHING;
-    if (!o->output && strncmp(url, "icechunk:", 9) == 0) { /* opening will show what is there */
+    if (!o->output && cm_icechunk_path(url) != NULL) { /* opening will show what is there */
         *out = CM_PLACE_FOLDER;
         return CM_OK;
     }

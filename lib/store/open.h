@@ -38,6 +38,8 @@ typedef enum cm_place {
  */
 int cm_store_probe(const char *url, const cm_store_options *options, cm_place *out, cm_error *err);
 
+/* The text behind "icechunk:", if TEXT begins with that; else, or for NULL, NULL. */
+const char *cm_icechunk_path(const char *text);
 /* True if URL is behind a network: it is not a path, and nothing can be made beside it. */
 bool cm_store_url_is_remote(const char *url);
 

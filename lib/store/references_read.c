@@ -63,12 +63,9 @@ static int open_document(const char *path, struct stat *st)
 bool cm_references_are(const char *path)
 {
     char head[64];
-    struct stat st;
-    int fd = open_document(path, &st);
-    if (fd < 0)
+    size_t n, i = 0;
+    if (!cm_file_head(path, head, sizeof head, &n))
         return false;
-    ssize_t n = read(fd, head, sizeof head), i = 0;
-    close(fd);
     while (i < n && isspace((unsigned char)head[i]))
         i++;
     return i < n && head[i] == '{';

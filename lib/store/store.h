@@ -268,5 +268,7 @@ cm_store_counts cm_store_count(const cm_store *store);
 
 /* CM_OK when KEY is well-formed; callers that build keys from hostile text check them early. */
 int cm_key_check(const char *key, cm_error *err);
+/* As strcmp compares KEY with the first NBYTES of TEXT: to find it in a sorted list. */
+int cm_key_order(const char *key, const char *text, size_t nbytes);
 
 #endif

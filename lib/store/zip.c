@@ -30,15 +30,8 @@ bool cm_zip_is_name(const char *path)
 bool cm_zip_is(const char *path)
 {
     uint8_t head[4];
-    struct stat st;
-    size_t got = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    const bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (regular && cm_fd_read_at(fd, head, sizeof(head), 0, &got) != 0)
-        got = 0;
-    close(fd);
+    size_t got;
+    const bool regular = cm_file_head(path, head, sizeof(head), &got);
     if (!regular || cm_zip_is_name(path))
         return regular;
     const uint32_t magic = got == sizeof(head) ? cm_load_le32(head) : 0;

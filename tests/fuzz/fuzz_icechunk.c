@@ -1,4 +1,4 @@
-/* Metadata of Icechunk as trees: no read out of bounds; what was read is written the same. */
+/* Metadata of Icechunk as trees: no read out of bounds; a tree is written as it was read. */
 #include "format/icechunk/repo_write.h"
 #include "format/icechunk/snapshot_write.h"
 #include "fuzz.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/outstream.h"
-#include "convert/sink/icechunk/repository.h"
 #include "options/store_path.h"
 #include "store/open.h"
 
@@ -13,12 +12,12 @@
 
 bool cm_is_repository(const char *text)
 {
-    return cm_repository_path(text) != NULL;
+    return cm_icechunk_path(text) != NULL;
 }
 
 const char *cm_repository_place(const char *text)
 {
-    const char *path = cm_repository_path(text);
+    const char *path = cm_icechunk_path(text);
     return path != NULL ? path : text;
 }
 

@@ -239,7 +239,7 @@ int readbench_print(const readbench_run *run, const cm_common_options *common, F
         print_line("", r->reason, to);
     }
     print_line("", r->data_loader, to);
-    /* Those of a preset are what it was measured for. */
+    /* Notes of a preset say what it was measured for. */
     for (size_t i = 0; i < r->nnotes; i++)
         if (common->verbosity > 0 || run->preset)
             print_line(run->preset ? "" : "note: ", r->note[i], to);

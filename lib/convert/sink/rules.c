@@ -7,8 +7,6 @@
 #include "store/open.h"
 #include "store/zip.h"
 
-#include "convert/sink/icechunk/repository.h"
-
 /* ---- the table ---- */
 
 enum {
@@ -135,7 +133,7 @@ static int check_combinations(const cm_transform_options *o, cm_error *err)
     if (o->statistics_range.n > 0 && !o->statistics)
         return cm_fail(err, CM_EINVAL, "`statistics_range` needs `statistics`");
     if ((o->branch != NULL || o->message != NULL || o->object_nbytes != 0) &&
-        cm_repository_path(o->target) == NULL)
+        cm_icechunk_path(o->target) == NULL)
         return cm_fail(
             err, CM_EINVAL,
             "`branch`, `message` and `object_nbytes` are of a repository: icechunk:PATH");

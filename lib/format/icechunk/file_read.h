@@ -12,7 +12,7 @@ typedef struct cm_ice_read {
     cm_fb_tree tree;
 } cm_ice_read;
 
-/* CM_ENOTFOUND: there is none; CM_EFORMAT: it is no such file, or damaged. */
+/* CM_ENOTFOUND: there is no object KEY; CM_EFORMAT: it is damaged, or of another kind. */
 int cm_ice_file_read(cm_store *store, const char *key, cm_ice_kind kind, const cm_fb_schema *schema,
                      cm_ice_read *out, cm_error *err);
 void cm_ice_read_release(cm_ice_read *r); /* zeroed memory accepted */

@@ -6,27 +6,6 @@
 #include "format/icechunk/file_write.h"
 #include "format/icechunk/key.h"
 
-enum { /* slots of ChunkRef */
-    REF_INDEX,
-    REF_INLINE,
-    REF_OFFSET,
-    REF_LENGTH,
-    REF_CHUNK_ID,
-    REF_LOCATION,
-    REF_ETAG,
-    REF_MODIFIED
-};
-enum { /* of ArrayManifest */
-    ARRAY_NODE,
-    ARRAY_REFS
-};
-enum { /* of Manifest */
-    MANIFEST_ID,
-    MANIFEST_ARRAYS,
-    MANIFEST_DICTIONARY,
-    MANIFEST_COMPRESSION
-};
-
 /* A table that waits for the position of its location. */
 typedef struct waiting {
     uint32_t at, location;
@@ -49,16 +28,17 @@ typedef struct writing {
 /* The shapes of references come first: offsets to their vtables go back. */
 static int make_shapes(writing *w, cm_error *err)
 {
-    static const cm_flat_field inside[] = {CM_FLAT_OFFSET(REF_INDEX), CM_FLAT_OFFSET(REF_INLINE)};
-    static const cm_flat_field file[] = {CM_FLAT_OFFSET(REF_INDEX),
-                                         {REF_OFFSET, 8, 8},
-                                         {REF_LENGTH, 8, 8},
-                                         {REF_CHUNK_ID, CM_ICE_ID, 1}};
-    static const cm_flat_field outside[] = {CM_FLAT_OFFSET(REF_INDEX),
-                                            {REF_OFFSET, 8, 8},
-                                            {REF_LENGTH, 8, 8},
-                                            CM_FLAT_OFFSET(REF_LOCATION),
-                                            {REF_MODIFIED, 4, 4}};
+    static const cm_flat_field inside[] = {CM_FLAT_OFFSET(CM_ICE_CHUNK_INDEX),
+                                           CM_FLAT_OFFSET(CM_ICE_CHUNK_INLINE)};
+    static const cm_flat_field file[] = {CM_FLAT_OFFSET(CM_ICE_CHUNK_INDEX),
+                                         {CM_ICE_CHUNK_OFFSET, 8, 8},
+                                         {CM_ICE_CHUNK_LENGTH, 8, 8},
+                                         {CM_ICE_CHUNK_ID, CM_ICE_ID, 1}};
+    static const cm_flat_field outside[] = {CM_FLAT_OFFSET(CM_ICE_CHUNK_INDEX),
+                                            {CM_ICE_CHUNK_OFFSET, 8, 8},
+                                            {CM_ICE_CHUNK_LENGTH, 8, 8},
+                                            CM_FLAT_OFFSET(CM_ICE_CHUNK_LOCATION),
+                                            {CM_ICE_CHUNK_MODIFIED, 4, 4}};
     int rc = cm_flat_shape_of(&w->flat, inside, 2, &w->inside, err);
     if (rc == CM_OK)
         rc = cm_flat_shape_of(&w->flat, file, 4, &w->file, err);
@@ -82,17 +62,19 @@ static int begin_array(writing *w, const cm_flat_shape *shape, uint32_t from, li
     if (rc != CM_OK)
         return rc;
     cm_flat_point(&w->flat, from, at);
-    cm_flat_set(&w->flat, at + shape->at[ARRAY_NODE], a->job->node, CM_ICE_NODE_ID);
-    return cm_flat_vector(&w->flat, at + shape->at[ARRAY_REFS], NULL, a->nrefs, 4, 4, &a->ref, err);
+    cm_flat_set(&w->flat, at + shape->at[CM_ICE_REFS_NODE], a->job->node, CM_ICE_NODE_ID);
+    return cm_flat_vector(&w->flat, at + shape->at[CM_ICE_REFS_LIST], NULL, a->nrefs, 4, 4, &a->ref,
+                          err);
 }
 
 /* The tables above the references of the N arrays A. */
 static int begin(writing *w, const uint8_t *id, listed *a, size_t n, cm_error *err)
 {
-    static const cm_flat_field manifest[] = {
-        {MANIFEST_ID, CM_ICE_ID, 1}, CM_FLAT_OFFSET(MANIFEST_ARRAYS), {MANIFEST_COMPRESSION, 1, 1}};
-    static const cm_flat_field array[] = {{ARRAY_NODE, CM_ICE_NODE_ID, 1},
-                                          CM_FLAT_OFFSET(ARRAY_REFS)};
+    static const cm_flat_field manifest[] = {{CM_ICE_MANIFEST_ID, CM_ICE_ID, 1},
+                                             CM_FLAT_OFFSET(CM_ICE_MANIFEST_ARRAYS),
+                                             {CM_ICE_MANIFEST_COMPRESSION, 1, 1}};
+    static const cm_flat_field array[] = {{CM_ICE_REFS_NODE, CM_ICE_NODE_ID, 1},
+                                          CM_FLAT_OFFSET(CM_ICE_REFS_LIST)};
     cm_flat_writer *f = &w->flat;
     cm_flat_shape root, one;
     uint32_t at, list = 0;
@@ -109,8 +91,8 @@ static int begin(writing *w, const uint8_t *id, listed *a, size_t n, cm_error *e
         return rc;
     cm_flat_root(f, at);
     /* The compression of locations stays 0: they stand there as they are, once for all chunks. */
-    cm_flat_set(f, at + root.at[MANIFEST_ID], id, CM_ICE_ID);
-    rc = cm_flat_vector(f, at + root.at[MANIFEST_ARRAYS], NULL, n, 4, 4, &list, err);
+    cm_flat_set(f, at + root.at[CM_ICE_MANIFEST_ID], id, CM_ICE_ID);
+    rc = cm_flat_vector(f, at + root.at[CM_ICE_MANIFEST_ARRAYS], NULL, n, 4, 4, &list, err);
     for (size_t i = 0; rc == CM_OK && i < n; i++)
         rc = begin_array(w, &one, list + 4 * (uint32_t)i, &a[i], err);
     return rc;
@@ -121,13 +103,13 @@ static int describe(writing *w, const cm_ice_place *p, uint32_t at, cm_error *er
 {
     cm_flat_writer *f = &w->flat;
     if (p->where == CM_ICE_INLINE)
-        return cm_flat_vector(f, at + w->inside.at[REF_INLINE], p->bytes, p->nbytes, 1, 1, NULL,
-                              err);
+        return cm_flat_vector(f, at + w->inside.at[CM_ICE_CHUNK_INLINE], p->bytes, p->nbytes, 1, 1,
+                              NULL, err);
     const cm_flat_shape *shape = p->where == CM_ICE_IN_FILE ? &w->file : &w->outside;
-    cm_flat_set(f, at + shape->at[REF_OFFSET], &p->offset, 8);
-    cm_flat_set(f, at + shape->at[REF_LENGTH], &p->nbytes, 8);
+    cm_flat_set(f, at + shape->at[CM_ICE_CHUNK_OFFSET], &p->offset, 8);
+    cm_flat_set(f, at + shape->at[CM_ICE_CHUNK_LENGTH], &p->nbytes, 8);
     if (p->where == CM_ICE_IN_FILE)
-        cm_flat_set(f, at + shape->at[REF_CHUNK_ID], p->id, CM_ICE_ID);
+        cm_flat_set(f, at + shape->at[CM_ICE_CHUNK_ID], p->id, CM_ICE_ID);
     else
         w->wait[w->nwait++] = (waiting){at, p->location};
     return CM_OK;
@@ -145,8 +127,8 @@ static int add(writing *w, const cm_ice_place *p, const uint32_t *index, uint32_
     if (rc != CM_OK)
         return rc;
     cm_flat_point(&w->flat, ref, at);
-    rc = cm_flat_vector(&w->flat, at + shape->at[REF_INDEX], index, w->places->rank, 4, 4, NULL,
-                        err);
+    rc = cm_flat_vector(&w->flat, at + shape->at[CM_ICE_CHUNK_INDEX], index, w->places->rank, 4, 4,
+                        NULL, err);
     return rc == CM_OK ? describe(w, p, at, err) : rc;
 }
 
@@ -167,7 +149,7 @@ static int write_locations(writing *w, cm_error *err)
     int rc = CM_OK;
     qsort(w->wait, w->nwait, sizeof(w->wait[0]), by_location);
     for (size_t i = 0; rc == CM_OK && i < w->nwait; i++) {
-        const uint32_t at = w->wait[i].at + w->outside.at[REF_LOCATION];
+        const uint32_t at = w->wait[i].at + w->outside.at[CM_ICE_CHUNK_LOCATION];
         if (i == 0 || w->wait[i].location != w->wait[i - 1].location) {
             rc = w->places->locate(w->places->context, w->wait[i].location, &l, err);
             if (rc == CM_OK)
@@ -178,7 +160,7 @@ static int write_locations(writing *w, cm_error *err)
             cm_flat_point(f, at, to);
         }
         if (rc == CM_OK)
-            cm_flat_set(f, w->wait[i].at + w->outside.at[REF_MODIFIED], &l.modified_s, 4);
+            cm_flat_set(f, w->wait[i].at + w->outside.at[CM_ICE_CHUNK_MODIFIED], &l.modified_s, 4);
     }
     return rc;
 }

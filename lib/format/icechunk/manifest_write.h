@@ -23,7 +23,7 @@ typedef struct cm_ice_manifest {
     uint32_t first[CM_MAX_RANK], end[CM_MAX_RANK]; /* of chunks; END is not in it */
 } cm_ice_manifest;
 
-/* Those of one array; one that is shared has the references of all in its count. */
+/* Manifests of one array; one that is shared has the references of all in its count. */
 typedef struct cm_ice_manifests {
     cm_ice_manifest *item;
     size_t n, capacity;

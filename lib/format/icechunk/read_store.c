@@ -6,59 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "format/icechunk/file_read.h"
 #include "format/icechunk/key.h"
+#include "format/icechunk/repo_write.h"
 #include "model/box.h"
 #include "store/impl.h"
-
-#define PREFIX "icechunk:"
-
-enum {
-    REF_INDEX,
-    REF_INLINE,
-    REF_OFFSET,
-    REF_NBYTES,
-    REF_CHUNK,
-    REF_LOCATION
-};
-
-#define VECTOR(n)                                                                                  \
-    {                                                                                              \
-        .kind = CM_FB_VECTOR, .nbytes = (n), .align = (n)                                          \
-    }
-#define NUMBER(n)                                                                                  \
-    {                                                                                              \
-        .kind = CM_FB_SCALAR, .nbytes = (n), .align = (n)                                          \
-    }
-#define OPAQUE(n, must)                                                                            \
-    {                                                                                              \
-        .kind = CM_FB_SCALAR, .nbytes = (n), .align = 1, .required = (must)                        \
-    }
-#define LIST_OF(t)                                                                                 \
-    {                                                                                              \
-        .kind = CM_FB_TABLES, .table = (const cm_fb_schema *const[]){&(t)}, .ntables = 1,          \
-        .required = true                                                                           \
-    }
-
-static const cm_fb_schema ref_schema = {
-    "ChunkRef",
-    10,
-    {{.kind = CM_FB_VECTOR, .nbytes = 4, .align = 4, .required = true},
-     VECTOR(1),
-     NUMBER(8),
-     NUMBER(8),
-     OPAQUE(CM_ICE_ID, false),
-     {.kind = CM_FB_STRING},
-     {.kind = CM_FB_STRING},
-     NUMBER(4),
-     VECTOR(1),
-     VECTOR(1)}};
-static const cm_fb_schema array_schema = {
-    "ArrayManifest", 3, {OPAQUE(CM_ICE_NODE_ID, true), LIST_OF(ref_schema), VECTOR(1)}};
-static const cm_fb_schema manifest_schema = {
-    "Manifest",
-    5,
-    {OPAQUE(CM_ICE_ID, true), LIST_OF(array_schema), VECTOR(1), NUMBER(1), VECTOR(1)}};
 
 typedef struct ref {
     uint64_t offset, nbytes;
@@ -101,20 +54,22 @@ static ice_store *of(const cm_store *store)
 static int add_ref(node *d, const cm_fb_table *t, const char *key, cm_error *err)
 {
     const cm_fb_value *v = t->value;
-    ref r = {.offset = cm_fb_u64(t, REF_OFFSET), .nbytes = cm_fb_u64(t, REF_NBYTES)};
-    if (v[REF_INDEX].n != d->rank)
+    ref r = {.offset = cm_fb_u64(t, CM_ICE_CHUNK_OFFSET),
+             .nbytes = cm_fb_u64(t, CM_ICE_CHUNK_LENGTH)};
+    if (v[CM_ICE_CHUNK_INDEX].n != d->rank)
         return cm_fail(err, CM_EFORMAT, "%s: a chunk of %s has %zu indices, and not %u", key,
-                       d->path, v[REF_INDEX].n, d->rank);
+                       d->path, v[CM_ICE_CHUNK_INDEX].n, d->rank);
     r.coords = d->coords.nbytes;
-    int rc = cm_buf_append(&d->coords, v[REF_INDEX].bytes, 4 * (size_t)d->rank, err);
-    r.where = v[REF_INLINE].there ? INLINE : v[REF_CHUNK].there ? IN_FILE : OUTSIDE;
+    int rc = cm_buf_append(&d->coords, v[CM_ICE_CHUNK_INDEX].bytes, 4 * (size_t)d->rank, err);
+    r.where = v[CM_ICE_CHUNK_INLINE].there ? INLINE : v[CM_ICE_CHUNK_ID].there ? IN_FILE : OUTSIDE;
     if (r.where == INLINE) {
         r.offset = d->small.nbytes;
-        r.nbytes = v[REF_INLINE].n;
+        r.nbytes = v[CM_ICE_CHUNK_INLINE].n;
         if (rc == CM_OK)
-            rc = cm_buf_append(&d->small, v[REF_INLINE].bytes, v[REF_INLINE].n, err);
+            rc = cm_buf_append(&d->small, v[CM_ICE_CHUNK_INLINE].bytes, v[CM_ICE_CHUNK_INLINE].n,
+                               err);
     } else if (r.where == IN_FILE) {
-        memcpy(r.id, v[REF_CHUNK].bytes, CM_ICE_ID);
+        memcpy(r.id, v[CM_ICE_CHUNK_ID].bytes, CM_ICE_ID);
     }
     if (r.offset + r.nbytes < r.offset)
         return cm_fail(err, CM_EFORMAT, "%s: a chunk of %s ends behind every file", key, d->path);
@@ -131,19 +86,19 @@ static int load_manifest(ice_store *s, node *d, const uint8_t *id, cm_error *err
     char key[CM_ICE_KEY_SIZE];
     cm_ice_read m;
     cm_ice_key("manifests", id, key);
-    int rc = cm_ice_file_read(s->root, key, CM_ICE_MANIFEST_FILE, &manifest_schema, &m, err);
+    int rc = cm_ice_file_read(s->root, key, CM_ICE_MANIFEST_FILE, &cm_ice_manifest_file, &m, err);
     if (rc == CM_ENOTFOUND)
         return cm_fail(err, CM_EFORMAT, "%s: is missing, and the snapshot needs it", key);
     if (rc != CM_OK)
         return rc;
-    const cm_fb_value *arrays = &m.tree.root->value[1];
+    const cm_fb_value *arrays = &m.tree.root->value[CM_ICE_MANIFEST_ARRAYS];
     for (size_t i = 0; rc == CM_OK && i < arrays->n; i++) {
         const cm_fb_table *a = arrays->item[i];
-        if (memcmp(a->value[0].bytes, d->table->value[CM_ICE_NODE_NODE_ID].bytes, CM_ICE_NODE_ID) !=
-            0)
+        if (memcmp(a->value[CM_ICE_REFS_NODE].bytes, d->table->value[CM_ICE_NODE_NODE_ID].bytes,
+                   CM_ICE_NODE_ID) != 0)
             continue;
-        for (size_t k = 0; rc == CM_OK && k < a->value[1].n; k++)
-            rc = add_ref(d, a->value[1].item[k], key, err);
+        for (size_t k = 0; rc == CM_OK && k < a->value[CM_ICE_REFS_LIST].n; k++)
+            rc = add_ref(d, a->value[CM_ICE_REFS_LIST].item[k], key, err);
     }
     cm_ice_read_release(&m);
     return rc;
@@ -193,8 +148,7 @@ static node *find_node(const ice_store *s, const char *path, size_t nbytes)
 {
     for (size_t lo = 0, hi = s->nnodes; lo < hi;) {
         size_t mid = lo + (hi - lo) / 2;
-        int c = strncmp(s->node[mid].path, path, nbytes);
-        c = c == 0 && s->node[mid].path[nbytes] != '\0' ? 1 : c;
+        int c = cm_key_order(s->node[mid].path, path, nbytes);
         if (c == 0)
             return &s->node[mid];
         if (c < 0)
@@ -406,17 +360,63 @@ static void free_store(cm_store *store)
 
 /* ---- which snapshot ---- */
 
-static bool is_name(const cm_fb_value *v, const char *name)
+/* "main, dev": the names of REFS, or "none". */
+static int list_names(const cm_fb_value *refs, cm_buf *out, cm_error *err)
 {
-    return v->n == strlen(name) && memcmp(v->bytes, name, v->n) == 0;
+    int rc = refs->n == 0 ? cm_buf_printf(out, err, "none") : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < refs->n; i++) {
+        const cm_fb_value *text = &refs->item[i]->value[CM_ICE_REF_NAME];
+        rc = cm_buf_printf(out, err, "%s%.*s", i > 0 ? ", " : "", (int)text->n,
+                           (const char *)text->bytes);
+    }
+    return rc;
+}
+
+/* The snapshot whose id has these LETTERS; NULL: none. */
+static const uint8_t *snapshot_named(const cm_fb_table *repo, const char *letters)
+{
+    char text[CM_ICE_ID_TEXT + 1];
+    const uint8_t *id;
+    for (uint64_t i = 0; (id = cm_ice_repo_snapshot(repo, i)) != NULL; i++) {
+        cm_ice_id_letters(id, text);
+        if (strcmp(text, letters) == 0)
+            return id;
+    }
+    return NULL;
+}
+
+/* The id of the snapshot that VERSION means in REPO, into ID. */
+static int choose(const cm_fb_table *repo, const char *version, uint8_t id[CM_ICE_ID],
+                  cm_error *err)
+{
+    const bool tag = strncmp(version, "tag:", 4) == 0;
+    const char *name = version + (tag ? 4 : 0);
+    const cm_fb_value *refs = &repo->value[tag ? CM_ICE_REPO_TAGS : CM_ICE_REPO_BRANCHES];
+    const cm_fb_table *tip = cm_ice_repo_ref(refs, name);
+    const uint8_t *found = NULL;
+    if (tip != NULL)
+        found = cm_ice_repo_snapshot(repo, cm_fb_u64(tip, CM_ICE_REF_SNAPSHOT));
+    else if (!tag)
+        found = snapshot_named(repo, name);
+    if (found != NULL) {
+        memcpy(id, found, CM_ICE_ID);
+        return CM_OK;
+    }
+    if (tip != NULL)
+        return cm_fail(err, CM_EFORMAT, "repo: is damaged (%s names no snapshot)", name);
+    cm_buf there = {0};
+    int rc = list_names(refs, &there, err);
+    if (rc == CM_OK)
+        rc = cm_fail(err, CM_ENOTFOUND, "has no %s %s; there are: %.*s", tag ? "tag" : "branch",
+                     name, (int)there.nbytes, (const char *)there.data);
+    cm_buf_release(&there);
+    return rc;
 }
 
 static int find_snapshot(ice_store *s, const char *version, char key[CM_ICE_KEY_SIZE],
                          cm_error *err)
 {
-    const bool tag = strncmp(version, "tag:", 4) == 0;
-    const char *name = version + (tag ? 4 : 0);
-    cm_buf there = {0};
+    uint8_t id[CM_ICE_ID];
     cm_ice_read repo;
     int rc = cm_ice_file_read(s->root, "repo", CM_ICE_REPO_FILE, &cm_ice_repo, &repo, err);
     if (rc == CM_ENOTFOUND)
@@ -424,35 +424,9 @@ static int find_snapshot(ice_store *s, const char *version, char key[CM_ICE_KEY_
                        "has no file \"repo\": no Icechunk repository of version 2");
     if (rc != CM_OK)
         return rc;
-    const cm_fb_table *root = repo.tree.root;
-    const cm_fb_value *refs = &root->value[tag ? CM_ICE_REPO_TAGS : CM_ICE_REPO_BRANCHES];
-    const cm_fb_value *snapshots = &root->value[CM_ICE_REPO_SNAPSHOTS];
-    const cm_fb_table *info = NULL;
-    for (size_t i = 0; rc == CM_OK && i < refs->n; i++) {
-        const cm_fb_value *text = &refs->item[i]->value[CM_ICE_REF_NAME];
-        uint64_t number = cm_fb_u64(refs->item[i], CM_ICE_REF_SNAPSHOT);
-        rc = cm_buf_printf(&there, err, "%s%.*s", i > 0 ? ", " : "", (int)text->n,
-                           (const char *)text->bytes);
-        if (rc != CM_OK || !is_name(text, name))
-            continue;
-        if (number < snapshots->n)
-            info = snapshots->item[number];
-        else
-            rc = cm_fail(err, CM_EFORMAT, "repo: is damaged (%s names no snapshot)", name);
-    }
-    for (size_t i = 0; info == NULL && !tag && i < snapshots->n; i++) {
-        char letters[CM_ICE_ID_TEXT + 1];
-        cm_ice_id_letters(snapshots->item[i]->value[CM_ICE_INFO_ID].bytes, letters);
-        if (strcmp(letters, name) == 0)
-            info = snapshots->item[i];
-    }
-    if (rc == CM_OK && info == NULL)
-        rc = cm_fail(err, CM_ENOTFOUND, "has no %s %s; there are: %.*s", tag ? "tag" : "branch",
-                     name, there.nbytes > 0 ? (int)there.nbytes : 4,
-                     there.nbytes > 0 ? (char *)there.data : "none");
+    rc = choose(repo.tree.root, version, id, err);
     if (rc == CM_OK)
-        cm_ice_key("snapshots", info->value[CM_ICE_INFO_ID].bytes, key);
-    cm_buf_release(&there);
+        cm_ice_key("snapshots", id, key);
     cm_ice_read_release(&repo);
     return rc;
 }
@@ -539,13 +513,11 @@ static int open_repository(const char *url, char *root, const char *version,
 /* True when the folder at PATH, not behind a network, is a repository of version 2. */
 static bool is_repository(const char *path)
 {
-    char magic[CM_ICE_MAGIC_NBYTES] = "";
+    char magic[CM_ICE_MAGIC_NBYTES];
+    size_t got = 0;
     char *name = cm_store_url_is_remote(path) ? NULL : cm_asprintf(NULL, "%s/repo", path);
-    FILE *f = name != NULL ? fopen(name, "re") : NULL;
-    bool is = f != NULL && fread(magic, 1, sizeof(magic), f) == sizeof(magic) &&
-              memcmp(magic, CM_ICE_MAGIC, sizeof(magic)) == 0;
-    if (f != NULL)
-        fclose(f);
+    const bool is = name != NULL && cm_file_head(name, magic, sizeof(magic), &got) &&
+                    got == sizeof(magic) && memcmp(magic, CM_ICE_MAGIC, sizeof(magic)) == 0;
     free(name);
     return is;
 }
@@ -553,12 +525,11 @@ static bool is_repository(const char *path)
 int cm_ice_store_open(const char *url, const cm_store_options *options, cm_store **out,
                       cm_error *err)
 {
-    const bool named = strncmp(url, PREFIX, strlen(PREFIX)) == 0;
-    const char *path = named ? url + strlen(PREFIX) : url;
+    const char *named = cm_icechunk_path(url), *path = named != NULL ? named : url;
     *out = NULL;
-    if (!named && !is_repository(path))
+    if (named == NULL && !is_repository(path))
         return cm_store_open(url, options, out, err);
-    const char *at = named ? strrchr(path, '@') : NULL;
+    const char *at = named != NULL ? strrchr(path, '@') : NULL;
     const size_t n = at != NULL ? (size_t)(at - path) : strlen(path);
     char *root = cm_asprintf(err, "%.*s", (int)n, path);
     int rc = root == NULL

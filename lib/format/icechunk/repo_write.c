@@ -18,32 +18,31 @@ static bool is_named(const cm_fb_table *ref, const char *name)
     return v->n == strlen(name) && memcmp(v->bytes, name, v->n) == 0;
 }
 
-static const uint8_t *snapshot_id(const cm_fb_table *repo, uint64_t index)
+const uint8_t *cm_ice_repo_snapshot(const cm_fb_table *repo, uint64_t index)
 {
     const cm_fb_value *list = &repo->value[CM_ICE_REPO_SNAPSHOTS];
     return index < list->n ? list->item[index]->value[CM_ICE_INFO_ID].bytes : NULL;
 }
 
-static cm_fb_table *find_branch(const cm_fb_table *repo, const char *branch)
+cm_fb_table *cm_ice_repo_ref(const cm_fb_value *refs, const char *name)
 {
-    const cm_fb_value *list = &repo->value[CM_ICE_REPO_BRANCHES];
-    for (size_t i = 0; i < list->n; i++)
-        if (is_named(list->item[i], branch))
-            return list->item[i];
+    for (size_t i = 0; i < refs->n; i++)
+        if (is_named(refs->item[i], name))
+            return refs->item[i];
     return NULL;
 }
 
 const uint8_t *cm_ice_repo_tip(const cm_fb_table *repo, const char *branch)
 {
-    const cm_fb_table *ref = find_branch(repo, branch);
-    return ref == NULL ? NULL : snapshot_id(repo, cm_fb_u64(ref, CM_ICE_REF_SNAPSHOT));
+    const cm_fb_table *ref = cm_ice_repo_ref(&repo->value[CM_ICE_REPO_BRANCHES], branch);
+    return ref == NULL ? NULL : cm_ice_repo_snapshot(repo, cm_fb_u64(ref, CM_ICE_REF_SNAPSHOT));
 }
 
 bool cm_ice_repo_has(const cm_fb_table *repo, const uint8_t id[CM_ICE_ID])
 {
     const cm_fb_value *list = &repo->value[CM_ICE_REPO_SNAPSHOTS];
     for (size_t i = 0; i < list->n; i++)
-        if (memcmp(snapshot_id(repo, i), id, CM_ICE_ID) == 0)
+        if (memcmp(cm_ice_repo_snapshot(repo, i), id, CM_ICE_ID) == 0)
             return true;
     return false;
 }
@@ -108,7 +107,7 @@ static size_t position(const cm_fb_table *repo, const uint8_t *id)
 {
     const cm_fb_value *list = &repo->value[CM_ICE_REPO_SNAPSHOTS];
     size_t at = 0;
-    while (at < list->n && memcmp(snapshot_id(repo, at), id, CM_ICE_ID) < 0)
+    while (at < list->n && memcmp(cm_ice_repo_snapshot(repo, at), id, CM_ICE_ID) < 0)
         at++;
     return at;
 }
@@ -229,7 +228,7 @@ int cm_ice_repo_commit(cm_fb_tree *tree, const cm_ice_tip *tip, cm_error *err)
         rc = add_snapshot(tree, tip, &at, err);
     if (rc != CM_OK)
         return rc;
-    cm_fb_table *branch = find_branch(repo, tip->branch);
+    cm_fb_table *branch = cm_ice_repo_ref(&repo->value[CM_ICE_REPO_BRANCHES], tip->branch);
     if (branch != NULL) {
         rc = cm_fb_set_u64(tree, branch, CM_ICE_REF_SNAPSHOT, at, err);
     } else {

@@ -1,4 +1,4 @@
-/* Makes the next state of the file "repo". */
+/* The file "repo": what it says, and its next state. */
 #ifndef CM_FORMAT_ICECHUNK_REPO_WRITE_H
 #define CM_FORMAT_ICECHUNK_REPO_WRITE_H
 
@@ -21,6 +21,10 @@ typedef struct cm_ice_tip {
 
 /* A repository with the initial snapshot alone, as CONFIG (an object, or NULL) says. */
 int cm_ice_repo_initial(cm_fb_tree *repo, const cm_json *config, uint64_t now_us, cm_error *err);
+/* The branch or tag NAME of a list of them; NULL: there is none. */
+cm_fb_table *cm_ice_repo_ref(const cm_fb_value *refs, const char *name);
+/* The id of snapshot INDEX; NULL: there are not so many. */
+const uint8_t *cm_ice_repo_snapshot(const cm_fb_table *repo, uint64_t index);
 /* The id of the snapshot at the tip of BRANCH; NULL: there is no such branch. */
 const uint8_t *cm_ice_repo_tip(const cm_fb_table *repo, const char *branch);
 /* Whether snapshot ID is one of the repository's. */

@@ -174,6 +174,16 @@ const cm_fb_schema cm_ice_snapshot = {"Snapshot",
                                        TABLES(cm_ice_item), FILES_1, SOME(cm_ice_file_info),
                                        EXTRA}};
 
+/* ---- manifests ---- */
+
+static const cm_fb_schema chunk_ref = {
+    "ChunkRef",
+    10,
+    {NUMBERS, EXTRA, U64, U64, MAYBE_ID, MAYBE_TEXT, MAYBE_TEXT, U32, EXTRA, EXTRA}};
+static const cm_fb_schema array_refs = {"ArrayManifest", 3, {NODE_ID, TABLES(chunk_ref), EXTRA}};
+const cm_fb_schema cm_ice_manifest_file = {
+    "Manifest", 5, {ID, TABLES(array_refs), EXTRA, U8, EXTRA}};
+
 /* ---- transaction logs ---- */
 
 static const cm_fb_schema indices = {"ChunkIndices", 1, {NUMBERS}};

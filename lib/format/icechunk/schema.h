@@ -1,6 +1,6 @@
 /*
  * The schemas of Icechunk's metadata, versions 2 and 2.1 (its flatbuffers, *.fbs): slots of tables.
- * A manifest is written without a tree (manifest_write.h).
+ * A manifest is read as a tree, and written without one (manifest_write.h).
  */
 #ifndef CM_FORMAT_ICECHUNK_SCHEMA_H
 #define CM_FORMAT_ICECHUNK_SCHEMA_H
@@ -110,6 +110,26 @@ enum { /* ManifestFileInfoV2 */
     CM_ICE_FILE_NREFS,
     CM_ICE_FILE_EXTRA
 };
+enum { /* Manifest */
+    CM_ICE_MANIFEST_ID,
+    CM_ICE_MANIFEST_ARRAYS,
+    CM_ICE_MANIFEST_DICTIONARY,
+    CM_ICE_MANIFEST_COMPRESSION
+};
+enum { /* ArrayManifest */
+    CM_ICE_REFS_NODE,
+    CM_ICE_REFS_LIST
+};
+enum { /* ChunkRef */
+    CM_ICE_CHUNK_INDEX,
+    CM_ICE_CHUNK_INLINE,
+    CM_ICE_CHUNK_OFFSET,
+    CM_ICE_CHUNK_LENGTH,
+    CM_ICE_CHUNK_ID,
+    CM_ICE_CHUNK_LOCATION,
+    CM_ICE_CHUNK_ETAG,
+    CM_ICE_CHUNK_MODIFIED
+};
 enum { /* TransactionLog */
     CM_ICE_LOG_ID,
     CM_ICE_LOG_NEW_GROUPS,
@@ -129,6 +149,7 @@ enum { /* ArrayUpdatedChunks */
 
 extern const cm_fb_schema cm_ice_repo;
 extern const cm_fb_schema cm_ice_snapshot;
+extern const cm_fb_schema cm_ice_manifest_file;
 extern const cm_fb_schema cm_ice_log;
 
 /* Tables that are made. */

@@ -381,7 +381,7 @@ static int describe_file(cm_fb_tree *tree, const cm_ice_manifest *m, cm_fb_table
     return rc == CM_OK ? cm_fb_set_u64(tree, *out, CM_ICE_FILE_NREFS, m->nrefs, err) : rc;
 }
 
-/* Those of the parent that are still used, and those of new nodes. */
+/* Manifests of the parent that are still used, and those of new nodes. */
 static int list_manifests(cm_fb_tree *tree, const cm_ice_change *change, cm_error *err)
 {
     const cm_fb_value *old = &tree->root->value[CM_ICE_SNAPSHOT_MANIFESTS];

@@ -65,7 +65,7 @@ int cm_fb_read(const uint8_t *data, size_t nbytes, const cm_fb_schema *schema, c
 int cm_fb_write(const cm_fb_table *root, const char *id, cm_flat_writer *w, cm_error *err);
 void cm_fb_release(cm_fb_tree *tree); /* zeroed memory accepted */
 
-/* ---- making and changing; what is set is copied into the tree ---- */
+/* ---- making and changing: the tree keeps copies of all values ---- */
 
 /* NBYTES zeroed bytes that live as long as the tree. */
 void *cm_fb_alloc(cm_fb_tree *tree, size_t nbytes, cm_error *err);

@@ -58,10 +58,7 @@ static cm_census_tally *find_array(const listing *l, const char *path, size_t nb
     size_t lo = 0, hi = l->n;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
-        const char *name = l->tally[mid].path;
-        int order = strncmp(name, path, nbytes);
-        if (order == 0 && name[nbytes] != '\0')
-            order = 1;
+        const int order = cm_key_order(l->tally[mid].path, path, nbytes);
         if (order == 0)
             return &l->tally[mid];
         if (order < 0)

@@ -1,4 +1,7 @@
 """Icechunk repositories as sources."""
+
+import os
+
 import netCDF4
 import numpy as np
 import pytest
@@ -47,3 +50,10 @@ def test_what_is_not_there(repo):
             run(RECHUNK, "--digest", f"icechunk:{repo}").fails(1, folder)
         for p, data in kept.items():
             p.write_bytes(data)
+
+
+def test_a_pipe_is_not_waited_for(repo, tmp_path):
+    """A store that has a pipe where a repository has its file: nobody writes into it."""
+    expected = digest(tmp_path / "z.zarr")
+    os.mkfifo(tmp_path / "z.zarr" / "repo")
+    assert run(RECHUNK, "--digest", tmp_path / "z.zarr", timeout=60).ok().out == expected

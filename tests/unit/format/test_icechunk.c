@@ -1,4 +1,4 @@
-/* Flatbuffers as trees: what is written is read again, and damaged ones are refused. */
+/* Flatbuffers as trees: written ones are read again, damaged ones refused. */
 #include <stdlib.h>
 #include <string.h>
 

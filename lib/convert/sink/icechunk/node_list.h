@@ -12,7 +12,7 @@ typedef struct cm_node_list {
     size_t n, capacity, ntexts, text_capacity;
 } cm_node_list;
 
-/* Those of DOCUMENTS lie below the group ABOVE ("": the root), whose groups are among them. */
+/* The nodes of DOCUMENTS, below the group ABOVE ("": the root), whose groups are among them. */
 int cm_node_list_make(cm_node_list *list, cm_store *documents, const char *above, cm_error *err);
 /* The node "/ABOVE/NAME"; NULL: there is none. */
 cm_ice_new_node *cm_node_list_find(const cm_node_list *list, const char *above, const char *name);

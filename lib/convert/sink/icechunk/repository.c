@@ -16,14 +16,6 @@
 #include "store/open.h"
 #include "watch/monitor.h"
 
-#define PREFIX "icechunk:"
-
-const char *cm_repository_path(const char *target)
-{
-    const size_t n = strlen(PREFIX);
-    return target != NULL && strncmp(target, PREFIX, n) == 0 ? target + n : NULL;
-}
-
 /* ---- what stands there ---- */
 
 static int is_there(void *context, const char *name, bool is_prefix, cm_error *err)
@@ -76,7 +68,7 @@ static int split_target(cm_sink *s, cm_error *err)
     cm_transform_options *o = s->options;
     cm_into *into = &s->into;
     cm_store_path at = {0};
-    int rc = cm_store_path_split(cm_repository_path(o->target), &at, err);
+    int rc = cm_store_path_split(cm_icechunk_path(o->target), &at, err);
     if (rc == CM_OK && *at.path == '\0')
         rc = cm_fail(err, CM_EINVAL, "%s: the path of the repository is empty", o->target);
     if (rc == CM_OK && cm_store_url_is_remote(at.path) && strncasecmp(at.path, "s3:", 3) != 0)

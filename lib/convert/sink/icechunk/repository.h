@@ -21,9 +21,6 @@ typedef struct cm_repository {
     bool refused; /* the repository was read again, and has none of the run's snapshots */
 } cm_repository;
 
-/* The text behind "icechunk:", if TARGET begins with that; or NULL. */
-const char *cm_repository_path(const char *target);
-
 /*
  * Finds what stands at the target of S: CM_EEXIST where it is neither a repository nor empty, or
  * where another run writes it.  Touches nothing.

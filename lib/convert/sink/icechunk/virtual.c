@@ -292,7 +292,7 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
 static int find(cm_sink *s, cm_job *job, cm_error *err)
 {
     const cm_transform_options *o = s->options;
-    if (cm_repository_path(o->target) == NULL)
+    if (cm_icechunk_path(o->target) == NULL)
         return cm_fail(err, CM_EINVAL,
                        "`refer` icechunk: the target is a repository, icechunk:PATH, not %s",
                        o->target);
