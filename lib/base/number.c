@@ -337,3 +337,16 @@ uint64_t cm_div_ceil(uint64_t a, uint64_t b)
 {
     return a / b + (a % b != 0);
 }
+
+/* ---- lists ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void cm_sort_doubles(double *value, size_t n)
+{
+    qsort(value, n, sizeof *value, by_value);
+}

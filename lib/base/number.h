@@ -58,4 +58,7 @@ static inline uint64_t cm_max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* In ascending order; none is NaN. */
+void cm_sort_doubles(double *value, size_t n);
+
 #endif

@@ -70,18 +70,12 @@ static int measure(const cm_bench *b, size_t array, const codecs *c, cm_suit_cos
     return rc;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double middle_of(const round_costs *r, size_t offset)
 {
     double v[ROUNDS];
     for (int i = 0; i < ROUNDS; i++)
         memcpy(&v[i], (const char *)&r->round[i].cost + offset, sizeof v[i]);
-    qsort(v, ROUNDS, sizeof *v, by_value);
+    cm_sort_doubles(v, ROUNDS);
     return v[ROUNDS / 2];
 }
 

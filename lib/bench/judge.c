@@ -29,19 +29,13 @@ static bool differ_in_size(const cm_readbench_session *session, size_t n)
     return false;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double cm_readbench_rate(const cm_readbench_session *s)
 {
     double round[CM_READBENCH_ROUNDS];
     if (s->nrounds == 0)
         return s->rates.samples;
     memcpy(round, s->round, sizeof(round));
-    qsort(round, s->nrounds, sizeof(round[0]), by_value);
+    cm_sort_doubles(round, s->nrounds);
     return (round[(s->nrounds - 1) / 2] + round[s->nrounds / 2]) / 2;
 }
 

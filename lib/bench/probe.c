@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "bench/readbench.h"
 #include "plan/meetings.h"
 #include "watch/monitor.h"
@@ -77,12 +78,6 @@ uint64_t cm_bench_probing_nbytes(const cm_bench *b)
     return threads_nbytes(b, probing_threads(b));
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Bytes a second of one round; 0: none were read. */
 static int ask(cm_bench *b, const cm_probe_item *item, size_t n, unsigned nthreads, double *rate,
                cm_error *err)
@@ -110,8 +105,8 @@ static int ask_in_turn(cm_bench *b, const cm_probe_item *item, size_t n, unsigne
     }
     if (rc != CM_OK)
         return rc;
-    qsort(own, ROUNDS, sizeof *own, by_value);
-    qsort(with_more, ROUNDS, sizeof *with_more, by_value);
+    cm_sort_doubles(own, ROUNDS);
+    cm_sort_doubles(with_more, ROUNDS);
     r->storage = own[ROUNDS / 2];
     r->storage_least = own[0];
     r->storage_most = own[ROUNDS - 1];

@@ -3,13 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "bench/tune.h"
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Samples a second of EPOCH, from the first one wanted to the last one's step. */
 static double epoch_rate(const cm_readbench_session *s, uint32_t epoch)
@@ -38,7 +33,7 @@ static void compare_with_first(const cm_readbench_options *o, cm_readbench_repor
         if (base > 0 && rate > 0)
             pair[n++] = rate / base;
     }
-    qsort(pair, n, sizeof *pair, by_value);
+    cm_sort_doubles(pair, n);
     if (n > 0) {
         r->ratio[i] = (pair[(n - 1) / 2] + pair[n / 2]) / 2;
         r->least_ratio[i] = pair[0];

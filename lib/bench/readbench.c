@@ -29,13 +29,10 @@ static int warn(verb *v, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static CM_DEFINE_SENTENCE(warn, verb, warning, nwarnings)
 
-    /*
-     * ---- labels
-     * --------------------------------------------------------------------------------
-     */
+/* ---- labels ------------------------------------------------------------------------------ */
 
-    /* Characters allowed in a folder's name. */
-    static void make_plain(char *label)
+/* Characters allowed in a folder's name. */
+static void make_plain(char *label)
 {
     for (char *p = label; *p != '\0'; p++)
         if (*p == '/' || *p == ' ' || *p == ':' || *p == ';' || (unsigned char)*p < ' ')

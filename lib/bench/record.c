@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "bench/readbench.h"
 
 /*
@@ -51,12 +52,6 @@ cm_readbench_sample *cm_bench_log(cm_bench_rank *r, cm_error *err)
     return sample;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /*
  * The least value that at least SHARE of them do not exceed; NaN where none lies above it: so few
  * values say nothing of what happens that rarely.
@@ -74,7 +69,7 @@ cm_readbench_times cm_bench_times(double *seconds, size_t n)
     cm_readbench_times t = {.n = n};
     if (n == 0)
         return t;
-    qsort(seconds, n, sizeof *seconds, by_value);
+    cm_sort_doubles(seconds, n);
     for (size_t i = 0; i < n; i++)
         t.total += seconds[i];
     t.mean = t.total / (double)n;

@@ -30,11 +30,14 @@ struct cm_bench_replay {
     cm_texts names;
 };
 
-static CM_DEFINE_SENTENCE(note, cm_bench_replay, note,
-                          nnotes) static CM_DEFINE_SENTENCE(warn, cm_bench_replay, warning,
-                                                            nwarnings)
+static int note(cm_bench_replay *r, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static int warn(cm_bench_replay *r, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static CM_DEFINE_SENTENCE(note, cm_bench_replay, note, nnotes)
+static CM_DEFINE_SENTENCE(warn, cm_bench_replay, warning, nwarnings)
 
-    static int open_store(cm_bench_replay *r, const cm_readbench_options *o, cm_error *err)
+static int open_store(cm_bench_replay *r, const cm_readbench_options *o, cm_error *err)
 {
     cm_store_path at = {0};
     int rc = cm_store_path_find(o->store.text[0], o->net, &at, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "passport/look.h"
 
 enum {
@@ -89,15 +90,9 @@ void cm_findings_release(cm_findings *f)
 
 /* ---- numbers ---- */
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 void cm_sort(double *value, size_t n)
 {
-    qsort(value, n, sizeof(value[0]), compare);
+    cm_sort_doubles(value, n);
 }
 
 double cm_quantile(const double *sorted, size_t n, double q)

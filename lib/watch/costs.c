@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "plan/meetings.h"
 
 enum {
@@ -50,19 +51,13 @@ struct cm_cost_probe {
     size_t nrounds;
 };
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(const double *value, size_t n)
 {
     double sorted[MAX_SEEN];
     if (n == 0)
         return 0;
     memcpy(sorted, value, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare);
+    cm_sort_doubles(sorted, n);
     return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
@@ -71,7 +66,7 @@ double cm_cost_middle(double *value, size_t n)
     double total = 0;
     if (n == 0)
         return 0;
-    qsort(value, n, sizeof *value, compare);
+    cm_sort_doubles(value, n);
     for (size_t i = n / 4; i < n - n / 4; i++)
         total += value[i];
     return total / (double)(n - 2 * (n / 4));

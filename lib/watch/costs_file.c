@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "watch/costs.h"
 
 enum {
@@ -121,16 +122,10 @@ static bool try_file(const found *f, unsigned i, bool cold, uint8_t *buf, times 
     return true;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* From a disk what is usual; from memory what an undisturbed CPU takes. */
 static double typical(double *value, size_t n, bool cold)
 {
-    qsort(value, n, sizeof *value, compare);
+    cm_sort_doubles(value, n);
     return cold ? (value[(n - 1) / 2] + value[n / 2]) / 2 : value[n / 8];
 }
 

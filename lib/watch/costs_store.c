@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "watch/costs.h"
 
 enum {
@@ -41,15 +42,9 @@ static int try_object(cm_store *store, const char *key, cm_buf *small, uint8_t *
     return CM_OK;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *value, size_t n)
 {
-    qsort(value, n, sizeof *value, compare);
+    cm_sort_doubles(value, n);
     return (value[(n - 1) / 2] + value[n / 2]) / 2;
 }
 

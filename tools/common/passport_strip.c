@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/path.h"
 #include "canvas.h"
 #include "palette.h"
@@ -69,12 +70,6 @@ static column column_of(const cm_passport_variable *v, size_t first, size_t end)
     return c;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* A value far from all others would flatten what it is to be compared with. */
 static void find_frame(strip *s)
 {
@@ -89,8 +84,8 @@ static void find_frame(strip *s)
     s->high = 1;
     if (n == 0)
         return;
-    qsort(low, n, sizeof(low[0]), compare);
-    qsort(high, n, sizeof(high[0]), compare);
+    cm_sort_doubles(low, n);
+    cm_sort_doubles(high, n);
     const double bottom = low[n / 4], top = high[n - 1 - n / 4], span = 3 * (top - bottom);
     s->low = fmax(low[0], bottom - span);
     s->high = fmin(high[n - 1], top + span);

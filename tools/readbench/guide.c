@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "files.h"
 
 static const char *const NAMES[] = {[CM_EVENT_RUN] = "run",
@@ -129,16 +130,10 @@ int readbench_guide_timings_csv(const void *context, FILE *to, cm_error *err)
     return CM_OK;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_times(const char *name, double *value, size_t n, double all, FILE *to)
 {
     double sum = 0, squares = 0;
-    qsort(value, n, sizeof *value, by_value);
+    cm_sort_doubles(value, n);
     for (size_t i = 0; i < n; i++)
         sum += value[i];
     for (size_t i = 0; i < n; i++)
