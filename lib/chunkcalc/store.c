@@ -257,9 +257,18 @@ static int measure_all(cm_calc *c, const input *in, cm_error *err)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
+/* What all workers together may take. */
+static uint64_t memory_of(const cm_chunkcalc_options *o)
+{
+    const unsigned nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
+    return o->worker_memory < UINT64_MAX / nthreads ? o->worker_memory * nthreads : 0;
+}
+
 static int open_input(cm_calc *c, input *in, cm_error *err)
 {
-    const cm_dataset_options options = {.index_cache_nbytes = INDEX_CACHE, .net = c->options->net};
+    const cm_dataset_options options = {.index_cache_nbytes = INDEX_CACHE,
+                                        .net = c->options->net,
+                                        .memory = memory_of(c->options)};
     int rc = cm_store_path_find(c->options->store, c->options->net, &in->at, err);
 
     if (rc == CM_OK)
@@ -315,11 +324,10 @@ static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *
 static int count_chunks(cm_calc *c, const input *in, cm_error *err)
 {
     const cm_chunkcalc_options *o = c->options;
-    const unsigned nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
     const cm_census_options options = {
         .depth = o->audit == CM_CHUNKCALC_AUDIT_FULL ? CM_CENSUS_DECODE : CM_CENSUS_SIZES,
-        .nthreads = nthreads,
-        .memory = o->worker_memory < UINT64_MAX / nthreads ? o->worker_memory * nthreads : 0};
+        .nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count(),
+        .memory = memory_of(o)};
     if (in->ds->kind != CM_DATASET_ZARR)
         return CM_OK;
     c->report->has_census = true;

@@ -63,6 +63,7 @@ ENDLESS = {  # what is sent, and what is said
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_a_body_without_end(web, kind):
     answer, words = ENDLESS[kind]
@@ -115,6 +116,7 @@ def test_why_metadata_are_of_no_use(web, answer, words):
     tool.run("rechunk", "--digest", "--timeout", "1s", f"{web.url}/a.zarr", timeout=LIMIT).fails(1, ".zmetadata", words)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("key, node", [(".zmetadata", ""), ("zarr.json", ""), (".zarray", "/t")])
 def test_metadata_without_end(web, key, node):
     """Stopped at one limit, which is named, before they fill the memory."""
@@ -151,13 +153,14 @@ DOCUMENTS = {  # of references: what is sent, and what is said
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", DOCUMENTS)
 def test_references_without_end(web, kind, tmp_path):
     """Within the memory, of which text and table may take half."""
     answer, words = DOCUMENTS[kind]
     on(web, "r.json", answer)
     args = ("--timeout", "2s", "--memory", "64MiB", f"{web.url}/r.json")
-    for command in (("rechunk", *args, tmp_path / "o.zarr"), ("rechunk", "--digest", *args), ("nc2zarr", "--dry-run", *args, tmp_path / "o.zarr")):
+    for command in (("rechunk", *args, tmp_path / "o.zarr"), ("rechunk", "--digest", *args), ("nc2zarr", "--dry-run", *args, tmp_path / "o.zarr"), ("chunkcalc", *args)):
         done = tool.run(*command, timeout=LIMIT, peak=True)
         done.fails(1, "r.json", words)
         assert done.peak < 64 << 20, f"{done.peak >> 20} MiB\n{done}"
@@ -182,6 +185,7 @@ TREES = {  # JSON whose tree is many times as large
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", TREES)
 def test_json_whose_tree_takes_all_memory(web, kind, tmp_path):
     """As attributes of a store, and in a document of references: refused before it is parsed."""
