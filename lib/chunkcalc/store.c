@@ -257,7 +257,7 @@ static int measure_all(cm_calc *c, const input *in, cm_error *err)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-/* What all workers together may take. */
+/* Memory that all workers together may take. */
 static uint64_t memory_of(const cm_chunkcalc_options *o)
 {
     const unsigned nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
@@ -266,9 +266,8 @@ static uint64_t memory_of(const cm_chunkcalc_options *o)
 
 static int open_input(cm_calc *c, input *in, cm_error *err)
 {
-    const cm_dataset_options options = {.index_cache_nbytes = INDEX_CACHE,
-                                        .net = c->options->net,
-                                        .memory = memory_of(c->options)};
+    const cm_dataset_options options = {
+        .index_cache_nbytes = INDEX_CACHE, .net = c->options->net, .memory = memory_of(c->options)};
     int rc = cm_store_path_find(c->options->store, c->options->net, &in->at, err);
 
     if (rc == CM_OK)

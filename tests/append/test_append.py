@@ -39,6 +39,7 @@ def same_store(got, want, layout):
     assert tool.run("rechunk", "--digest", got).ok().out == tool.run("rechunk", "--digest", want).ok().out
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("steps", [(7, 1, 1, 1, 3), (1, 1, 1), (8, 8, 3), (5, 20)])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_equals_one_conversion(layout, steps, tmp_path):
@@ -69,6 +70,7 @@ def attributes(store, fmt):
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("fmt", [2, 3])
 @pytest.mark.parametrize("shards", [False, True])
 @pytest.mark.parametrize("consolidated", [True, False])

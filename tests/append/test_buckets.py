@@ -38,6 +38,7 @@ def same(bucket, want, folder, layout):
         assert failio.contents(got) == failio.contents(want)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", F.KILLED)
 def test_equals_a_folder(bucket, tmp_path, layout):
     env, local = bucket.environment(), tmp_path / "local.zarr"

@@ -49,6 +49,7 @@ def test_one_new_file(grown):
     assert r.status == 3 and "tas" in r.err and "time" in r.err, str(r)
 
 
+@pytest.mark.few
 def test_a_part_of_all_files(grown):
     paths, store = grown
     damage(store, 6)

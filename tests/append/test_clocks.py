@@ -71,6 +71,7 @@ def test_a_holder_that_goes_on_keeps_its_lock(work, step):
     assert length(store) == 7
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_part_waits_for_one_that_goes_on(work, step):
     """And no longer: its lock goes, and the part is made."""
@@ -91,6 +92,7 @@ def test_a_part_waits_for_one_that_goes_on(work, step):
     assert length(out) == 5
 
 
+@pytest.mark.long(ci=1)
 def test_a_holder_that_ended_is_watched_and_followed(work):
     """However old its lock looks: a beat would be seen.  Locks of several parts are watched together."""
     store = work / "s.zarr"

@@ -37,6 +37,7 @@ def case(request, tmp_path_factory):
     return request.param, top, b
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", F.KILLED_BEFORE)
 def test_killed(case, kind, tmp_path):
     layout, top, files = case
@@ -78,6 +79,7 @@ def test_killed(case, kind, tmp_path):
     assert "old" in views
 
 
+@pytest.mark.few(2)
 def test_killed_then_another_append(case, tmp_path):
     """Chunks that a killed run left past the end are replaced by later ones, which are all fill."""
     layout, top, files = case

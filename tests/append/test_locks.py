@@ -73,7 +73,7 @@ def test_locks(store, new, name):
         return
 
 
-@pytest.mark.parametrize("name", ["another host", "another host, five minutes silent"])
+@pytest.mark.parametrize("name", ["another host", pytest.param("another host, five minutes silent", marks=pytest.mark.long(ci=1))])
 def test_a_clock_that_jumps(store, new, name):
     """With a clock that is sometimes an hour ahead or behind: the file system tells how long a holder has been silent."""
     text, age, refused, _ = LOCKS[name]

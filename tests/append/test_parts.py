@@ -54,6 +54,7 @@ def add(k, n, files, store, *more):
     return tool.nc2zarr("--part", f"{k}/{n}", "-j", "1", "--append", "time", *more, *files, store)
 
 
+@pytest.mark.few
 def test_any_number_in_any_order_some_twice(case, tmp_path):
     layout, top, files = case
     for n in (1, 2, 7):
@@ -80,6 +81,7 @@ def test_any_number_in_any_order_some_twice(case, tmp_path):
         same(tmp_path / "one" / "s.zarr", store)
 
 
+@pytest.mark.few(2)
 def test_all_at_once(case, tmp_path):
     layout, top, files = case
     n = 5
@@ -111,6 +113,7 @@ def has_lock(store, pid):
     return False
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ("open", "stat", *(pytest.param(k, marks=pytest.mark.long) for k in ("list", "unlink"))))
 def test_a_late_double_spoils_nothing(case, tmp_path, kind):
     """A part that stands still, where it has no lock, while its double and the others finish, and the next append begins."""
@@ -197,6 +200,7 @@ def test_others_wait_until_all_are_done(case, tmp_path):
     same(tmp_path / "one" / "s.zarr", store)
 
 
+@pytest.mark.few(2)
 def test_objects_that_are_gone_are_missed(case, tmp_path):
     layout, top, files = case
     failio.renew(top / "old", tmp_path / "work")
@@ -232,6 +236,7 @@ def before_and_after(top):
     return seen(old), seen(new), raw, failio.contents(new)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ("rename", "unlink", "write", "mkdir", "lock"))
 @pytest.mark.parametrize("number", (1, 3))
 def test_killed(case, number, kind, tmp_path):

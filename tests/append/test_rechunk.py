@@ -41,6 +41,7 @@ def same(got, want, at=""):
     assert digest(got) == digest(want), at
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("steps", STEPS, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_equals_one_run(layout, steps, tmp_path):

@@ -87,6 +87,7 @@ def test_the_largest_change(tmp_path):
     assert changed["tas"] == {"nelements": 3, "largest": 25.0}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("fmt", [2, 3])
 @pytest.mark.parametrize("shards", [False, True])
 def test_a_store_of_xarray(fmt, shards, tmp_path):

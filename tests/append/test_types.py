@@ -55,6 +55,7 @@ def holds(store, want):
     assert tool.run("rechunk", "--digest", store).ok().out == tool.run("rechunk", "--digest", want).ok().out
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", [[], [1], [2, 1], [3, 1, 3, 2]])
 def test_one_after_the_other(case, order, tmp_path):
     """By one process, or by several parts."""

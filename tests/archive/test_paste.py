@@ -143,6 +143,7 @@ REAL = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", REAL)
 def test_real_files(name, tmp_path):
     source = paths.SHARED / "data" / "netcdf" / REAL[name]

@@ -47,6 +47,7 @@ def template(tmp_path_factory):
     return root
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", RUNS)
 def test_a_disk_that_is_full_once(template, tmp_path, case):
     program, args = RUNS[case]

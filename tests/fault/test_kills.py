@@ -138,6 +138,7 @@ class Run:
         return False
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_killed_and_resumed(sources, tmp_path, layout, record_property):
     if paths.SANITIZED and "scratch" in layout:

@@ -182,6 +182,7 @@ def start_parts(program, options, store, env):
     ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library has to be the first one")
 @pytest.mark.parametrize("program", ("nc2zarr", "rechunk"))
 def test_all_killed_and_started_again_at_once(case, program, tmp_path, request):

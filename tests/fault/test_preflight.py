@@ -97,6 +97,7 @@ def test_libraries_that_fail_while_converting(badlibrary, tmp_path, out, how):
         assert not out.exists(), str(done)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("how, told", [("late crash", "libhdf5 crashed while reading v of it (signal 11)"),
                                        ("late exit", "libhdf5 ended the process that was reading v of it")])
 @pytest.mark.parametrize("mode", ["threads", "processes"])

@@ -80,6 +80,7 @@ def make_layouts(path, user_block, libver):
             raw.write(b"\x5a" * user_block)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("libver", ["earliest", "v110"])
 @pytest.mark.parametrize("user_block", USER_BLOCKS)
 def test_every_address_rule(tmp_path, out, user_block, libver):

@@ -342,6 +342,7 @@ def test_held_batches_stay_as_they_are(store, how):
     assert not failed
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("sync", [False, True])
 @pytest.mark.parametrize("how", ["map", "planned"])
 def test_held_batches_may_be_held_while_the_next_is_made(tmp_path, how, sync):
@@ -1038,6 +1039,7 @@ def test_the_c_example(tmp_path, store):
             assert line == f"epoch {epoch}: 20 batches, mean {mean:.6g}"
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["web", "bucket"])
 def test_a_store_behind_a_url(store, monkeypatch, kind):
     subprocess.run([sys.executable, "-c", "import sys, zarr; zarr.consolidate_metadata(sys.argv[1])", str(store)],
@@ -1056,6 +1058,7 @@ def test_a_store_behind_a_url(store, monkeypatch, kind):
         server.close()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["web", "bucket"])
 def test_references_to_what_lies_behind_a_url(tmp_path, monkeypatch, kind):
     source, refs = netcdf_file(tmp_path / "a.nc"), tmp_path / "refs.json"

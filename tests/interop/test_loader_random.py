@@ -121,7 +121,7 @@ def opened(path, **setting):
         return None
 
 
-@pytest.mark.parametrize("number", [pytest.param(n, marks=[pytest.mark.long] if n >= 60 else []) for n in range(400)])
+@pytest.mark.parametrize("number", [pytest.param(n, marks=[pytest.mark.long] if n >= 60 or n == 44 else []) for n in range(400)])
 @pytest.mark.every
 def test_random_settings(tmp_path, number):
     rng = random.Random(number)

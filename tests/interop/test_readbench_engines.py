@@ -88,6 +88,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "script, name, args", ROWS, ids=lambda row: row if isinstance(row, str) else " ".join(map(str, row))
 )

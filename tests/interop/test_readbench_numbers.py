@@ -409,6 +409,7 @@ def test_counts_are_those_of_chunkcalc(root, tmp_path, name):
         assert predicted["requests_per_sample"] == pytest.approx(read["chunks"]["mean"])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["v3.zarr", "sharded.zarr", "deflate.nc"])
 def test_a_batch_alone_is_foreseen(root, tmp_path, name):
     """Requests are those that the loader makes, neighbours merged; times are there, for processes too."""

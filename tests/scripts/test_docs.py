@@ -98,6 +98,7 @@ def test_a_link_that_leads_nowhere_is_an_error():
         docs.Site.link(object(), "docs/scale.md", "nowhere.md")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.parametrize("name", ["index.html", "gallery.html", "archives.html", "nc2zarr.html"])
 def test_in_a_browser(name, width, site, tmp_path):

@@ -2,7 +2,7 @@
 
 `make check` takes of each test function so many of its cases as it has time for, those that together
 show the most values of its parameters, and leaves out what is marked `long`.  The mark `every` says that
-a function is quick enough for all of them.  The slow half of .ci/run takes what is marked
+a function is quick enough for all of them, `few(N)` that N of them, or one, are enough for their time.  The slow half of .ci/run takes what is marked
 `long(ci=N)`, N cases of each; `make check-long` takes everything.
 """
 
@@ -10,7 +10,7 @@ import zlib
 
 from . import paths
 
-CASES = 4
+CASES = 3
 
 
 def limit(item):
@@ -22,7 +22,10 @@ def limit(item):
         return long.kwargs.get("ci", 0) if long else 0
     if long:
         return 0
-    return None if paths.ALL or item.get_closest_marker("every") else CASES
+    if paths.ALL or item.get_closest_marker("every"):
+        return None
+    few = item.get_closest_marker("few")
+    return (few.args or (1,))[0] if few else CASES
 
 
 def values(item):

@@ -83,6 +83,7 @@ def test_srun(cluster, noise, one, tmp_path):
         assert alone.returncode != 0 and "exists" in alone.stderr and "nc2zarr: part" not in alone.stderr
 
 
+@pytest.mark.long(ci=1)
 def test_sbatch_without_srun_is_one_process(cluster, noise, one, tmp_path):
     script = tmp_path / "job.sh"
     script.write_text(f"#!/bin/sh\nexec {tool.program('nc2zarr')} {' '.join(SLOW)} {noise} {tmp_path / 'o.zarr'}\n")

@@ -98,10 +98,8 @@ def test_the_demo_is_short_and_can_be_made_again(demo):
     assert set(os.listdir(folder)) == there
 
 
-LONG = {"docs/training.md"}  # it trains
-
-
-@pytest.mark.parametrize("document", [pytest.param(d, marks=pytest.mark.long) if d in LONG else d for d in DOCUMENTS[1:]])
+@pytest.mark.long
+@pytest.mark.parametrize("document", DOCUMENTS[1:])
 def test_docs(document, folder):
     run(document, folder)
 

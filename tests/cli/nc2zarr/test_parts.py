@@ -391,6 +391,7 @@ ACCIDENTS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", ("small", "shards"))
 @pytest.mark.parametrize("accident", ACCIDENTS)
 def test_objects_that_are_gone_are_missed(field, tmp_path, accident, layout):

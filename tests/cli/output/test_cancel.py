@@ -125,6 +125,7 @@ def group_lives(number):
     return True
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stuck", ["start", "batch"])
 @pytest.mark.parametrize("mode", ["sync", "threads", "processes"])
 def test_while_a_loader_of_the_user_is_stuck(tmp_path, mode, stuck):

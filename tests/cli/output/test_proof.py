@@ -300,6 +300,7 @@ def kill_and_resume(path, out, options, rng, times):
     return kills
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("layout", [(), ("--shards", "8x40x60"), ("--zarr-format", "2")], ids=("chunks", "shards", "v2"))
 def test_killed_and_resumed(large, out, layout):
     kills = kill_and_resume(large, out, (*SLOW, *layout), random.Random(str(layout)), 8)

@@ -170,6 +170,7 @@ def test_killed_at_any_point(tmp_path):
         out.unlink()
 
 
+@pytest.mark.long(ci=1)
 def test_many_objects(tmp_path):
     """More than 65535 entries need the end of ZIP64."""
     out = tmp_path / "many.zip"

@@ -18,7 +18,7 @@ def bench(tmp_path_factory):
     return advice.Bench(paths.BUILD / "bin", tmp_path_factory.mktemp("advice"), rounds=3, patience=PATIENCE)
 
 
-@pytest.mark.every
+@pytest.mark.few(2)
 @pytest.mark.parametrize("situation", [s for s in advice.SITUATIONS if s.fixed], ids=lambda s: s.name.replace(" ", "-"))
 def test_what_is_planted_is_found(bench, situation):
     """Where it is no matter of speed: the verdict, the advice, and that its command runs as it was printed."""

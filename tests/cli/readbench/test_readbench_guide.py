@@ -54,6 +54,7 @@ def test_the_preset_compares_with_what_was_published(report):
     assert any(note == line for note in document["notes"])
 
 
+@pytest.mark.long(ci=1)
 def test_its_own_numbers(store, tmp_path):
     settings = json.loads(run("--preset", "loader-demo", "--epochs", "1", "--batches", "1", "--step-time", "1ms", "--json",
                               "--no-out", "--variable", "small", store, cwd=tmp_path).ok().out)["sessions"][0]["settings"]  # fmt: skip

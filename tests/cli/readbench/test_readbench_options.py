@@ -180,6 +180,7 @@ def pasted(work, *args):
     return said
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("args", [
     ["--out", "made", "a.zarr"],
     ["--out=made", "--trace", "made.json", "--", "a.zarr", "b.zarr"],

@@ -387,6 +387,7 @@ DRAWN = """[...document.querySelectorAll('svg[data-plot]')]
 SHOWN = ["usual", "none", "one", "many", "zero", "failed", "ranks", "device", "planned", "hostile", "sweep", "tune"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("width", [1400, 1000, 390, 360])
 @pytest.mark.parametrize("case", SHOWN)
 def test_the_page_is_drawn(made, chromium, case, width):

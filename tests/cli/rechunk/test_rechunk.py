@@ -448,6 +448,7 @@ def stopped(source, out, number, *options, objects=5):
     return said
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_stopped_and_resumed(slow, out, number):
     said = stopped(slow, out, number)

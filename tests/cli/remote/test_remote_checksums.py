@@ -85,6 +85,7 @@ def test_aws_gets_crc32c(bucket, source):
         assert tool.run("rechunk", "--digest", "s3://bucket/out.zarr", env=env).ok().out.split()[0] == digest(source)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["crc32c", "md5"])
 @pytest.mark.parametrize("part", ["/v/c/", "zarr.json"])
 def test_a_bit_flips_on_the_way_to_the_server(bucket, source, kind, part):
@@ -95,6 +96,7 @@ def test_a_bit_flips_on_the_way_to_the_server(bucket, source, kind, part):
     assert digest("s3://bucket/out.zarr", bucket) == digest(source)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["crc32c", "md5"])
 def test_always_flipped(bucket, source, kind):
     flip(bucket, "/v/c/", 10**9, "PUT")
@@ -113,6 +115,7 @@ def stored_wrongly(handler, bucket):
     return "done"
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["crc32c", "md5"])
 def test_a_server_that_keeps_other_bytes(bucket, source, kind):
     met = []
@@ -131,6 +134,7 @@ def test_a_server_that_keeps_other_bytes(bucket, source, kind):
     )
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["crc32c", "md5"])
 def test_a_bit_flips_on_the_way_back(bucket, source, kind):
     options = ("--codec", "none", *LAYOUTS["chunks"])
@@ -144,6 +148,7 @@ def test_a_bit_flips_on_the_way_back(bucket, source, kind):
     tool.run("rechunk", "--digest", "--checksum", kind, "s3://bucket/out.zarr", env=bucket.environment()).fails(1, "another checksum", "tried 4 times")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["crc32c", "md5"])
 def test_parts_of_a_long_object(bucket, tmp_path, kind):
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:

@@ -83,6 +83,7 @@ def test_any_order_some_twice(bucket, field, tmp_path, layout):
     tool.nc2zarr("--check", field, STORE, env=bucket.environment()).ok()
 
 
+@pytest.mark.few
 def test_all_at_once(bucket, field, tmp_path):
     options = ("-q", "-j", "1", *LAYOUTS["small"], str(field))
     tool.nc2zarr(*options, tmp_path / "one.zarr").ok()
@@ -113,6 +114,7 @@ def test_parts_that_are_killed_are_run_again(bucket, field, tmp_path, layout):
         same(bucket, tmp_path / "one.zarr", tmp_path / "got")
 
 
+@pytest.mark.few
 def test_uploads_of_a_part_that_was_killed(bucket, tmp_path):
     """A shard of 40 MB goes in parts of an upload: none is left when the store is complete."""
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
@@ -161,6 +163,7 @@ def test_objects_that_are_gone_are_missed(bucket, field, tmp_path, accident):
     same(bucket, tmp_path / "one.zarr", tmp_path / "got")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("step", [-3600, 3600])
 def test_the_clock_of_the_server_is_set(bucket, field, step):
     """Whatever the ages of its beats: a run that goes on keeps its lock."""

@@ -300,6 +300,7 @@ def test_redirects_of_a_web_server(web, made):
     assert digest(f"{web.url}/old/v3.zarr") == digest(made / "v3.zarr")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", STORES)
 def test_faults_change_nothing(bucket, made, name):
     met = objects.faults_of(bucket, 0.2)

@@ -48,6 +48,7 @@ def same(left, right):
     assert filecmp.cmpfiles(left, right, files[0], shallow=False)[1:] == ([], [])
 
 
+@pytest.mark.few
 def test_the_bytes_of_a_folder(bucket, source, tmp_path):
     env = bucket.environment()
     tool.nc2zarr(*OPTIONS, source, tmp_path / "out.zarr").ok()
@@ -71,6 +72,7 @@ def test_what_is_there_is_not_touched(bucket, source):
     assert bucket.keys() == [f"{BESIDE}/notes.txt"]
 
 
+@pytest.mark.few
 def test_they_are_of_the_store_as_it_is(bucket, source, tmp_path):
     """A store that is made anew or grows loses what was counted of it before, and before it shows another dataset."""
     env = bucket.environment()
@@ -127,6 +129,7 @@ def put_text(bucket, key, old, new):
 LAYOUTS = {"format 3": (), "format 2": ("--zarr-format", "2"), "none before": ("--zarr-format", "2", "--no-consolidate")}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_consolidated_as_in_a_folder(bucket, source, tmp_path, name):
     tool.nc2zarr(*LAYOUTS[name], source, STORE, env=bucket.environment()).ok()

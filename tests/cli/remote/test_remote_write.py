@@ -58,6 +58,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_bytes_of_a_folder(bucket, source, tmp_path, name):
     env = bucket.environment()
@@ -285,6 +286,7 @@ def test_stopped_by_a_signal(bucket, source, tmp_path):
     same(tmp_path / "local.zarr", bucket.get_folder("out.zarr", tmp_path / "remote"))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_faults_change_nothing(bucket, source, tmp_path, name):
     """At 20 % of requests, answers to writes lost among them."""
