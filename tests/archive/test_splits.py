@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support import paths, tool
+from support.stores import digests
 
 from . import files as F
 from . import stores
@@ -89,11 +90,6 @@ def split(rng, f):
                 continue
             parts.append(part_of(f, a, b, basic + names, f"part{g}_{i:02d}.nc", rng))
     return parts
-
-
-def digests(store):
-    doc = tool.run("rechunk", "--digest", "--json", store).json()
-    return {d["name"]: d["digest"] for d in doc["digests"]}
 
 
 @pytest.mark.parametrize("seed", range(COUNT))

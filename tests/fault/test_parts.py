@@ -12,7 +12,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import failio, paths, preload, tool
+from support import failio, paths, preload, stores, tool
 from support.locks import lock_text
 
 NPARTS = 3
@@ -47,11 +47,6 @@ def case(request, tmp_path_factory):
     return top, options
 
 
-def same(a, b):
-    done = subprocess.run(["diff", "-r", a, b], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[:2000] + done.stderr
-
-
 def part(k, options, store, *more):
     return tool.nc2zarr("--part", f"{k}/{NPARTS}", *more, *options, store)
 
@@ -80,14 +75,14 @@ def test_killed(case, begun, kind, tmp_path):
         at = f"killed before {kind} {nth}: {killed.what}"
         # A store that opens by its root is what it will be.
         if (store / "zarr.json").exists():
-            same(top / "one.zarr", store)
+            stores.same_files(top / "one.zarr", store)
         # Others come first every second time: those that are done may find that they can finish.
         numbers = [*range(1, NPARTS + 1)] if i % 2 else [number, *range(1, NPARTS + 1)]
         reports = [part(k, options[1:], store, "--json").json()["part"] for k in numbers]
         assert is_complete(store), at
         assert sum(r["finished"] for r in reports) + (begun == "rest" and all(r["was_done"] for r in reports)) >= 1, at
         try:
-            same(top / "one.zarr", store)
+            stores.same_files(top / "one.zarr", store)
         except AssertionError as e:
             raise AssertionError(at) from e
         beside = sorted(p.name for p in (root / "o.zarr.chunkmill").iterdir())
@@ -145,7 +140,7 @@ def test_all_find_at_once_that_they_can_finish(case, ended, tmp_path):
         numbers = [1, 2, 3, 1, 2, 3]
         reports = run_at_once([("--part", f"{k}/{NPARTS}", *options[1:], store) for k in numbers], rng)
         assert sum(r["finished"] for r in reports) == 1 and all(r["complete"] and r["was_done"] for r in reports)
-        same(top / "one.zarr", store)
+        stores.same_files(top / "one.zarr", store)
         assert sorted(p.name for p in (root / "o.zarr.chunkmill").iterdir()) == ["complete", "plan"]
 
 
@@ -163,7 +158,7 @@ def test_two_end_at_once(case, tmp_path):
         reports = run_at_once([("--part", f"{k}/{NPARTS}", *options[1:], store) for k in (2, 3)], rng)
         assert sum(r["finished"] for r in reports) == 1 and not any(r["was_done"] for r in reports)
         both += all(r["complete"] for r in reports)
-        same(top / "one.zarr", store)
+        stores.same_files(top / "one.zarr", store)
         assert sorted(p.name for p in beside.iterdir()) == ["complete", "plan"]
     print(f"both found the store complete in {both} rounds")
 
@@ -209,7 +204,7 @@ def test_all_killed_and_started_again_at_once(case, program, tmp_path, request):
         again = start_parts(program, options, store, env)
         said = [p.communicate(timeout=300)[1] for p in again]
         assert [p.returncode for p in again] == [0] * NPARTS, (i, said)
-        same(tmp_path / "one.zarr", store)
+        stores.same_files(tmp_path / "one.zarr", store)
         assert sorted(p.name for p in beside.iterdir()) == ["complete", "plan"], i
     shutil.rmtree(root)
 

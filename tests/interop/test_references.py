@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from support import paths, tool
+from support import paths, stores, tool
 
 pytest.importorskip("kerchunk.hdf")
 
@@ -22,13 +22,6 @@ from kerchunk.hdf import SingleHdf5ToZarr
 refs = SingleHdf5ToZarr(sys.argv[1], inline_threshold=100, error="raise").translate()
 json.dump(refs, open(sys.argv[2], "w"))
 """
-
-
-def digests(path, *allowed):
-    """ALLOWED: folders that a document of references may point to, beside its own."""
-    options = [word for folder in allowed for word in ("--allow", folder)]
-    doc = tool.run("rechunk", "--digest", "--json", *options, path).ok().json()
-    return {d["name"]: d["digest"] for d in doc["digests"]}
 
 
 def kerchunk(source, target):
@@ -72,7 +65,7 @@ def hdf5_files():
 @pytest.mark.parametrize("source", hdf5_files(), ids=os.path.basename)
 def test_kerchunks_references_are_the_file(source, tmp_path):
     kerchunk(source, tmp_path / "refs.json")
-    ours, file = digests(tmp_path / "refs.json", os.path.dirname(source)), digests(source)
+    ours, file = stores.digests(tmp_path / "refs.json", *stores.allow(os.path.dirname(source))), stores.digests(source)
     assert set(ours) <= set(file) and bool(ours) == bool(file)
     assert ours == {name: file[name] for name in ours}
 
@@ -86,7 +79,7 @@ def test_virtualizarrs_references_are_the_file(fields, tmp_path):
     registry = obstore.ObjectStoreRegistry({"file://": LocalStore()})
     vds = virtualizarr.open_virtual_dataset(f"file://{fields}", parser=HDFParser(), registry=registry)
     vds.vz.to_kerchunk(str(tmp_path / "refs.json"), format="json")
-    assert digests(tmp_path / "refs.json") == digests(fields)
+    assert stores.digests(tmp_path / "refs.json") == stores.digests(fields)
 
 
 def test_references_are_rechunked_described_and_measured(fields, tmp_path):
@@ -98,7 +91,7 @@ def test_references_are_rechunked_described_and_measured(fields, tmp_path):
     assert "4x10x20" in tool.run("chunkcalc", tmp_path / "refs.json").ok().out
     tool.run("rechunk", "--dry-run", tmp_path / "refs.json", tmp_path / "dry.zarr").ok()
     tool.run("nc2zarr", "--zarr-format", "3", tmp_path / "refs.json", tmp_path / "three.zarr").ok()
-    assert digests(tmp_path / "three.zarr") == digests(fields)
+    assert stores.digests(tmp_path / "three.zarr") == stores.digests(fields)
 
 
 def test_a_file_that_shrank_is_one_clear_error(fields, tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import paths, tool
+from support import paths, stores, tool
 
 RNG = np.random.default_rng(13)
 DIMS = ["time", "lat", "lon"]
@@ -339,11 +339,6 @@ def test_maps_to_series_in_little_memory(program, tmp_path):
         jsonschema.Draft202012Validator(SCHEMA[program]).validate(document)
         if not paths.SANITIZED:
             assert document["memory"]["peak_nbytes"] <= document["memory"]["limit_nbytes"]
-        found[memory] = digest(out)
+        found[memory] = stores.digests(out)
     assert found["2GiB"] == found["48MiB"]
     assert not list((tmp_path / "scratch").iterdir())
-
-
-def digest(store):
-    rows = json.loads(tool.run("rechunk", "--json", "--digest", store).ok().out)["digests"]
-    return {row["name"]: row["digest"] for row in rows}

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 import zarr
 
-from support import paths, tool
+from support import paths, stores, tool
 
 FILES = sorted(
     path for folder in ("netcdf", "hdf5") for path in glob.glob(str(paths.SHARED / "data" / folder / "*"))
@@ -50,13 +50,6 @@ def same(file, out, names):
             np.testing.assert_array_equal(ours[name].values, var.values, err_msg=name)
 
 
-def digests(path, *allowed):
-    """ALLOWED: folders that a document of references may point to, beside its own."""
-    options = [word for folder in allowed for word in ("--allow", folder)]
-    doc = tool.run("rechunk", "--digest", "--json", *options, path).ok().json()
-    return {d["name"]: d["digest"] for d in doc["digests"]}
-
-
 def stored(source):
     """Each variable of a file as it is stored, by its path."""
     with netCDF4.Dataset(source) as ds:
@@ -73,7 +66,7 @@ def stored(source):
 def test_zarr_python_reads_the_file(source, tmp_path):
     out = tmp_path / "refs.json"
     virtual("--skip-unsupported", source, out).ok()
-    names = set(digests(out, os.path.dirname(source)))
+    names = set(stores.digests(out, *stores.allow(os.path.dirname(source))))
     group = zarr.open_group(
         "reference://", mode="r", zarr_format=2, storage_options={"fo": str(out), "remote_protocol": "file"}
     )
@@ -90,7 +83,7 @@ def test_zarr_python_reads_the_file(source, tmp_path):
 def test_references_are_the_file(source, tmp_path):
     out = tmp_path / "refs.json"
     virtual("--skip-unsupported", "--verify", "full", source, out).ok()
-    ours, file = digests(out, os.path.dirname(source)), digests(source)
+    ours, file = stores.digests(out, *stores.allow(os.path.dirname(source))), stores.digests(source)
     assert ours == {name: file[name] for name in ours}
     try:
         xr.open_dataset(source, decode_cf=False).close()
@@ -199,7 +192,7 @@ def test_what_is_not_stored_keeps_its_value(tmp_path):
     r = virtual(path, out).ok()
     assert len(r.warnings) == 1 and "xarray shows as missing" in r.warnings[0]
     assert sum(k.startswith("t/") and isinstance(v, list) for k, v in refs(out).items()) == 1
-    assert digests(out)["t"] == digests(path)["t"]
+    assert stores.digests(out)["t"] == stores.digests(path)["t"]
 
 
 @pytest.mark.long(ci=1)
@@ -223,7 +216,7 @@ def test_filters_left_out_for_a_chunk_are_named(tmp_path):
 def test_materialised_references_are_the_conversion(fields, tmp_path):
     virtual(fields, tmp_path / "refs.json").ok()
     tool.run("rechunk", "--chunks", "time=12,y=20,x=20", tmp_path / "refs.json", tmp_path / "out.zarr").ok()
-    assert digests(tmp_path / "out.zarr") == digests(fields)
+    assert stores.digests(tmp_path / "out.zarr") == stores.digests(fields)
 
 
 CHANGES = {

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import zarr
 from append import files as F
-from support import daemons, paths, tool
+from support import daemons, paths, stores, tool
 from zarr.codecs import BytesCodec, ShardingCodec
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -48,10 +48,6 @@ def source(tmp_path_factory):
     return path
 
 
-def digest(store, env=None):
-    return sorted(line.split() for line in tool.run("rechunk", "--digest", store, env=env).ok().out.splitlines())
-
-
 def test_conformance(bucket):
     """The suite of all stores, of tests/unit/store."""
     program = paths.BUILD / "tests" / "bin" / "store_conformance"
@@ -83,18 +79,18 @@ def test_append_and_parts(bucket, tmp_path):
         few = digest_of_files(days[:5], tmp_path, options)
         for delay in (0.02, 0.05, 0.1, 0.2) if bucket.fast else (0.1, 0.4):
             kill_after(delay, env, "-q", "--append", "time", *days[5:], store)
-            assert digest(store, env) in (few, digest(want))
+            assert stores.digest(store, env) in (few, stores.digest(want))
         done = tool.nc2zarr("--append", "time", *days[5:], store, env=env).ok()
         assert ("advisory" in done.err) == (not bucket.conditional)
-        assert digest(store, env) == digest(want)
+        assert stores.digest(store, env) == stores.digest(want)
         assert bucket.keys(f"{name}.chunkmill/") == [f"{name}.chunkmill/ledger"]
         for k, delay in ((1, 0.1), (2, 0.2), (3, 0.3)):
             kill_after(delay, env, "-q", "--part", f"{k}/3", *options, *days, parts)
         for k in (3, 1, 2):
             if f"parts of what {name}/zarr.json" in bucket.keys(f"parts of what {name}/"):
-                assert digest(parts, env) == digest(want)  # by parts that were killed when all was done
+                assert stores.digest(parts, env) == stores.digest(want)  # by parts that were killed when all was done
             tool.nc2zarr("-q", "--part", f"{k}/3", *options, *days, parts, env=env).ok()
-        assert digest(parts, env) == digest(want)
+        assert stores.digest(parts, env) == stores.digest(want)
 
 
 def test_append_and_parts_over_a_faulty_network(bucket, tmp_path):
@@ -116,7 +112,7 @@ def test_append_and_parts_over_a_faulty_network(bucket, tmp_path):
         return done.status == 0
 
     appended = run("--append", "time", *days[5:], store)
-    assert digest(store, bucket.environment()) in ((digest(want),) if appended else (few, digest(want)))
+    assert stores.digest(store, bucket.environment()) in ((stores.digest(want),) if appended else (few, stores.digest(want)))
     done = [run("--part", f"{k}/3", *options, *days, parts) for k in (1, 2, 3)]
     assert all(done) == ("faulty parts.zarr/zarr.json" in bucket.keys("faulty parts.zarr/"))
     assert len(between.met) >= 4 and bucket.uploads() == 0
@@ -127,12 +123,12 @@ def test_append_and_parts_over_a_faulty_network(bucket, tmp_path):
     tool.nc2zarr("-q", "--append", "time", *days[5:], store, env=faulty).ok()
     between.close()
     for made in (store, parts):
-        assert digest(made, bucket.environment()) == digest(want)
+        assert stores.digest(made, bucket.environment()) == stores.digest(want)
 
 
 def digest_of_files(files, folder, layout):
     tool.nc2zarr("-q", "--overwrite", *layout, *files, folder / "some.zarr").ok()
-    return digest(folder / "some.zarr")
+    return stores.digest(folder / "some.zarr")
 
 
 def kill_after(delay, env, *args, program="nc2zarr"):
@@ -145,19 +141,19 @@ def kill_after(delay, env, *args, program="nc2zarr"):
 
 def test_end_to_end(bucket, source, tmp_path):
     env = bucket.environment()
-    expected = digest(source)
+    expected = stores.digest(source)
     for i, options in enumerate((CHUNKS, SHARDS, ("--zarr-format", "2", *CHUNKS), ("--no-consolidate", *CHUNKS))):
         store = f"s3://test/e2e {i}+=&é/out.zarr"
         done = tool.nc2zarr("--verify", "full", *options, source, store, env=env).ok()
         assert ("advisory" in done.err) == (not bucket.conditional)
-        assert digest(store, env) == expected
+        assert stores.digest(store, env) == expected
         tool.nc2zarr("--check", source, store, env=env).ok()
         tool.nc2zarr(source, store, env=env).fails(1, "exists")
         tool.run("rechunk", "--chunks", "g/tas:time=12,y=8,x=12", store, store + "2", env=env).ok()
         if i < 2:
             tool.run("rechunk", "--overwrite", store, store + "2", env=env).ok()
         tool.run("rechunk", store + "2", tmp_path / f"{i}.zarr", env=env).ok()
-        assert digest(tmp_path / f"{i}.zarr") == expected
+        assert stores.digest(tmp_path / f"{i}.zarr") == expected
         assert "g/tas" in tool.run("chunkcalc", store, env=env).ok().out
         mode = ("threads", "processes")[i % 2]
         tool.run("readbench", "--no-out", "--mode", mode, "--workers", "2", "--variable", "g/tas", "--sample", "time=2", "--batch", "2",
@@ -230,7 +226,7 @@ def test_shards_whose_index_is_first(bucket, index_first, tmp_path, how):
     options, store = RECODED[how], f"s3://test/{name}"
     done = tool.run("rechunk", "-v", "--verify", "full", *options, index_first, store, env=env).ok()
     assert int(re.search(r"POST (\d+)", done.err).group(1)) == 2  # the long one was begun and completed in parts
-    assert digest(store, env) == digest(index_first)
+    assert stores.digest(store, env) == stores.digest(index_first)
     assert_equal_below(bucket, name, index_first, tmp_path / "read")
 
 
@@ -240,14 +236,14 @@ def test_shards_whose_index_is_first_killed_and_over_a_faulty_network(bucket, in
     for delay in (0.1, 0.3, 0.6, 1.0):
         kill_after(delay, env, "--overwrite", *command, program="rechunk")
         tool.run("rechunk", "--resume", "--verify", "full", *command, env=env).ok()
-        assert digest(command[-1], env) == digest(index_first)
+        assert stores.digest(command[-1], env) == stores.digest(index_first)
     between = proxy.Proxy(bucket.url, share=0.4, seed=6)
     done = tool.run("rechunk", "--overwrite", "--timeout", "60s", *command, env=bucket.environment(AWS_ENDPOINT_URL=between.url))
     between.close()
     assert between.met and done.status in (0, 1) and bucket.uploads() == 0, done
     if done.status == 1:
         tool.run("rechunk", "--overwrite", *command, env=env).ok()
-    assert digest(command[-1], env) == digest(index_first)
+    assert stores.digest(command[-1], env) == stores.digest(index_first)
     assert_equal_below(bucket, name, index_first, tmp_path / "read")
 
 
@@ -275,7 +271,7 @@ def test_killed_and_resumed(bucket, source):
         run.kill()
         run.communicate()
         tool.nc2zarr("--resume", *CHUNKS, source, "s3://test/killed.zarr", env=env).ok()
-        assert digest("s3://test/killed.zarr", env) == digest(source)
+        assert stores.digest("s3://test/killed.zarr", env) == stores.digest(source)
         tool.nc2zarr("--check", source, "s3://test/killed.zarr", env=env).ok()
     assert not bucket.keys("killed.zarr.chunkmill")
 
@@ -303,7 +299,7 @@ def test_statistics_and_consolidated_metadata(bucket, source):
     tool.nc2zarr("-q", "--consolidate", store, env=env).ok()
     assert "already" in tool.nc2zarr("--consolidate", store, env=env).ok().out
     assert json.loads(bucket.request("GET", "/test/counted.zarr/zarr.json"))["consolidated_metadata"]["metadata"]["g/tas"] == json.loads(bucket.request("GET", key))
-    assert digest(store, env) == digest(source)
+    assert stores.digest(store, env) == stores.digest(source)
     assert not bucket.keys("counted.zarr.chunkmill")
 
 
@@ -336,7 +332,7 @@ def test_a_faulty_network(bucket, source, options, seed):
     between.share = 0
     assert len(between.met) >= 4
     if ends == [0, 0, 0, 0]:
-        assert digest(store + "2", bucket.environment()) == digest(source)
+        assert stores.digest(store + "2", bucket.environment()) == stores.digest(source)
     between.close()
 
 
@@ -355,18 +351,18 @@ def test_an_archive(bucket, tmp_path):
     command = ("-q", "--overwrite", "--scratch", scratch, "--scratch-size")
     for size, inputs in (("1GiB", "s3://test/archive/**/*.nc"), ("60KiB", "s3://test/archive/")):
         tool.nc2zarr(*command, size, "--verify", "full", inputs, out, env=env).ok()
-        assert digest(out) == digest(tmp_path / "want.zarr")
+        assert stores.digest(out) == stores.digest(tmp_path / "want.zarr")
     grows = f"s3://test/grows-{type(bucket).__name__}.zarr"
     tool.nc2zarr("-q", "s3://test/archive/2000/", grows, env=env).ok()
     tool.nc2zarr("-q", "--append", "time", "s3://test/archive/**", grows, env=env).ok()
     again = tool.nc2zarr("-v", "--append", "time", "s3://test/archive/**", grows, env=env).ok()
-    assert digest(grows, env) == digest(out) and "14 files are in the store already" in again.out
+    assert stores.digest(grows, env) == stores.digest(out) and "14 files are in the store already" in again.out
     for seed in range(2):
         between = proxy.Proxy(bucket.url, seed=seed)
         done = tool.nc2zarr(*command, "60KiB", "--timeout", "60s", "s3://test/archive/**/*.nc", out, env=bucket.environment(AWS_ENDPOINT_URL=between.url))
         between.close()
         assert done.status == 0 or (done.status == 1 and done.err.count("\n") == 1), done
-        assert done.status != 0 or digest(out) == digest(tmp_path / "want.zarr")
+        assert done.status != 0 or stores.digest(out) == stores.digest(tmp_path / "want.zarr")
         assert sum(between.met.values()) >= 2 and list(scratch.iterdir()) == []
     bucket.request("PUT", "/test/archive/2002/day00012.nc", body=b"another")
     tool.nc2zarr("-q", "--append", "time", "s3://test/archive/**", grows, env=env).fails(1, "day00012.nc", "has changed")
@@ -393,16 +389,16 @@ def test_static_files(source, tmp_path, tmp_path_factory):
         for i, options in enumerate((CHUNKS, SHARDS, ("--zarr-format", "2", *CHUNKS))):
             tool.nc2zarr(*options, source, web.folder / "www" / f"{i}.zarr").ok()
             between = proxy.Proxy(web.url, seed=i, faults=("delay", "cut", "reset", "500", "503", "too long", "lost answer"))
-            assert digest(f"{web.url}/{i}.zarr") == digest(source)
-            assert digest(f"{between.url}/{i}.zarr") == digest(source)
+            assert stores.digest(f"{web.url}/{i}.zarr") == stores.digest(source)
+            assert stores.digest(f"{between.url}/{i}.zarr") == stores.digest(source)
             between.close()
         (web.folder / "www" / "in.nc").write_bytes(source.read_bytes())
         tool.nc2zarr("--verify", "full", f"{web.url}/in.nc", tmp_path / "out.zarr").ok()
-        assert digest(tmp_path / "out.zarr") == digest(source)
+        assert stores.digest(tmp_path / "out.zarr") == stores.digest(source)
         days = F.days(web.folder / "www", 0, 9)
         (tmp_path / "list").write_text("\n".join(f"{web.url}/{Path(day).name}" for day in days))
         tool.nc2zarr("-q", *days, tmp_path / "want.zarr").ok()
         tool.nc2zarr("-q", "--scratch-size", "60KiB", f"@{tmp_path}/list", tmp_path / "many.zarr").ok()
-        assert digest(tmp_path / "many.zarr") == digest(tmp_path / "want.zarr")
+        assert stores.digest(tmp_path / "many.zarr") == stores.digest(tmp_path / "want.zarr")
     finally:
         web.stop()

@@ -13,7 +13,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import daemons, failio, paths, slurm, tool
+from support import daemons, failio, paths, slurm, stores, tool
 from support import readbench as rb
 
 CHUNKS = ("--chunks", "time=4,lat=32,lon=32", "-j", "1")
@@ -54,11 +54,6 @@ def quick(noise, tmp_path_factory):
     return out
 
 
-def same(a, b):
-    done = subprocess.run(["diff", "-r", a, b], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[:2000] + done.stderr
-
-
 def nobjects(out):
     return sum(1 for p in out.rglob("*") if p.is_file())
 
@@ -72,7 +67,7 @@ def test_srun(cluster, noise, one, tmp_path):
     for rank in range(4):
         assert f"{rank}: nc2zarr: part {rank + 1} of 4, by srun (SLURM_PROCID={rank})" in done.stderr
     assert done.stdout.count("it was the last: the store is complete") == 1
-    same(one, out)
+    stores.same_files(one, out)
     written = [int(line.split(" file")[0].split()[-1].replace(",", "")) for line in done.stdout.splitlines() if " file" in line and "input" in line]
     assert sum(written) == nobjects(out)
     again = cluster.run("srun", "-n", 4, tool.program("nc2zarr"), *SLOW, noise, out)
@@ -91,7 +86,7 @@ def test_sbatch_without_srun_is_one_process(cluster, noise, one, tmp_path):
     cluster.drain(job)
     log = (tmp_path / "log").read_text()
     assert "one process: this job has 4 tasks, but no step; srun starts one in each" in log, log
-    same(one, tmp_path / "o.zarr")
+    stores.same_files(one, tmp_path / "o.zarr")
     assert not (tmp_path / "o.zarr.chunkmill").exists()
 
 
@@ -143,7 +138,7 @@ def test_an_array_with_accidents_and_a_rerun_of_two(cluster, noise, one, tmp_pat
                 cluster.drain(cluster.submit(f"--array={','.join(map(str, sorted(array)))}", "-o", here / "c.%a", script))
         assert tool.nc2zarr("--parts-status", "--json", out).json()["outcome"] == "complete", logs()
         assert "one of 8 parts, by a Slurm array" in logs()["c.3"] or "index 3" in logs()["c.3"], logs()
-        same(one, out)
+        stores.same_files(one, out)
         assert sorted(p.name for p in (here / "o.zarr.chunkmill").iterdir()) == ["complete", "plan"], logs()
         shutil.rmtree(here)
 
@@ -156,7 +151,7 @@ def test_mpirun(noise, one, tmp_path):
     done = subprocess.run([*argv, noise, out], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("of 4, by mpirun (OMPI_COMM_WORLD_RANK=") == 4
-    same(one, out)
+    stores.same_files(one, out)
 
 
 @pytest.mark.parametrize("variables", [("PBS_ARRAY_INDEX", 1), ("JOB_COMPLETION_INDEX", 0), ("AWS_BATCH_JOB_ARRAY_INDEX", 0), ("PARALLEL_SEQ", 1)])
@@ -171,7 +166,7 @@ def test_an_index_without_a_count_needs_parts(noise, quick, tmp_path, variables)
     assert not out.exists()
     for k in (2, 0, 1):
         assert "3 parts" in task(first + k, "--parts", "3").ok().err
-    same(quick, out)
+    stores.same_files(quick, out)
     # Without --part auto an array's task does its own job, as tasks of arrays mostly do.
     assert "exists" in tool.nc2zarr("-q", *QUICK, noise, out, env={name: str(first)}).err
 
@@ -179,7 +174,7 @@ def test_an_index_without_a_count_needs_parts(noise, quick, tmp_path, variables)
 def test_auto_without_a_launcher_is_one_process_and_says_so(noise, quick, tmp_path):
     done = tool.nc2zarr("--part", "auto", *QUICK, noise, tmp_path / "o.zarr").ok()
     assert done.err.splitlines()[0] == "nc2zarr: no launcher was found: this process does everything", done.err
-    same(quick, tmp_path / "o.zarr")
+    stores.same_files(quick, tmp_path / "o.zarr")
     assert not (tmp_path / "o.zarr.chunkmill").exists()
 
 
@@ -192,7 +187,7 @@ def test_parts_under_gnu_parallel_or_xargs(noise, one, tmp_path):
         check=True,
         timeout=300,
     )
-    same(one, out)
+    stores.same_files(one, out)
 
 
 JOBS = paths.ROOT / "scripts" / "jobs"
@@ -206,7 +201,7 @@ def test_the_job_script_of_an_array(cluster, noise, one, tmp_path):
     cluster.drain(job)
     logs = {p.name: p.read_text() for p in tmp_path.iterdir() if p.is_file()}
     assert all("one of 4 parts, by a Slurm array" in log for log in logs.values()), logs
-    same(one, out)
+    stores.same_files(one, out)
 
 
 @pytest.mark.long(ci=1)
@@ -217,7 +212,7 @@ def test_the_job_script_of_a_step(cluster, noise, one, tmp_path):
     cluster.drain(job)
     log = (tmp_path / "log").read_text()
     assert log.count("of 3, by srun") == 3, log
-    same(one, out)
+    stores.same_files(one, out)
 
 
 @pytest.mark.long(ci=1)
@@ -226,7 +221,7 @@ def test_the_job_script_of_mpi(noise, one, tmp_path):
         pytest.skip("mpirun is not installed")
     env = tool.environment({"NC2ZARR": tool.program("nc2zarr"), "MPIRUN": "mpirun --allow-run-as-root --oversubscribe -n 3"})
     subprocess.run([JOBS / "mpi.sh", "-q", *SLOW, noise, tmp_path / "o.zarr"], env=env, check=True, timeout=300)
-    same(one, tmp_path / "o.zarr")
+    stores.same_files(one, tmp_path / "o.zarr")
 
 
 @pytest.mark.long(ci=1)
@@ -242,7 +237,7 @@ def test_the_job_script_of_pbs(noise, one, tmp_path):
         env = {"NC2ZARR": tool.program("nc2zarr"), "PBS_ARRAY_INDEX": str(k), "PBS_O_WORKDIR": str(tmp_path)}
         env["ARGS"] = f"-q {' '.join(SLOW)} {noise} o.zarr"
         subprocess.run(["bash", short], env=tool.environment(env), check=True, timeout=300)
-    same(one, tmp_path / "o.zarr")
+    stores.same_files(one, tmp_path / "o.zarr")
 
 
 def test_the_manifest_of_kubernetes():

@@ -16,7 +16,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import paths, tool
+from support import paths, stores, tool
 
 
 @pytest.fixture(scope="session")
@@ -45,11 +45,6 @@ def field(tmp_path_factory):
     return path
 
 
-def same(a, b):
-    done = subprocess.run(["diff", "-r", a, b], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[:2000] + done.stderr
-
-
 def part(k, n, *args, **kw):
     return tool.nc2zarr("--part", f"{k}/{n}", "-j", "1", *args, **kw)
 
@@ -76,7 +71,7 @@ def test_any_number_in_any_order_some_twice(field, tmp_path, layout):
         out = tmp_path / f"{n}.zarr"
         for i, k in enumerate(order):
             tool.nc2zarr("--part", f"{k}/{n}", "-j", str(1 + i % 2), "-q", *options, field, out).ok()
-        same(tmp_path / "one.zarr", out)
+        stores.same_files(tmp_path / "one.zarr", out)
 
 
 @pytest.mark.parametrize("layout", ("small", "shards"))
@@ -88,7 +83,7 @@ def test_all_at_once(field, tmp_path, layout):
         with ThreadPoolExecutor(2 * n) as pool:
             done = list(pool.map(lambda k: part(k, n, "--json", *options, field, out), [*range(1, n + 1)] * 2))
         reports = [d.json() for d in done]
-        same(tmp_path / "one.zarr", out)
+        stores.same_files(tmp_path / "one.zarr", out)
         assert sum(r["part"]["finished"] for r in reports) == 1
         assert sum(not r["part"]["was_done"] for r in reports) == n
         # Each object was written once.
@@ -130,7 +125,7 @@ def test_another_plan_is_refused(field, tmp_path):
     for k in (2, 1):
         part(k, 2, "-q", "--codec", "zstd", "--overwrite", field, out).ok()
     tool.nc2zarr("-q", "--codec", "zstd", field, tmp_path / "one.zarr").ok()
-    same(tmp_path / "one.zarr", out)
+    stores.same_files(tmp_path / "one.zarr", out)
 
 
 def test_what_is_there_is_not_overwritten(field, tmp_path):
@@ -144,7 +139,7 @@ def test_what_is_there_is_not_overwritten(field, tmp_path):
     part(1, 2, "-q", "--codec", "zstd", "--overwrite", field, out).ok()
     part(2, 2, "-q", "--codec", "zstd", "--overwrite", field, out).ok()
     tool.nc2zarr("-q", "--codec", "zstd", field, tmp_path / "one.zarr").ok()
-    same(tmp_path / "one.zarr", out)
+    stores.same_files(tmp_path / "one.zarr", out)
     # A run without parts afterwards is a run like any other.
     tool.nc2zarr("-q", field, out).fails(1, "exists")
     tool.nc2zarr("-q", "--overwrite", field, out).ok()
@@ -176,7 +171,7 @@ def test_a_damaged_chunk_costs_one_part(field, tmp_path):
     broken.write_bytes(whole)
     os.utime(broken, ns=(times.st_atime_ns, times.st_mtime_ns))
     part(failed[0], 6, "-q", "--verify", "none", broken, out).ok()
-    same(tmp_path / "whole.zarr", out)
+    stores.same_files(tmp_path / "whole.zarr", out)
 
 
 def test_a_part_must_be_one_of_them(field, tmp_path):
@@ -194,7 +189,7 @@ def test_rechunk_has_the_same_parts(field, tmp_path, options):
     tool.run("rechunk", "-q", *options, source, tmp_path / "one.zarr").ok()
     for k in (4, 2, 5, 1, 3, 2):
         tool.run("rechunk", "-q", "--part", f"{k}/5", *options, source, tmp_path / "five.zarr").ok()
-    same(tmp_path / "one.zarr", tmp_path / "five.zarr")
+    stores.same_files(tmp_path / "one.zarr", tmp_path / "five.zarr")
 
 
 def test_a_part_that_reads_again_says_so(tmp_path):
@@ -210,7 +205,7 @@ def test_a_part_that_reads_again_says_so(tmp_path):
     for k, memory, warns in ((1, "40MiB", True), (2, "1GiB", False)):
         done = tool.run("rechunk", "--part", f"{k}/2", "--memory", memory, *options, tmp_path / "a.zarr", tmp_path / "two.zarr").ok()
         assert ("each source chunk is decoded 2.0 times; raise --memory" in done.err) == warns, done.err
-    same(tmp_path / "one.zarr", tmp_path / "two.zarr")
+    stores.same_files(tmp_path / "one.zarr", tmp_path / "two.zarr")
 
 
 @pytest.mark.long(ci=1)
@@ -281,7 +276,7 @@ def test_an_archive_has_the_same_parts(tmp_path):
         tool.nc2zarr(*arguments, tmp_path / f"{name}.zarr").ok()
         for k in (3, 1, 4, 2):
             part(k, 4, *arguments, tmp_path / f"{name}4.zarr").ok()
-        same(tmp_path / f"{name}.zarr", tmp_path / f"{name}4.zarr")
+        stores.same_files(tmp_path / f"{name}.zarr", tmp_path / f"{name}4.zarr")
 
 
 def test_a_part_makes_no_certificate(field, tmp_path):
@@ -317,7 +312,7 @@ def test_a_part_run_again_leaves_a_store_that_has_changed(tmp_path, change):
     shutil.copytree(out, tmp_path / "grown.zarr")
     for k in (1, 2):
         part(k, 2, *options).fails(1, "exists")
-        same(tmp_path / "grown.zarr", out)
+        stores.same_files(tmp_path / "grown.zarr", out)
 
 
 def test_ten_begin_at_once_on_nothing(field, tmp_path):
@@ -329,7 +324,7 @@ def test_ten_begin_at_once_on_nothing(field, tmp_path):
         argv = [tool.program("nc2zarr"), *options, str(out), "--part"]
         running = [subprocess.Popen([*argv, f"{k}/10"]) for k in range(1, 11)]
         assert [p.wait() for p in running] == [0] * 10
-        same(tmp_path / "one.zarr", out)
+        stores.same_files(tmp_path / "one.zarr", out)
         assert sorted(p.name for p in beside.iterdir()) == ["complete", "plan"]
         shutil.rmtree(out)
         shutil.rmtree(beside)
@@ -349,10 +344,10 @@ def test_parts_that_are_killed_are_run_again(field, tmp_path):
             p.kill()
             p.wait()
             if tool.opens_as_store(out) and (out / "zarr.json").exists():
-                same(tmp_path / "one.zarr", out)
+                stores.same_files(tmp_path / "one.zarr", out)
         for k in (1, 2, 3, 4):
             part(k, 4, *options[3:], "-q", out).ok()
-        same(tmp_path / "one.zarr", out)
+        stores.same_files(tmp_path / "one.zarr", out)
         shutil.rmtree(out)
         shutil.rmtree(tmp_path / "o.zarr.chunkmill")
 
@@ -369,14 +364,14 @@ def test_a_store_that_was_removed_is_begun_again(field, tmp_path):
         shutil.rmtree(out)
         for k in range(1, again + 1):
             part(k, again, *options, field, out).ok()
-        same(tmp_path / "one.zarr", out)
+        stores.same_files(tmp_path / "one.zarr", out)
         shutil.rmtree(out)
     part(1, 3, *options, field, out).ok()
     refused = tool.nc2zarr(*options, field, out)
     assert refused.status == 1 and "remove it" in refused.err, str(refused)
     shutil.rmtree(out)
     tool.nc2zarr(*options, "--overwrite", field, out).ok()
-    same(tmp_path / "one.zarr", out)
+    stores.same_files(tmp_path / "one.zarr", out)
     assert not (beside / "plan").exists()
 
 
@@ -412,7 +407,7 @@ def test_objects_that_are_gone_are_missed(field, tmp_path, accident, layout):
     for k in numbers:
         report = part(k, 4, "--json", *options[1:], field, out).json()
         assert not report["part"]["was_done"] and report["part"]["finished"] == (k == numbers[-1])
-    same(tmp_path / "one.zarr", out)
+    stores.same_files(tmp_path / "one.zarr", out)
     # The same of a store that is complete: who made the objects makes them again, and nothing else.
     ACCIDENTS[accident](out)
     again = [part(k, 4, "--json", *options[1:], field, out) for k in (1, 2, 3, 4)]
@@ -422,7 +417,7 @@ def test_objects_that_are_gone_are_missed(field, tmp_path, accident, layout):
         report = part(k, 4, "--json", *options[1:], field, out).json()
         assert report["part"]["was_done"] and report["part"]["complete"] and report["output"]["nobjects"] == 0
     if accident not in ("emptied", "removed and made"):
-        same(tmp_path / "one.zarr", out)
+        stores.same_files(tmp_path / "one.zarr", out)
 
 
 def test_a_finished_part_notices_that_its_objects_are_gone(field, tmp_path):
@@ -436,7 +431,7 @@ def test_a_finished_part_notices_that_its_objects_are_gone(field, tmp_path):
         report = part(k, 3, "--json", *options[1:], field, out).json()
         assert not report["part"]["was_done"] and "made again" in report["warnings"][0]
     part(3, 3, *options, field, out).ok()
-    same(tmp_path / "one.zarr", out)
+    stores.same_files(tmp_path / "one.zarr", out)
 
 
 @pytest.mark.long(ci=1)
@@ -458,4 +453,4 @@ def test_objects_that_go_while_a_part_runs(tmp_path):
     for k in (1, 2):
         subprocess.run([*(f"{k}/2" if a == "1/2" else a for a in argv)], check=True)
     tool.nc2zarr("-q", "--codec", "zstd:19", "--chunks", "v:x=50000", "--shards", "none", tmp_path / "noise.nc", tmp_path / "one.zarr").ok()
-    same(tmp_path / "one.zarr", out)
+    stores.same_files(tmp_path / "one.zarr", out)

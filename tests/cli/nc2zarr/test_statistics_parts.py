@@ -2,13 +2,12 @@
 
 import random
 import shutil
-import subprocess
 
 import netCDF4
 import numpy as np
 import pytest
 
-from support import failio, paths, tool
+from support import failio, paths, stores, tool
 
 LAYOUTS = {
     "chunks": ("--chunks", "time=7,lat=6,lon=10", "--chunks", "z:time=11,level=2,lat=6,lon=20", "--shards", "none"),
@@ -47,8 +46,7 @@ def source(tmp_path_factory):
 
 def same(a, b):
     for end in ("", ".statistics.zarr"):
-        done = subprocess.run(["diff", "-r", f"{a}{end}", f"{b}{end}"], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[:2000] + done.stderr
+        stores.same_files(f"{a}{end}", f"{b}{end}")
 
 
 def named(tmp_path, folder):

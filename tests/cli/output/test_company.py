@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from append import files as F
-from support import objects, preload, tool
+from support import objects, preload, stores, tool
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def days(tmp_path_factory):
 def want(days, tmp_path_factory):
     store = tmp_path_factory.mktemp("want") / "a.zarr"
     tool.nc2zarr("-q", *days, store).ok()
-    return digest(store)
+    return stores.digest(store)
 
 
 @pytest.fixture
@@ -28,10 +28,6 @@ def bucket():
     server = objects.Server()
     yield server
     server.close()
-
-
-def digest(store, env=None):
-    return tool.run("rechunk", "--digest", store, env=env).ok().out.splitlines()[-1]
 
 
 @pytest.mark.parametrize("place", ["folder", "bucket"])
@@ -45,7 +41,7 @@ def test_ten_at_once(days, want, bucket, tmp_path, place):
         if d.status:
             d.fails(1, "o.zarr")
             assert any(words in d.err for words in ("another run", "exists", "in the same moment"))
-    assert digest(out, env) == want
+    assert stores.digest(out, env) == want
     left = os.listdir(f"{out}.chunkmill") if place == "folder" else [k.split("/")[-1] for k in bucket.keys("o.zarr.chunkmill/")]
     assert left == ["ledger"]
 
@@ -73,7 +69,7 @@ def test_foreign_things_beside_a_store(days, want, tmp_path, what):
     """They stay as they are; where one is in the way, a sentence names it, and the store is as it was."""
     made = tmp_path / "made.zarr"
     tool.nc2zarr("-q", *days[:5], made).ok()
-    before = digest(made)
+    before = stores.digest(made)
     for verb, options in VERBS.items():
         store = tmp_path / f"{verb}.zarr"
         if verb in ("overwrite", "append", "consolidate"):
@@ -85,10 +81,10 @@ def test_foreign_things_beside_a_store(days, want, tmp_path, what):
         fine = (what == "journal" and verb in ("append", "consolidate")) or (what == "plan" and verb == "overwrite") or (what == "plan folder" and verb != "part")
         if what == "line" or fine:
             done.ok()
-            assert verb == "consolidate" or digest(store) == want
+            assert verb == "consolidate" or stores.digest(store) == want
         else:
             done.fails(1, str(path.name), f"nc2zarr: {store}: ")
-            assert digest(store) == before if (store / "zarr.json").exists() else verb in ("new", "part")
+            assert stores.digest(store) == before if (store / "zarr.json").exists() else verb in ("new", "part")
         # A plan goes with the store that it is said to be of.
         assert (os.path.lexists(path) or (what, verb) == ("plan", "overwrite")) and "\x1b" not in done.err
         assert not path.is_dir() or (path / "mine").read_text() == "mine"
@@ -112,7 +108,7 @@ def test_a_lock_that_goes_in_the_middle(days, want, bucket, nth):
     tool.nc2zarr(*command, env=env).fails(1, "s3://bucket/a.zarr: another run took")
     bucket.fault = None
     tool.nc2zarr(*command, env=env).ok()
-    assert digest(store, env) == want and [k for k in bucket.keys("a.zarr.chunkmill/") if not k.endswith("ledger")] == []
+    assert stores.digest(store, env) == want and [k for k in bucket.keys("a.zarr.chunkmill/") if not k.endswith("ledger")] == []
 
 
 @pytest.mark.long
@@ -125,4 +121,4 @@ def test_a_clock_that_jumps(days, want, bucket, tmp_path):
         with ThreadPoolExecutor(2) as pool:
             for done in pool.map(lambda k: tool.nc2zarr("-q", "--part", f"{k}/2", *days, f"{top}/p.zarr", env=env), (1, 2)):
                 done.ok()
-        assert {digest(f"{top}/{name}.zarr", bucket.environment()) for name in "ap"} == {want}
+        assert {stores.digest(f"{top}/{name}.zarr", bucket.environment()) for name in "ap"} == {want}

@@ -10,7 +10,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import tool
+from support import stores, tool
 
 
 @pytest.fixture(scope="session")
@@ -26,11 +26,6 @@ def field(tmp_path_factory):
         for k in reversed(range(96)):
             tas[k] = data[k]
     return path
-
-
-def same(a, b):
-    done = subprocess.run(["diff", "-r", a, b], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[:2000] + done.stderr
 
 
 def check_order(store):
@@ -68,7 +63,7 @@ def test_threads_and_memory_do_not_matter(field, tmp_path, shards):
     ways = (("-j", "2"), ("-j", "4"), ("-j", "1", *little), ("-j", "3", *little), ("-j", "2", *little, "--scratch", str(tmp_path)))
     for i, way in enumerate(ways):
         tool.nc2zarr("-q", *way, *options, field, tmp_path / f"{i}.zarr").ok()
-        same(tmp_path / "one.zarr", tmp_path / f"{i}.zarr")
+        stores.same_files(tmp_path / "one.zarr", tmp_path / f"{i}.zarr")
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 
@@ -94,7 +89,7 @@ def test_rechunk_by_every_plan(tmp_path):
     tool.run("rechunk", "-q", "-j", "2", "--shards", "time=400,lat=64,lon=32", out["one"], out["small"]).ok()
     tool.run("rechunk", "-q", "-j", "3", "--shards", "time=400,lat=128,lon=128", out["small"], out["shards"]).ok()
     for name in ("pass", "spill", "parts", "shards"):
-        same(out["one"], out[name])
+        stores.same_files(out["one"], out[name])
 
 
 def test_a_run_that_goes_on_makes_the_same(field, tmp_path):
@@ -108,4 +103,4 @@ def test_a_run_that_goes_on_makes_the_same(field, tmp_path):
     p.send_signal(signal.SIGKILL)
     p.wait()
     tool.nc2zarr(*options, "--resume", field, out).ok()
-    same(tmp_path / "one.zarr", out)
+    stores.same_files(tmp_path / "one.zarr", out)

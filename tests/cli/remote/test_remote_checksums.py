@@ -6,7 +6,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import objects, tool
+from support import objects, stores, tool
 
 LAYOUTS = {"chunks": ("--chunks", "v:time=4,x=1000"), "shards": ("--chunks", "v:time=4,x=1000", "--shards", "v:time=8,x=2000")}
 
@@ -30,7 +30,7 @@ def bucket():
 
 def digest(store, bucket=None, *options):
     env = bucket.environment() if bucket else None
-    return tool.run("rechunk", "--digest", *options, store, env=env).ok().out.split()[0]
+    return stores.digest(store, env, *options)[0][0]
 
 
 def flip(bucket, part, times, way):

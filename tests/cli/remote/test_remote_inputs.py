@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 from append import files as F
-from support import objects, tool
+from support import objects, stores, tool
 
 ALL = "s3://bucket/arch/**/*.nc"
 ROOM = "52KiB"  # for two of the files
 LAYOUT = ("-q", "--chunks", "time=4")
-
-
-def digest(store, env=None, *options):
-    return tool.run("rechunk", "--digest", *options, store, env=env).ok().out
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +20,7 @@ def archive(tmp_path_factory):
     top = tmp_path_factory.mktemp("archive")
     days = [Path(d) for d in F.days(top, 0, 13)]
     tool.nc2zarr(*LAYOUT, *days, top / "want.zarr").ok()
-    return days, digest(top / "want.zarr")
+    return days, stores.digest(top / "want.zarr")
 
 
 @pytest.fixture
@@ -80,7 +76,7 @@ def test_listings(bucket, archive, out, scratch, tmp_path):
         for pattern in (ALL, "s3://bucket/arch/", "s3://bucket/arch/20*/*.nc", "s3://bucket/arch/20??", "s3://bucket/arch/*/day000[01]?.nc"):
             bucket.asked.clear()
             tool.nc2zarr("--overwrite", *LAYOUT, pattern, out, env=env).ok()
-            assert digest(out) == archive[1], pattern
+            assert stores.digest(out) == archive[1], pattern
             assert asked(bucket) == {"GET": 13, "LIST": 1 if page == 1000 else 7}, pattern
     assert list(scratch.iterdir()) == []
 
@@ -120,10 +116,10 @@ def test_lists(bucket, archive, out, tmp_path):
     (tmp_path / "zero").write_bytes(b"\0".join(n.encode() for n in names))
     env = bucket.environment()
     done = tool.nc2zarr("-v", "--overwrite", *LAYOUT[1:], f"@{tmp_path}/list", out, env=env).ok()
-    assert digest(out) == archive[1] and "1 file is named more than once" in done.err and "network:" in done.err
+    assert stores.digest(out) == archive[1] and "1 file is named more than once" in done.err and "network:" in done.err
     with open(tmp_path / "zero") as standard:
         tool.nc2zarr("--overwrite", *LAYOUT, "-0", "@-", out, env=env, stdin=standard).ok()
-    assert digest(out) == archive[1]
+    assert stores.digest(out) == archive[1]
     (tmp_path / "list").write_text("\n".join(map(str, days)))
     done = tool.nc2zarr("-v", "--overwrite", *LAYOUT[1:], f"@{tmp_path}/list", out, env=env).ok()
     assert "network" not in done.err
@@ -160,7 +156,7 @@ def test_the_output_is_no_input(bucket, archive, tmp_path):
     env = bucket.environment()
     for _ in range(2):
         tool.nc2zarr("--overwrite", *LAYOUT, "s3://bucket/arch/", "s3://bucket/arch/2000/out.zarr", env=env).ok()
-    assert digest("s3://bucket/arch/2000/out.zarr", env) == archive[1]
+    assert stores.digest("s3://bucket/arch/2000/out.zarr", env) == archive[1]
 
 
 # ---- fetching ----
@@ -177,7 +173,7 @@ def test_within_its_room(bucket, archive, out, scratch, size):
 
     bucket.fault = look
     tool.nc2zarr(*LAYOUT, "-j", "1", "--scratch", scratch, "--scratch-size", size, ALL, out, env=env).ok()
-    assert digest(out) == archive[1] and list(scratch.iterdir()) == []
+    assert stores.digest(out) == archive[1] and list(scratch.iterdir()) == []
     # Each of the few readers may have one that it needs.
     assert max(most) <= (allowed if size != "1" else 3 * allowed)
     got = asked(bucket)
@@ -195,7 +191,7 @@ def test_dry_run_and_verification(bucket, archive, out, scratch, tmp_path):
     assert [i["sha256"] for i in inputs] == [i["sha256"] for i in local] and inputs[0]["etag"] == bucket.objects[key_of(bucket, 0)][1]
     tool.nc2zarr("-q", "--check", ALL, out, env=env).ok()
     tool.nc2zarr("-q", "--virtual", "json", ALL, tmp_path / "v.json", env=env).ok()
-    assert digest(tmp_path / "v.json", env, "--allow", "s3://bucket/arch") == archive[1]
+    assert stores.digest(tmp_path / "v.json", env, "--allow", "s3://bucket/arch") == archive[1]
     tool.nc2zarr(*LAYOUT, "--store-per", "{dir}", ALL, tmp_path / "per", env=env).ok()
     assert len(list((tmp_path / "per").glob("*.zarr"))) == 3 and list(scratch.iterdir()) == []
 
@@ -245,7 +241,7 @@ def test_some_cannot_be_read(bucket, archive, out, scratch, tmp_path):
         assert not out.exists() and "chunkmill-inputs" not in done.err
         tool.nc2zarr(*LAYOUT, "--overwrite", "--bad-file", "skip", inputs, tmp_path / "less.zarr", env=env).ok()
     tool.nc2zarr("-q", "--overwrite", *LAYOUT, *archive[0][:5], *archive[0][6:], out).ok()
-    assert digest(out) == digest(tmp_path / "less.zarr") and list(scratch.iterdir()) == []
+    assert stores.digest(out) == stores.digest(tmp_path / "less.zarr") and list(scratch.iterdir()) == []
 
 
 @pytest.mark.parametrize("way", ["HEAD", "GET"])
@@ -275,7 +271,7 @@ def test_survey_cache(bucket, archive, out, tmp_path):
     assert asked(bucket) == {"LIST": 1, "GET": 1}
     tool.nc2zarr("--survey", *cache, *archive[0], env=env).ok()  # files beside objects
     tool.nc2zarr(*LAYOUT, *cache, ALL, out, env=env).ok()
-    assert digest(out) == archive[1]
+    assert stores.digest(out) == archive[1]
 
 
 def test_append_each_night(bucket, archive, out):
@@ -287,7 +283,7 @@ def test_append_each_night(bucket, archive, out):
     for expected in ({"LIST": 1, "GET": 1}, {"LIST": 1}):
         bucket.asked.clear()
         tool.nc2zarr("-q", "--append", "time", ALL, out, env=env).ok()
-        assert asked(bucket) == expected and digest(out) == archive[1]
+        assert asked(bucket) == expected and stores.digest(out) == archive[1]
     data = archive[0][3].read_bytes() + b"\0"
     bucket.objects[key_of(bucket, 3)] = (data, objects.etag_of(data))
     tool.nc2zarr("--append", "time", ALL, out, env=env).fails(1, "day00003.nc", "has changed", "--recheck")
@@ -297,7 +293,7 @@ def test_a_faulty_server(bucket, archive, out, scratch):
     met = objects.faults_of(bucket, 0.2)
     for _ in range(3):
         tool.nc2zarr("--overwrite", *LAYOUT, "--scratch", scratch, "--scratch-size", ROOM, ALL, out, env=bucket.environment()).ok()
-        assert digest(out) == archive[1]
+        assert stores.digest(out) == archive[1]
     assert len(met) > 10 and list(scratch.iterdir()) == []
 
 
@@ -323,7 +319,7 @@ def test_stopped(bucket, archive, out, scratch, way):
         assert run[0].returncode == -way, nth
         objects.wait_until(lambda: list(scratch.iterdir()) == [])
         tool.nc2zarr(*(["--resume"] if out.exists() else []), *command, env=env).ok()
-        assert digest(out) == archive[1]
+        assert stores.digest(out) == archive[1]
         tool.nc2zarr("--overwrite", *command, env=env).ok()
         subprocess.run(["rm", "-r", out], check=True)
 

@@ -10,7 +10,7 @@ import time
 import netCDF4
 import numpy as np
 import pytest
-from support import failio, objects, paths, tool
+from support import failio, objects, paths, stores, tool
 from support.locks import lock_text
 
 STORE = "s3://bucket/s.zarr"
@@ -59,7 +59,7 @@ def same(bucket, want, folder):
         assert failio.contents(got) == failio.contents(want)
     else:
         assert set(failio.contents(got)) == set(failio.contents(want))
-        assert tool.run("rechunk", "--digest", got).ok().out == tool.run("rechunk", "--digest", want).ok().out
+        assert stores.digest(got) == stores.digest(want)
     assert bucket.keys("s.zarr.chunkmill") == ["s.zarr.chunkmill/complete", "s.zarr.chunkmill/plan"]
     assert bucket.uploads == {}
 

@@ -6,7 +6,7 @@ import shlex
 import netCDF4
 import numpy as np
 import pytest
-from support import objects, tool
+from support import objects, stores, tool
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,6 @@ def allow(*places):
     return [word for place in places for word in ("--allow", place)]
 
 
-def digest(place, env=None, *options):
-    return sorted(line.split() for line in tool.run("rechunk", "--digest", *options, place, env=env).ok().out.splitlines())
-
-
 def put(server, key, document):
     data = json.dumps(document).encode()
     server.objects[key] = (data, objects.etag_of(data))
@@ -67,13 +63,13 @@ def test_every_tool_reads_them(servers, made, tmp_path):
             refs = tmp_path / "refs.json"
             refer(made / name, refs, "--base-url", base)
             server.asked.clear()
-            assert digest(refs, env, *allow(base)) == digest(made / name)
+            assert stores.digest(refs, env, *allow(base)) == stores.digest(made / name)
             # A chunk is one request, and nothing else is asked for.
             assert len(server.asked) == 2 * 18 and all(m == "GET" and r.startswith("bytes=") for m, _, r, _ in server.asked)
-            assert digest(f"{refs}::g", env, *allow(base)) == [row for row in digest(made / name) if row[1] == "g/t"]
+            assert stores.digest(f"{refs}::g", env, *allow(base)) == [row for row in stores.digest(made / name) if row[1] == "g/t"]
             tool.nc2zarr("--check", *allow(base), made / name, refs, env=env).ok()
             tool.run("rechunk", *allow(base), "--overwrite", "--chunks", "t:time=12,y=20,x=20", "--verify", "full", refs, tmp_path / "o.zarr", env=env).ok()
-            assert digest(tmp_path / "o.zarr") == digest(made / name)
+            assert stores.digest(tmp_path / "o.zarr") == stores.digest(made / name)
             assert "4x20x40" in tool.run("chunkcalc", *allow(base), refs, env=env).ok().out
             for mode in ("threads", "processes"):
                 tool.run("readbench", "--no-out", "--mode", mode, "--workers", "2", "--variable", "t", "--sample", "time=2", "--batch", "2",
@@ -92,17 +88,17 @@ def test_a_document_that_lies_there(servers, made, tmp_path):
             put(server, "data/a.json", {"version": 1, "refs": beside})
             put(server, "data/in/b.JSON", {"version": 1, "templates": {"u": base}, "refs": refer(made / name, refs, "--base-url", base)})
             for place in (f"{base}/a.json", f"{base}/in/b.JSON"):
-                assert digest(place, env) == digest(made / name)
-                assert digest(f"{place}::t", env) == digest(f"{made / name}::t")
+                assert stores.digest(place, env) == stores.digest(made / name)
+                assert stores.digest(f"{place}::t", env) == stores.digest(f"{made / name}::t")
                 assert "4x20x40" in tool.run("chunkcalc", f"{place}::g/t", env=env).ok().out
                 tool.nc2zarr("--overwrite", place, tmp_path / "o.zarr", env=env).ok()
-                assert digest(tmp_path / "o.zarr") == digest(made / name)
+                assert stores.digest(tmp_path / "o.zarr") == stores.digest(made / name)
 
 
 def test_nodes_of_a_local_document(made, tmp_path):
     refs = tmp_path / "refs.json"
     refer(made / "fields.nc", refs)
-    assert digest(f"{refs}::g/t", None, *allow(made)) == digest(f"{made / 'fields.nc'}::g/t")
+    assert stores.digest(f"{refs}::g/t", None, *allow(made)) == stores.digest(f"{made / 'fields.nc'}::g/t")
     for node in ("nothing", "g/nothing", "t/0", "../refs.json"):
         r = tool.run("rechunk", "--digest", *allow(made), f"{refs}::{node}")
         assert r.status == 1 and len(r.err.splitlines()) == 1
@@ -201,7 +197,7 @@ def test_faults_change_nothing(servers, made, tmp_path):
     for base, server in bases(servers):
         refer(made / "fields.nc", refs, "--base-url", base)
         met = objects.faults_of(server, 0.2)
-        assert digest(refs, servers[1].environment(), *allow(base)) == digest(made / "fields.nc")
+        assert stores.digest(refs, servers[1].environment(), *allow(base)) == stores.digest(made / "fields.nc")
         assert len(set(met)) >= 2
 
 
@@ -215,7 +211,7 @@ def test_references_of_a_file_behind_a_network(servers, made, tmp_path):
     ):
         found = refer(source, refs, "--verify", "full", env=env)
         assert {v[0] for v in found.values() if isinstance(v, list)} == {source}
-        assert digest(refs, env, *allow("s3://bucket/data/more of+it%é.nc", servers[0].url)) == digest(made / "more of+it%é.nc")
+        assert stores.digest(refs, env, *allow("s3://bucket/data/more of+it%é.nc", servers[0].url)) == stores.digest(made / "more of+it%é.nc")
         found = refer(source, refs, "--base-url", "https://host/a/", env=env)
         assert {v[0] for v in found.values() if isinstance(v, list)} == {"https://host/a/more%20of+it%25%C3%A9.nc"}
 

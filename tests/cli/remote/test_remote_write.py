@@ -12,7 +12,7 @@ import time
 import netCDF4
 import numpy as np
 import pytest
-from support import objects, paths, tool
+from support import objects, paths, stores, tool
 
 CHUNKS = ("--chunks", "g/tas:time=4,y=8,x=12")
 
@@ -44,8 +44,7 @@ def same(left, right):
     """The names and bytes of two folders; inner chunks may lie in any order in their shards."""
     files = [{str(p.relative_to(f)) for p in f.rglob("*") if p.is_file()} for f in (left, right)]
     assert files[0] == files[1]
-    digests = [tool.run("rechunk", "--digest", f).ok().out for f in (left, right)]
-    assert digests[0] == digests[1]
+    assert stores.digest(left) == stores.digest(right)
     if "sharding_indexed" in (left / "zarr.json").read_text() if (left / "zarr.json").exists() else False:
         return
     assert filecmp.cmpfiles(left, right, files[0], shallow=False)[1:] == ([], [])
