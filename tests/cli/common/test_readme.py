@@ -78,9 +78,9 @@ def test_the_page_of_the_demo(demo):
     assert len(digests) == 2 and len(set(digests)) == 1
 
 
-@pytest.mark.long(ci=1)
-def test_readme(folder):
-    """And all of docs/ after it: what one page makes is in no other's way."""
+@pytest.mark.long
+def test_one_after_the_other(folder):
+    """All pages in one folder: what one makes is in no other's way."""
     assert not [c for c in commands("README.md") if "--overwrite" in c]
     for document in DOCUMENTS:
         run(document, folder)
@@ -98,8 +98,8 @@ def test_the_demo_is_short_and_can_be_made_again(demo):
     assert set(os.listdir(folder)) == there
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("document", DOCUMENTS[1:])
+@pytest.mark.long(ci=2)
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_docs(document, folder):
     run(document, folder)
 
