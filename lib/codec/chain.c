@@ -235,23 +235,6 @@ void cm_chain_free(cm_chain *chain)
     free(chain);
 }
 
-int cm_chain_can_encode(const cm_chain *chain, cm_error *err)
-{
-    for (size_t i = 0; i < chain->nsteps; i++) {
-        const cm_codec_step *step = &chain->step[i];
-        const cm_codec_ops *ops = step->ops;
-        if (ops->encode == NULL && ops->append == NULL && !step->encode_is_view &&
-            ops != &cm_vlen_utf8_ops && ops != &cm_vlen_bytes_ops)
-            return cm_fail(err, CM_EUNSUPPORTED, "codec %s can be read but not written", ops->name);
-        int rc = ops->can_encode != NULL ? ops->can_encode(step, err) : CM_OK;
-        if (rc != CM_OK) {
-            cm_error_prefix(err, "codec %s", ops->name);
-            return rc;
-        }
-    }
-    return CM_OK;
-}
-
 size_t cm_chain_decoded_nbytes(const cm_chain *chain)
 {
     return chain->decoded_nbytes;

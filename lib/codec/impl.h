@@ -161,6 +161,13 @@ cm_codec_ctx *cm_ctx_inner(cm_codec_ctx *ctx, cm_error *err);
 size_t cm_zstd_encode_memory(int level, size_t nbytes);
 size_t cm_zstd_decode_memory(void);
 
+/* Where the inner chunks of a shard lie: made in sharding.c, read in shard.c. */
+struct cm_shard_layout {
+    cm_grid grid;
+    cm_chain *index;
+    bool index_at_start;
+};
+
 /* The array->bytes codecs of variable-length elements. */
 int cm_vlen_decode(const cm_codec_step *step, cm_span src, cm_strings *out, cm_error *err);
 int cm_vlen_encode(const cm_codec_step *step, const cm_strings *src, cm_buf *out, cm_error *err);

@@ -29,6 +29,23 @@ size_t cm_chain_decode_target(const cm_chain *chain, uint32_t skip)
     return chain->nsteps;
 }
 
+int cm_chain_can_encode(const cm_chain *chain, cm_error *err)
+{
+    for (size_t i = 0; i < chain->nsteps; i++) {
+        const cm_codec_step *step = &chain->step[i];
+        const cm_codec_ops *ops = step->ops;
+        if (ops->encode == NULL && ops->append == NULL && !step->encode_is_view &&
+            ops != &cm_vlen_utf8_ops && ops != &cm_vlen_bytes_ops)
+            return cm_fail(err, CM_EUNSUPPORTED, "codec %s can be read but not written", ops->name);
+        int rc = ops->can_encode != NULL ? ops->can_encode(step, err) : CM_OK;
+        if (rc != CM_OK) {
+            cm_error_prefix(err, "codec %s", ops->name);
+            return rc;
+        }
+    }
+    return CM_OK;
+}
+
 /* The room for one step's result: the caller's, or (NULL) the scratch that is not being read. */
 static int find_room(cm_codec_ctx *ctx, const cm_room *caller, size_t scratch_nbytes,
                      unsigned *turn, cm_room *room, cm_error *err)

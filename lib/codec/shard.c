@@ -7,82 +7,9 @@
  */
 #include "codec/shard.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "codec/impl.h"
 
-struct cm_shard_layout {
-    cm_grid grid;
-    cm_chain *index;
-    bool index_at_start;
-};
-
 _Static_assert(sizeof(cm_shard_entry) == 16, "an entry is what is stored");
-
-/* An index of fixed size has no codec whose result depends on the values. */
-static int prepare_index(const cm_shard_spec *spec, cm_shard_layout *layout, cm_error *err)
-{
-    uint64_t shape[CM_MAX_RANK];
-    if (spec->rank + 1 > CM_MAX_RANK)
-        return cm_fail(err, CM_EUNSUPPORTED, "a shard of %u dimensions", spec->rank);
-    memcpy(shape, layout->grid.count, spec->rank * sizeof *shape);
-    shape[spec->rank] = 2;
-    cm_dtype u64 = cm_dtype_make(CM_KIND_UINT, 8);
-    int rc = cm_chain_create(spec->index_codecs, spec->nindex_codecs, &u64, spec->rank + 1, shape,
-                             &layout->index, err);
-    if (rc != CM_OK) {
-        cm_error_prefix(err, "index of a shard");
-        return rc;
-    }
-    for (size_t i = 0; i < layout->index->nsteps; i++) {
-        if (layout->index->step[i].varying) {
-            return cm_fail(err, CM_EFORMAT,
-                           "index of a shard: codec %s makes its size depend on its values",
-                           layout->index->step[i].ops->name);
-        }
-    }
-    return CM_OK;
-}
-
-int cm_shard_layout_create(const cm_shard_spec *spec, unsigned rank, const uint64_t *shard,
-                           cm_shard_layout **out, cm_error *err)
-{
-    *out = NULL;
-    if (spec->rank != rank) {
-        return cm_fail(err, CM_EFORMAT, "inner chunks of %u dimensions in shards of %u", spec->rank,
-                       rank);
-    }
-    for (unsigned j = 0; j < rank; j++) {
-        if (spec->chunk[j] == 0 || shard[j] == 0 || shard[j] % spec->chunk[j] != 0) {
-            return cm_fail(
-                err, CM_EFORMAT,
-                "dimension %u of a shard, %llu, is not a multiple of the inner chunk's, %llu", j,
-                (unsigned long long)shard[j], (unsigned long long)spec->chunk[j]);
-        }
-    }
-    cm_shard_layout *layout = cm_calloc(1, sizeof *layout, err);
-    if (layout == NULL)
-        return CM_ENOMEM;
-    layout->index_at_start = spec->index_at_start;
-    int rc = cm_grid_init(&layout->grid, rank, shard, spec->chunk, err);
-    if (rc == CM_OK)
-        rc = prepare_index(spec, layout, err);
-    if (rc != CM_OK) {
-        cm_shard_layout_free(layout);
-        return rc;
-    }
-    *out = layout;
-    return CM_OK;
-}
-
-void cm_shard_layout_free(cm_shard_layout *layout)
-{
-    if (layout != NULL) {
-        cm_chain_free(layout->index);
-        free(layout);
-    }
-}
 
 uint64_t cm_shard_nchunks(const cm_shard_layout *layout)
 {
@@ -91,7 +18,7 @@ uint64_t cm_shard_nchunks(const cm_shard_layout *layout)
 
 size_t cm_shard_index_nbytes(const cm_shard_layout *layout)
 {
-    return cm_chain_encoded_bound(layout->index);
+    return layout->index->encoded_bound;
 }
 
 bool cm_shard_index_at_start(const cm_shard_layout *layout)

@@ -12,7 +12,7 @@ def same_files(a, b):
 
 
 def digest(place, env=None, *options):
-    """What `rechunk --digest` prints of the arrays of PLACE, which may be a file: rows of words, in no order."""
+    """The rows of `rechunk --digest PLACE`, which may be a file, sorted; each is its words."""
     return sorted(line.split() for line in tool.run("rechunk", "--digest", *options, place, env=env).ok().out.splitlines())
 
 

@@ -1,33 +1,7 @@
 /* Chunks by number: looked up, fetched together, decoded and handed on. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "load/reader/reader_impl.h"
-
-/* ---- bookkeeping ---- */
-
-void cm_read_stage(cm_read_call *c, int which)
-{
-    uint64_t now = cm_now_ns();
-    c->counts->stage_ns[which] += now - c->reader->last_ns;
-    c->counts->stage_calls[which]++;
-    c->reader->last_ns = now;
-}
-
-/* Where the next error goes: the first one's sentence is kept. */
-static cm_error *next_error(const cm_read_call *c)
-{
-    return c->status == CM_OK ? c->err : NULL;
-}
-
-void cm_read_keep_error(cm_read_call *c, int rc)
-{
-    if (rc == CM_OK || c->status != CM_OK)
-        return;
-    c->status = rc;
-    cm_error_place(c->err, c->array->place);
-    cm_error_place(c->err, c->reader->options.store);
-}
 
 static void chunk_failed(cm_read_call *c, int rc)
 {
@@ -37,7 +11,7 @@ static void chunk_failed(cm_read_call *c, int rc)
 
 static int decode(cm_read_call *c, const cm_fetch_item *item, void *dst, bool far)
 {
-    cm_error *err = next_error(c);
+    cm_error *err = cm_read_next_error(c);
     int rc = (far ? cm_chain_decode_far : cm_chain_decode)(
         c->array->chain, c->reader->ctx, item->data, item->nbytes, item->skip, dst, err);
     if (rc != CM_OK)
@@ -109,7 +83,7 @@ static void fetch_items(cm_read_call *c, size_t n)
     cm_reader *r = c->reader;
     if (n == 0)
         return;
-    int rc = fetch(c, r->item, n, n == 1 ? next_error(c) : NULL);
+    int rc = fetch(c, r->item, n, n == 1 ? cm_read_next_error(c) : NULL);
     if (rc == CM_OK) {
         for (size_t i = 0; i < n; i++)
             deliver(c, &r->item[i], r->entry[i]);
@@ -118,7 +92,7 @@ static void fetch_items(cm_read_call *c, size_t n)
     /* One of them cannot be read: each for itself, so that the others are. */
     for (size_t i = 0; i < n; i++) {
         if (n > 1)
-            rc = fetch(c, &r->item[i], 1, next_error(c));
+            rc = fetch(c, &r->item[i], 1, cm_read_next_error(c));
         if (rc == CM_OK) {
             deliver(c, &r->item[i], r->entry[i]);
             continue;
@@ -160,7 +134,7 @@ static void count_group(cm_read_call *c, size_t n)
     for (size_t i = 0; i < n; i++)
         add_item(r, i, r->number[i], NULL);
     r->many.count_only = true;
-    int rc = fetch(c, r->item, n, next_error(c));
+    int rc = fetch(c, r->item, n, cm_read_next_error(c));
     r->many.count_only = false;
     cm_read_keep_error(c, rc);
 }

@@ -48,15 +48,20 @@ typedef struct cm_read_call {
     cm_error *err;
 } cm_read_call;
 
-/* ---- reader_group.c ---- */
+/* ---- reader_call.c ---- */
 
 /* Ends stage WHICH: counts the time since the last stage ended as its own. */
 void cm_read_stage(cm_read_call *c, int which);
+/* Where the next error goes: the first one's sentence is kept. */
+cm_error *cm_read_next_error(const cm_read_call *c);
 /*
  * Makes RC the call's status, with the store in front of its sentence, unless an error is
  * there already.
  */
 void cm_read_keep_error(cm_read_call *c, int rc);
+
+/* ---- reader_group.c ---- */
+
 /* The chunks number[0 .. n - 1] of the reader to the box; errors are kept. */
 void cm_read_group(cm_read_call *c, size_t n);
 
