@@ -25,7 +25,8 @@ static bool same_packing(const cm_reading *a, const cm_reading *b)
             (a->single == b->single && a->scale == b->scale && a->offset == b->offset));
 }
 
-bool cm_reading_equal(const cm_reading *a, const cm_reading *b)
+/* Whether equal elements mean the same by both. */
+static bool same_reading(const cm_reading *a, const cm_reading *b)
 {
     return cm_dtype_equal(&a->dtype, &b->dtype) && a->kind == b->kind && same_axis(a, b) &&
            same_packing(a, b) && a->nmissing == b->nmissing &&
@@ -178,7 +179,7 @@ double cm_meaning_distance(const cm_meaning *a, const cm_meaning *b)
 uint64_t cm_meanings_differ(const cm_reading *a, const void *x, const cm_reading *b, const void *y,
                             uint64_t n)
 {
-    const bool alike = cm_reading_equal(a, b);
+    const bool alike = same_reading(a, b);
     const uint8_t *p = x, *q = y;
     cm_meaning here, there;
     if (n == 0 || (alike && memcmp(p, q, (size_t)n * a->dtype.nbytes) == 0))

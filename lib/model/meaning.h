@@ -51,9 +51,6 @@ typedef struct cm_meaning {
     double real; /* REAL */
 } cm_meaning;
 
-/* Whether equal elements mean the same by both. */
-bool cm_reading_equal(const cm_reading *a, const cm_reading *b);
-
 /* Adds VALUE, an attribute's number, to what is missing, if the type has exactly that number. */
 void cm_reading_add_missing(cm_reading *r, double value);
 bool cm_reading_is_missing(const cm_reading *r, const void *stored);

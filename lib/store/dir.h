@@ -32,9 +32,6 @@ void cm_dir_reader_close(cm_object_reader *reader);
 /* Whether the folder's file system supports DIR->io. */
 int cm_dir_probe_io(cm_dir_store *dir, cm_error *err);
 
-/* True for ".chunkmill-<process>-<number>.tmp", with "p<part>-" before the process or without. */
-bool cm_dir_is_temporary(const char *name);
-
 int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err);
 int cm_dir_walk(cm_store *store, const char *prefix, cm_store_visit_key *visit, void *context,

@@ -16,7 +16,8 @@ enum {
     MAX_DEPTH = 1000 /* each level holds a descriptor; no key of an array comes near */
 };
 
-bool cm_dir_is_temporary(const char *name)
+/* True for ".chunkmill-<process>-<number>.tmp", with "p<part>-" before the process or without. */
+static bool is_temporary(const char *name)
 {
     static const char prefix[] = ".chunkmill-";
     if (strncmp(name, prefix, sizeof prefix - 1) != 0)
@@ -91,7 +92,7 @@ int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void
     while (rc == CM_OK && (more = next_entry(dir, &e)) != 0) {
         if (more < 0)
             rc = cm_fail_errno(err, errno, "%s: cannot list", prefix[0] ? prefix : store->name);
-        else if (!is_dot_name(e->d_name) && !cm_dir_is_temporary(e->d_name))
+        else if (!is_dot_name(e->d_name) && !is_temporary(e->d_name))
             rc = cm_name_list_add(&names, e->d_name, strlen(e->d_name), is_folder(dir, e, follow),
                                   err);
     }
@@ -129,7 +130,7 @@ static int name_kind(int folder, const char *name, cm_entry_kind *kind)
     else if (!S_ISREG(st.st_mode))
         *kind = CM_ENTRY_OTHER;
     else
-        *kind = cm_dir_is_temporary(name) ? CM_ENTRY_TEMPORARY : CM_ENTRY_FILE;
+        *kind = is_temporary(name) ? CM_ENTRY_TEMPORARY : CM_ENTRY_FILE;
     return 0;
 }
 

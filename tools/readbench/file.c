@@ -2,13 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/outstream.h"
 #include "readbench.h"
 
 char *readbench_file_path(const char *folder, const char *prefix, const char *name, cm_error *err)
@@ -16,10 +17,17 @@ char *readbench_file_path(const char *folder, const char *prefix, const char *na
     return cm_asprintf(err, "%s/%s%s", folder, prefix, name);
 }
 
-int readbench_part_open(readbench_part *p, const char *folder, const char *name, cm_error *err)
+/* A file under another name until it is complete. */
+typedef struct part {
+    char *part, *whole;
+    bool made; /* PART is there */
+    cm_outstream stream;
+} part;
+
+static int part_open(part *p, const char *folder, const char *name, cm_error *err)
 {
-    *p = (readbench_part){.part = readbench_file_path(folder, READBENCH_PART, name, err),
-                          .whole = readbench_file_path(folder, "", name, err)};
+    *p = (part){.part = readbench_file_path(folder, READBENCH_PART, name, err),
+                .whole = readbench_file_path(folder, "", name, err)};
     if (p->part == NULL || p->whole == NULL)
         return CM_ENOMEM;
     int fd = open(p->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -30,7 +38,11 @@ int readbench_part_open(readbench_part *p, const char *folder, const char *name,
     return errnum == 0 ? CM_OK : cm_fail_errno(err, errnum, "%s: cannot be written", p->whole);
 }
 
-int readbench_part_close(readbench_part *p, int rc, cm_error *err)
+/*
+ * RC is what writing it came to.  The file takes its name when that, and every write to the
+ * stream, went well; else it is removed.
+ */
+static int part_close(part *p, int rc, cm_error *err)
 {
     int errnum = cm_outstream_close(&p->stream);
     if (rc == CM_OK && errnum != 0)
@@ -47,11 +59,11 @@ int readbench_part_close(readbench_part *p, int rc, cm_error *err)
 int readbench_file_write(const char *folder, const char *name, readbench_content *content,
                          const void *context, cm_error *err)
 {
-    readbench_part p;
-    int rc = readbench_part_open(&p, folder, name, err);
+    part p;
+    int rc = part_open(&p, folder, name, err);
     if (rc == CM_OK)
         rc = content(context, p.stream.file, err);
-    return readbench_part_close(&p, rc, err);
+    return part_close(&p, rc, err);
 }
 
 enum {

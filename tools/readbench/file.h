@@ -2,28 +2,11 @@
 #ifndef CM_TOOLS_READBENCH_FILE_H
 #define CM_TOOLS_READBENCH_FILE_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include <chunkmill/error.h>
 
 #include "base/json.h"
-#include "base/outstream.h"
-
-/* A file under another name until it is complete. */
-typedef struct readbench_part {
-    char *part, *whole;
-    bool made; /* PART is there */
-    cm_outstream stream;
-} readbench_part;
-
-/* Close it in any case. */
-int readbench_part_open(readbench_part *p, const char *folder, const char *name, cm_error *err);
-/*
- * RC is what writing it came to.  The file takes its name when that, and every write to the
- * stream, went well; else it is removed.
- */
-int readbench_part_close(readbench_part *p, int rc, cm_error *err);
 
 /* Writes the contents to TO, whose errors the caller looks at. */
 typedef int readbench_content(const void *context, FILE *to, cm_error *err);

@@ -295,13 +295,21 @@ int cm_statistics_measure(cm_job_var *v, cm_error *err)
     return rc;
 }
 
+static void reset(cm_statistics *s)
+{
+    for (uint64_t i = 0; s->block != NULL && i < s->nblocks * s->nlevels; i++)
+        free_leaves(&s->block[i]);
+    free(s->block);
+    s->block = NULL;
+}
+
 int cm_statistics_watch(cm_job_var *v, cm_error *err)
 {
     cm_statistics *s = v->statistics;
     int rc = cm_statistics_measure(v, err);
     if (rc != CM_OK)
         return rc;
-    cm_statistics_reset(s);
+    reset(s);
     s->block = cm_calloc(s->nblocks * s->nlevels + 1, sizeof(s->block[0]), err);
     if (s->block == NULL)
         return CM_ENOMEM;
@@ -370,19 +378,11 @@ int cm_statistics_level(const cm_job_var *v, uint64_t level, cm_tally *out, cm_e
     return CM_OK;
 }
 
-void cm_statistics_reset(cm_statistics *s)
-{
-    for (uint64_t i = 0; s->block != NULL && i < s->nblocks * s->nlevels; i++)
-        free_leaves(&s->block[i]);
-    free(s->block);
-    s->block = NULL;
-}
-
 void cm_statistics_free(cm_statistics *s)
 {
     if (s == NULL)
         return;
-    cm_statistics_reset(s);
+    reset(s);
     free(s->node);
     pthread_mutex_destroy(&s->lock);
     free(s);

@@ -45,6 +45,5 @@ int cm_statistics_join(const cm_job_var *v, uint64_t level, cm_tally *out, cm_er
 
 /* The tally of LEVEL of V, in the values that readers show. */
 int cm_statistics_level(const cm_job_var *v, uint64_t level, cm_tally *out, cm_error *err);
-void cm_statistics_reset(cm_statistics *s);
 
 #endif

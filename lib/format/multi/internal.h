@@ -184,9 +184,6 @@ int cm_multi_piece_read_strings(const cm_multi_piece *p, const cm_box *box, cm_s
 /* The stored bytes of chunk NUMBER of the file's own grid. */
 int cm_multi_fetch(const cm_multi_array *a, const cm_multi_part *part, const cm_located *located,
                    uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err);
-/* Puts "FILE: variable X, chunk N", N in the file, before the message. */
-void cm_multi_explain(const cm_multi_array *a, const cm_multi_part *part, uint64_t number,
-                      cm_error *err);
 
 /* chunks.c and boxes.c: the two ways to read an array. */
 void cm_multi_use_chunks(cm_multi_array *a);

@@ -24,8 +24,9 @@ cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_libr
 
 /* ---- stored bytes ---- */
 
-void cm_multi_explain(const cm_multi_array *a, const cm_multi_part *part, uint64_t number,
-                      cm_error *err)
+/* Puts "FILE: variable X, chunk N", N in the file, before the message. */
+static void explain(const cm_multi_array *a, const cm_multi_part *part, uint64_t number,
+                    cm_error *err)
 {
     cm_error_prefix(err, "variable %s, chunk number %" PRIu64, cm_multi_name_in(a, part), number);
     cm_error_place(err, cm_multi_path_of(a, part));
@@ -63,7 +64,7 @@ int cm_multi_fetch(const cm_multi_array *a, const cm_multi_part *part, const cm_
                       .nrequests = 1,
                       .nbytes = place->nbytes};
     if (rc != CM_OK)
-        cm_multi_explain(a, part, number, err);
+        explain(a, part, number, err);
     return rc;
 }
 

@@ -263,7 +263,7 @@ cm_json *cm_part_claim_json(const cm_part_claim *claim)
     return NULL;
 }
 
-void cm_part_claim_parse(const cm_json *json, cm_part_claim *out)
+static void parse_claim(const cm_json *json, cm_part_claim *out)
 {
     const char *digest = cm_json_text(cm_json_member(json, "digest"), NULL);
     const char *counted = cm_json_text(cm_json_member(json, "counted"), NULL);
@@ -287,11 +287,11 @@ int cm_part_claim_read(const cm_job *job, const cm_beside *b, uint64_t number, b
     int rc = name == NULL ? CM_ENOMEM : cm_part_noted(b, CM_PARTS_COMPLETE, hash, &all, err);
     *complete = all != NULL;
     if (rc == CM_OK && all != NULL)
-        cm_part_claim_parse(cm_json_at(cm_json_member(all, "parts"), number), out);
+        parse_claim(cm_json_at(cm_json_member(all, "parts"), number), out);
     else if (rc == CM_OK)
         rc = cm_part_noted(b, name, hash, &note, err);
     if (note != NULL)
-        cm_part_claim_parse(cm_json_member(note, "made"), out);
+        parse_claim(cm_json_member(note, "made"), out);
     cm_json_free(all);
     cm_json_free(note);
     free(name);

@@ -29,9 +29,8 @@ bool cm_part_claims_agree(const cm_part_claim *a, const cm_part_claim *b);
 int cm_part_claims_see(cm_job *job, const cm_output *output, uint64_t first, uint64_t n,
                        cm_part_claim *out, cm_error *err);
 
-/* Between a claim and its JSON; NULL: no memory. */
+/* CLAIM as JSON; NULL: no memory. */
 cm_json *cm_part_claim_json(const cm_part_claim *claim);
-void cm_part_claim_parse(const cm_json *json, cm_part_claim *out);
 
 /*
  * Reads the claim of part NUMBER, in the job's plan, from its own file; or, with *COMPLETE set,
