@@ -210,7 +210,9 @@ typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts 
     /* Their ratio with the costs of each of the rounds in which they were measured. */
     double least_times, most_times;
     double light_read_seconds; /* with the best chunks for the light codec; 0: not asked */
-    char *costs;               /* where the costs come from; or NULL */
+    /* Chunks that `loader` planned decodes for a sample, over a whole epoch; 0: not known. */
+    double planned_per_sample;
+    char *costs; /* where the costs come from; or NULL */
     uint64_t planned_chunks,
         planned_decoded_nbytes; /* of the samples drawn, all epochs; 0: too many to count */
     /* One batch alone, as cm_readbench_measured has it, from probed costs; negative: not known. */
@@ -334,6 +336,7 @@ typedef struct cm_readbench_proposal {
     cm_readbench_change change;
     double gain; /* samples a second with it over those without, as simulated */
     unsigned value;
+    double planned_gain; /* the most that `loader` planned gives over a whole epoch; 0: not known */
 } cm_readbench_proposal;
 
 /* "contention", "chunk-shape", ...: stable names, for documents. */

@@ -102,6 +102,23 @@ static void count_epoch(const cm_bench *b, const cm_bench_rank *rank, uint64_t e
     }
 }
 
+/* Whether the planned loader takes what was asked for. */
+static bool could_be_planned(const cm_bench *b)
+{
+    const cm_load_setting *s = &b->load.setting;
+    return cm_bench_is_uniform(b) && b->load.shared.space.space.order == CM_ORDER_RANDOM &&
+           s->engine == CM_LOAD_NATIVE && !s->planned && !b->options->unordered &&
+           b->options->worker_threads <= 1;
+}
+
+static int foresee_planned(cm_bench *b, cm_error *err)
+{
+    double decodes = 0;
+    int rc = could_be_planned(b) ? cm_load_planned_decodes(&b->load, &decodes, err) : CM_OK;
+    b->session->predicted.planned_per_sample = rc == CM_OK ? decodes : 0;
+    return rc == CM_EUNSUPPORTED ? CM_OK : rc;
+}
+
 int cm_bench_predict(cm_bench *b, cm_error *err)
 {
     const cm_load_space *s = &b->load.shared.space;
@@ -123,6 +140,8 @@ int cm_bench_predict(cm_bench *b, cm_error *err)
         out->known = false;
         rc = CM_OK;
     }
+    if (rc == CM_OK)
+        rc = foresee_planned(b, err);
     for (unsigned r = 0; r < b->load.setting.ranks; r++)
         total += b->rank[r].load->share.per_rank * b->options->epochs;
     if (rc != CM_OK || total > COUNTED_SAMPLES)

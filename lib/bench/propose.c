@@ -168,7 +168,8 @@ static void offer(cm_readbench_proposal *best, cm_readbench_change change, unsig
     const double clear =
         best->change == CM_CHANGE_NONE || (rewrites && !rewritten) ? 1 : 1 + CM_RULE_CLEARER;
     if (gained >= least && gained > best->gain * clear)
-        *best = (cm_readbench_proposal){true, change, gained, value};
+        *best = (cm_readbench_proposal){
+            .simulated = true, .change = change, .gain = gained, .value = value};
 }
 
 /* ---- chunks and codecs --------------------------------------------------------------------- */
@@ -243,6 +244,24 @@ static void offer_layouts(const ground *g, cm_readbench_proposal *best)
         return;
     offer_layout(g, CM_CHANGE_CHUNKS, p->best_read_seconds, best);
     offer_layout(g, CM_CHANGE_CODEC, p->light_read_seconds, best);
+}
+
+/*
+ * The planned loader is measured over a whole epoch or not at all, so it is told beside what is
+ * proposed: each chunk is decoded for all samples of its block, what they are made of stays.
+ */
+static double planned_gain(const ground *g)
+{
+    const cm_readbench_session *s = g->s;
+    const double samples = (double)s->counts.samples, batches = (double)s->counts.batches;
+    const double each = samples > 0 ? (double)s->counts.chunks / samples : 0;
+    const double whole = batches > 0 ? alone(s) : 0;
+    if (!pays_for_chunks(s) || !(s->predicted.planned_per_sample > 0) || !(each > 0) ||
+        !(whole > 0) || is_warmed(s, whole))
+        return 0;
+    const double rest = assembling(s, whole);
+    const double slower = ((whole - rest) * s->predicted.planned_per_sample / each + rest) / whole;
+    return gain(g, simulate(g, workers_of(s), ahead_of(s), slower), slower);
 }
 
 /* ---- workers and prefetch ------------------------------------------------------------------ */
@@ -349,6 +368,7 @@ int cm_readbench_propose(const cm_readbench_session *s, const cm_readbench_facts
         offer_workers(&g, out);
         offer_staging(&g, out);
         offer_layouts(&g, out);
+        out->planned_gain = planned_gain(&g);
     }
     free(g.service);
     free(g.epoch);

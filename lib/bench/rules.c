@@ -118,6 +118,22 @@ static bool amplification(const cm_readbench_session *s, const cm_readbench_fact
     return s->amplification[0] > CM_RULE_AMPLIFICATION;
 }
 
+static bool decoded_again(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
+                          size_t size)
+{
+    const double samples = (double)s->counts.samples, shared = s->predicted.planned_per_sample;
+    const double each = samples > 0 ? (double)s->counts.chunks / samples : 0;
+    (void)f;
+    snprintf(
+        text, size,
+        "a sample decoded %.3g chunks for itself alone; with --loader planned, which decodes a "
+        "chunk for all samples of a block and mixes blocks, it would be %s%.2g over a whole "
+        "epoch: %.1f times the samples/s are foreseen",
+        each, shared < 0.01 ? "less than " : "", shared < 0.01 ? 0.01 : shared,
+        s->proposal.planned_gain);
+    return s->proposal.planned_gain >= 1 + CM_RULE_REWRITTEN;
+}
+
 /*
  * Where the page cache cannot be looked into, a store smaller than what memory is free may be
  * in it.
@@ -249,6 +265,7 @@ static const rule rules[] = {
     {"loader-waits", loader_waits, 0, explains_waits},
     {"io-bound", io_bound, 0, explains_storage},
     {"amplification", amplification, 0, cm_readbench_shape_saves},
+    {"decoded-again", decoded_again, 0, cm_readbench_shape_saves},
     {"one-core", one_core, 0, explains_work},
     {"cpu-bound", cpu_bound, 0, explains_work},
     {"oversubscribed", oversubscribed, 0, NULL},

@@ -166,6 +166,17 @@ static void choose_shape(cm_load_run *l)
     memcpy(l->shape.grown, l->blocks.grown, sizeof l->shape.grown);
 }
 
+int cm_load_planned_decodes(cm_load_run *l, double *out, cm_error *err)
+{
+    int rc = make_blocks(l, err);
+    if (rc == CM_OK) {
+        choose_shape(l);
+        *out = cm_blocks_decodes(&l->blocks).decoded / (double)l->shared.space.space.nsamples;
+    }
+    l->shape.window = 0; /* not chosen: nothing is delivered in blocks */
+    return rc;
+}
+
 static uint64_t bookkeeping_nbytes(const cm_load_run *l)
 {
     return cm_mul_sat(l->blocks.frame_nchunks, CM_BATCHER_CHUNK_NBYTES);

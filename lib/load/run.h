@@ -285,6 +285,12 @@ void cm_load_lookahead_threads(cm_load_run *l);
 
 /* memory.c: slots and frames within the limit; makes the arena.  Keeps `shape` where it is set. */
 int cm_load_memory(cm_load_run *l, cm_error *err);
+/*
+ * Chunks that the planned loader would decode for a sample of L, over a whole epoch, in the blocks
+ * that it would choose.  L is open, and its loader is another.  CM_EUNSUPPORTED: there are no
+ * chunks to plan.
+ */
+int cm_load_planned_decodes(cm_load_run *l, double *out, cm_error *err);
 
 /* workers.c: pools and batchers. */
 int cm_load_start_workers(cm_load_run *l, cm_error *err);

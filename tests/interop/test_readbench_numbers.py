@@ -486,6 +486,20 @@ def test_counts_are_the_same_in_every_mode(root, tmp_path, mode, loader):
         assert 1 <= times < 2
 
 
+def test_what_the_planned_loader_would_decode(root, tmp_path):
+    """Foreseen by a session of a few batches with the other loader: to the chunk what an epoch of it decodes."""
+    args = [root / "v3.zarr", "--sample", BOX, "--batch", 64, "--epochs", 1]
+    slow = ["--step-time", "0.1ms", "--emulate", "latency=1ms,bandwidth=1GB/s,concurrency=1", "--mode", "threads"]
+    few = rb.measure(tmp_path / "few", *args, *slow, "--batches", 8).only
+    all_of = rb.measure(tmp_path / "all", *args, "--batches", 1000, "--loader", "planned", program=rb.BARE).only
+    nsamples = math.prod(n - k + 1 for n, k in zip(SHAPE, SAMPLE.values()))
+    assert all_of.counts["samples"] == nsamples
+    assert few.predicted["planned_chunks_per_sample"] * nsamples == pytest.approx(all_of.counts["decoded"])
+    assert all_of.predicted["planned_chunks_per_sample"] is None
+    found = {f["rule"]: f for f in few.findings}
+    assert found["decoded-again"]["command"].endswith("--loader planned"), found
+
+
 def test_stored_bytes_are_those_of_the_objects(root, tmp_path):
     """Everything read once: the bytes that storage gave are the sizes of the files."""
     args = [

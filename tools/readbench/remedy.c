@@ -142,6 +142,14 @@ static void with_the_native_engine(const readbench_run *run, const cm_readbench_
         fputs(" --engine native", to);
 }
 
+static void with_the_planned_loader(const readbench_run *run, const cm_readbench_session *s,
+                                    FILE *to)
+{
+    (void)s;
+    if (put_again(run, to))
+        fputs(" --loader planned", to);
+}
+
 /* The log whose reads S replayed; NULL: none. */
 static const char *replayed(const cm_readbench_session *s)
 {
@@ -186,6 +194,7 @@ static const struct {
     {"contended", again},
     {"contention", again},
     {"amplification", ask_chunkcalc},
+    {"decoded-again", with_the_planned_loader},
     {"library", with_the_native_engine},
     {"user-loader", with_the_native_engine},
     {"fits-in-memory", again_cold},

@@ -152,6 +152,8 @@ static cm_json *predicted(cm_document *d, const cm_readbench_session *s)
                        p->best_read_seconds > 0);
     cm_document_double(d, o, "least_times_the_best", p->least_times, p->least_times > 0);
     cm_document_double(d, o, "most_times_the_best", p->most_times, p->most_times > 0);
+    cm_document_double(d, o, "planned_chunks_per_sample", p->planned_per_sample,
+                       p->planned_per_sample > 0);
     cm_document_double(d, o, "light_seconds_per_sample", p->light_read_seconds,
                        p->light_read_seconds > 0);
     cm_document_text(d, o, "costs", p->costs);

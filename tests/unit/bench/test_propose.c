@@ -267,6 +267,30 @@ static void test_no_chunks_where_the_model_does_not_hold(void **state)
 
 /* ---- the device, and nothing ---------------------------------------------------------------- */
 
+/* The planned loader decodes a tenth of the chunks; beside what is proposed, or nothing is said of it. */
+static void test_chunks_that_serve_many_samples(void **state)
+{
+    fixture f;
+    (void)state;
+    init(&f, 0.032, 0.1, 0.001);
+    set_model(&f, 0.001, 0.001, 0);
+    f.s.counts.samples = 32 * NBATCHES;
+    assert_true(propose(&f).planned_gain == 0); /* not asked */
+    f.s.predicted.planned_per_sample = 0.1;
+    assert_true(propose(&f).planned_gain > 8 && propose(&f).planned_gain <= 10);
+    assert_int_equal(propose(&f).change, CM_CHANGE_NONE);
+
+    f.s.measured = (cm_readbench_measured){.batch_seconds = 0.032, .rounds = 1};
+    f.s.stage[2].total = 0.016 * NBATCHES; /* half of the work is copying */
+    f.s.stage[1].total -= 0.016 * NBATCHES;
+    assert_true(propose(&f).planned_gain > 1.6 && propose(&f).planned_gain < 2);
+    f.s.counts.cache_hits = 500;
+    assert_true(propose(&f).planned_gain == 0);
+    f.s.counts.cache_hits = 0;
+    f.s.loader = "planned";
+    assert_true(propose(&f).planned_gain == 0);
+}
+
 static void test_page_locked_memory(void **state)
 {
     fixture f;
@@ -316,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_samples_are_not_alike),
         cmocka_unit_test(test_assembling_stays),
         cmocka_unit_test(test_no_chunks_where_the_model_does_not_hold),
+        cmocka_unit_test(test_chunks_that_serve_many_samples),
         cmocka_unit_test(test_page_locked_memory),
         cmocka_unit_test(test_nothing_where_nothing_is_to_be_simulated),
     };
