@@ -164,7 +164,8 @@ static int open_store(const cm_load_options *o, const cm_load_setting *s, cm_del
     if (s->engine == CM_LOAD_NETCDF)
         return cm_fail(err, CM_EINVAL,
                        "%s: `engine` netcdf reads NetCDF files; this is a Zarr store", d->path);
-    const cm_store_options options = {.io = s->io, .net = o->net, .memory = o->memory};
+    const cm_store_options options = {
+        .io = s->io, .net = o->net, .memory = o->memory, .index_nbytes = s->index_nbytes};
     int rc = cm_ice_store_open(d->path, &options, &d->slow, err);
     d->store = d->slow;
     return rc == CM_OK && o->cache_dir != NULL ? open_disk_cache(o, delay, d, err) : rc;

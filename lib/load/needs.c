@@ -69,7 +69,7 @@ uint64_t cm_load_open_nbytes(const cm_load_run *l)
     uint64_t total = d->is_nc ? hdf5_nbytes(l) : 0;
     for (size_t i = 0; i < d->narrays; i++)
         total = cm_add_sat(total, index_nbytes(l, i));
-    return total;
+    return d->store != NULL ? cm_add_sat(total, cm_store_index_nbytes(d->store)) : total;
 }
 
 /* Bytes that one thread holds while it reads one sample. */

@@ -131,8 +131,9 @@ struct cm_store {
     const cm_store_ops *ops;
     cm_store *inner; /* of a wrapper: the store whose objects it reads; borrowed */
     char *name;
-    char tag[24];    /* of temporary names: "" or "p3-" */
-    uint64_t memory; /* cm_store_set_memory */
+    char tag[24];          /* of temporary names: "" or "p3-" */
+    uint64_t memory;       /* cm_store_set_memory */
+    uint64_t index_nbytes; /* cm_store_index_nbytes */
     atomic_uint_fast64_t nget, get_nbytes, nput, put_nbytes;
 };
 

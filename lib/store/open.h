@@ -15,6 +15,8 @@ typedef struct cm_store_options {
     cm_net *net;     /* for stores behind a network; NULL: none allowed */
     bool trusted;    /* written by this run: references may point anywhere */
     uint64_t memory; /* the user's limit, half of which documents may take; 0: none */
+    /* Limit for indices of where objects lie; 0: an eighth of MEMORY, within bounds. */
+    size_t index_nbytes;
 } cm_store_options;
 
 /*

@@ -69,6 +69,11 @@ uint64_t cm_store_document_memory(const cm_store *store)
     return cm_store_half_memory(named(store)->memory);
 }
 
+uint64_t cm_store_index_nbytes(const cm_store *store)
+{
+    return named(store)->index_nbytes;
+}
+
 static int fail_unsupported(const cm_store *store, const char *why, cm_error *err)
 {
     return cm_fail(err, CM_EUNSUPPORTED, "%s: %s", store->name, why);

@@ -54,6 +54,12 @@ void cm_store_set_memory(cm_store *store, uint64_t nbytes);
 uint64_t cm_store_document_memory(const cm_store *store);
 
 /*
+ * The most that STORE keeps of where its objects lie, besides what opening it read: 0 but for a
+ * snapshot of a repository, which keeps manifests.
+ */
+uint64_t cm_store_index_nbytes(const cm_store *store);
+
+/*
  * For several processes that write one store as parts: temporary names contain the number PART from
  * now on, so that each part can remove its own.  Call it before writing.
  */

@@ -500,6 +500,8 @@ static void count_held(cm_job *job)
     cm_budget_begin(b, job->options->memory);
     for (size_t i = 0; i < job->nvars; i++)
         b->held_nbytes += job->var[i].source->cache_nbytes;
+    const cm_store *store = cm_dataset_store(job->source);
+    b->held_nbytes += store != NULL ? cm_store_index_nbytes(store) : 0;
     b->held_nbytes += cm_statistics_nbytes(job) + cm_job_passport_nbytes(job);
 }
 

@@ -26,27 +26,59 @@ static int check_header(const cm_buf *stored, const char *name, cm_ice_kind kind
     return CM_OK;
 }
 
-static int decode(cm_ice_read *r, const char *name, cm_error *err)
+static int too_large(const char *name, uint64_t most, cm_error *err)
 {
-    const uint8_t *body = r->stored.data + CM_ICE_HEADER_NBYTES;
-    const size_t nbytes = r->stored.nbytes - CM_ICE_HEADER_NBYTES;
+    return cm_fail(err, CM_EBUDGET,
+                   "%s: does not fit the memory: there are %llu MiB for it; raise `memory`", name,
+                   (unsigned long long)(most >> 20));
+}
+
+/* Into OUT, which has no more room than that. */
+static int decode(const cm_buf *stored, const char *name, uint64_t most, cm_buf *out, cm_error *err)
+{
+    const uint8_t *body = stored->data + CM_ICE_HEADER_NBYTES;
+    const size_t nbytes = stored->nbytes - CM_ICE_HEADER_NBYTES;
+    cm_buf flat = {0};
     if (body[-1] != CM_ICE_ZSTD)
-        return cm_buf_append(&r->flat, body, nbytes, err);
-    int rc = cm_zstd_read(body, nbytes, MOST_NBYTES, &r->flat, err);
-    if (rc != CM_OK)
+        return cm_buf_append(out, body, nbytes, err);
+    int rc = cm_zstd_read(body, nbytes, most, &flat, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(out, flat.data, flat.nbytes, err);
+    else if (flat.nbytes > most && most < MOST_NBYTES)
+        rc = too_large(name, most, err);
+    else
         cm_error_prefix(err, "%s", name);
+    cm_buf_release(&flat);
+    return rc;
+}
+
+static int load(cm_store *store, const char *key, cm_ice_kind kind, cm_ice_read *out, cm_error *err)
+{
+    const uint64_t memory = cm_store_document_memory(store);
+    const uint64_t most = memory < MOST_NBYTES ? memory : MOST_NBYTES;
+    *out = (cm_ice_read){0};
+    int rc = cm_store_get(store, key, most, &out->stored, err);
+    if (rc == CM_OK)
+        rc = check_header(&out->stored, key, kind, &out->version, err);
+    return rc == CM_OK ? decode(&out->stored, key, most, &out->flat, err) : rc;
+}
+
+int cm_ice_file_load(cm_store *store, const char *key, cm_ice_kind kind, cm_buf *out, cm_error *err)
+{
+    cm_ice_read r;
+    int rc = load(store, key, kind, &r, err);
+    if (rc == CM_OK) {
+        *out = r.flat;
+        r.flat = (cm_buf){0};
+    }
+    cm_ice_read_release(&r);
     return rc;
 }
 
 int cm_ice_file_read(cm_store *store, const char *key, cm_ice_kind kind, const cm_fb_schema *schema,
                      cm_ice_read *out, cm_error *err)
 {
-    *out = (cm_ice_read){0};
-    int rc = cm_store_get(store, key, MOST_NBYTES, &out->stored, err);
-    if (rc == CM_OK)
-        rc = check_header(&out->stored, key, kind, &out->version, err);
-    if (rc == CM_OK)
-        rc = decode(out, key, err);
+    int rc = load(store, key, kind, out, err);
     if (rc == CM_OK)
         rc = cm_fb_read(out->flat.data, out->flat.nbytes, schema, key, &out->tree, err);
     if (rc != CM_OK)

@@ -82,7 +82,7 @@
 /* ManifestFileInfo: an id, padded to 16 bytes, 8 bytes and, padded, 4. */
 #define FILES_1                                                                                    \
     {                                                                                              \
-        .kind = CM_FB_VECTOR, .nbytes = 32, .align = 8, .required = true                           \
+        .kind = CM_FB_VECTOR, .nbytes = CM_ICE_FILE_1_NBYTES, .align = 8, .required = true         \
     }
 #define TABLE(t)                                                                                   \
     {                                                                                              \
@@ -173,16 +173,6 @@ const cm_fb_schema cm_ice_snapshot = {"Snapshot",
                                       {ID, MAYBE_ID, TABLES(cm_ice_node), U64, TEXT,
                                        TABLES(cm_ice_item), FILES_1, SOME(cm_ice_file_info),
                                        EXTRA}};
-
-/* ---- manifests ---- */
-
-static const cm_fb_schema chunk_ref = {
-    "ChunkRef",
-    10,
-    {NUMBERS, EXTRA, U64, U64, MAYBE_ID, MAYBE_TEXT, MAYBE_TEXT, U32, EXTRA, EXTRA}};
-static const cm_fb_schema array_refs = {"ArrayManifest", 3, {NODE_ID, TABLES(chunk_ref), EXTRA}};
-const cm_fb_schema cm_ice_manifest_file = {
-    "Manifest", 5, {ID, TABLES(array_refs), EXTRA, U8, EXTRA}};
 
 /* ---- transaction logs ---- */
 

@@ -1,6 +1,6 @@
 /*
- * The schemas of Icechunk's metadata, versions 2 and 2.1 (its flatbuffers, *.fbs): slots of tables.
- * A manifest is read as a tree, and written without one (manifest_write.h).
+ * The schemas of Icechunk's metadata, versions 1, 2 and 2.1 (its flatbuffers, *.fbs): slots of
+ * tables.  Manifests are read and written without a tree (manifest_read.h, manifest_write.h).
  */
 #ifndef CM_FORMAT_ICECHUNK_SCHEMA_H
 #define CM_FORMAT_ICECHUNK_SCHEMA_H
@@ -110,6 +110,10 @@ enum { /* ManifestFileInfoV2 */
     CM_ICE_FILE_NREFS,
     CM_ICE_FILE_EXTRA
 };
+enum { /* ManifestFileInfo, a struct: its size, and where a member lies */
+    CM_ICE_FILE_1_NBYTES = 32,
+    CM_ICE_FILE_1_NREFS = 24
+};
 enum { /* Manifest */
     CM_ICE_MANIFEST_ID,
     CM_ICE_MANIFEST_ARRAYS,
@@ -128,7 +132,8 @@ enum { /* ChunkRef */
     CM_ICE_CHUNK_ID,
     CM_ICE_CHUNK_LOCATION,
     CM_ICE_CHUNK_ETAG,
-    CM_ICE_CHUNK_MODIFIED
+    CM_ICE_CHUNK_MODIFIED,
+    CM_ICE_CHUNK_PACKED /* the location, compressed */
 };
 enum { /* TransactionLog */
     CM_ICE_LOG_ID,
@@ -149,7 +154,6 @@ enum { /* ArrayUpdatedChunks */
 
 extern const cm_fb_schema cm_ice_repo;
 extern const cm_fb_schema cm_ice_snapshot;
-extern const cm_fb_schema cm_ice_manifest_file;
 extern const cm_fb_schema cm_ice_log;
 
 /* Tables that are made. */

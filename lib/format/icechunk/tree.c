@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/icechunk/flat_read.h"
+
 enum {
     BLOCK_NBYTES = 64 << 10
 };
@@ -58,8 +60,7 @@ cm_fb_table *cm_fb_table_new(cm_fb_tree *tree, const cm_fb_schema *schema, cm_er
 /* ---- reading ---- */
 
 typedef struct reading {
-    const uint8_t *data;
-    size_t nbytes;
+    cm_flatbuf in;
     const char *name;
     cm_fb_tree *tree;
     size_t ntables; /* as many as there may still be */
@@ -71,46 +72,23 @@ static int damaged(const reading *r, const cm_fb_schema *schema, cm_error *err)
                    schema->name);
 }
 
-static bool is_inside(const reading *r, size_t at, size_t nbytes)
-{
-    return at <= r->nbytes && nbytes <= r->nbytes - at;
-}
-
-/* The position that the offset at AT points to. */
-static bool follow(const reading *r, size_t at, size_t *out)
-{
-    if (!is_inside(r, at, 4))
-        return false;
-    *out = at + cm_load_le32(r->data + at);
-    return *out > at && is_inside(r, *out, 4);
-}
-
-/* The COUNT elements of SIZE bytes of the vector that the offset at AT points to. */
-static bool find_vector(const reading *r, size_t at, size_t size, size_t *first, size_t *count)
-{
-    size_t nbytes;
-    if (!follow(r, at, first))
-        return false;
-    *count = cm_load_le32(r->data + *first);
-    *first += 4;
-    return cm_mul_size(*count, size, &nbytes) && is_inside(r, *first, nbytes);
-}
-
 static int read_table(reading *r, size_t at, const cm_fb_schema *schema, cm_fb_table **out,
                       cm_error *err);
 
 static int read_tables(reading *r, size_t at, const cm_fb_slot *slot, const cm_fb_schema *schema,
                        cm_fb_value *v, cm_error *err)
 {
-    size_t first;
-    if (!find_vector(r, at, 4, &first, &v->n) || v->n > r->ntables)
+    cm_flatbuf_list list;
+    if (!cm_flatbuf_list_from(&r->in, at, 4, &list) || list.n > r->ntables)
         return damaged(r, schema, err);
+    v->n = list.n;
     int rc = (v->item = cm_fb_alloc(r->tree, v->n * sizeof(v->item[0]), err)) == NULL ? CM_ENOMEM
                                                                                       : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < v->n; i++) {
         size_t to;
-        rc = follow(r, first + 4 * i, &to) ? read_table(r, to, slot->table[0], &v->item[i], err)
-                                           : damaged(r, schema, err);
+        rc = cm_flatbuf_follow(&r->in, list.first + 4 * i, &to)
+                 ? read_table(r, to, slot->table[0], &v->item[i], err)
+                 : damaged(r, schema, err);
     }
     return rc;
 }
@@ -118,15 +96,16 @@ static int read_tables(reading *r, size_t at, const cm_fb_slot *slot, const cm_f
 static int read_strings(reading *r, size_t at, const cm_fb_schema *schema, cm_fb_value *v,
                         cm_error *err)
 {
-    size_t first, text;
-    if (!find_vector(r, at, 4, &first, &v->n))
+    cm_flatbuf_list list, text;
+    if (!cm_flatbuf_list_from(&r->in, at, 4, &list))
         return damaged(r, schema, err);
+    v->n = list.n;
     if ((v->text = cm_fb_alloc(r->tree, v->n * sizeof(v->text[0]), err)) == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < v->n; i++) {
-        if (!find_vector(r, first + 4 * i, 1, &text, &v->text[i].n))
+        if (!cm_flatbuf_list_from(&r->in, list.first + 4 * i, 1, &text))
             return damaged(r, schema, err);
-        v->text[i].bytes = r->data + text;
+        v->text[i] = (cm_fb_value){.bytes = r->in.data + text.first, .n = text.n};
     }
     return CM_OK;
 }
@@ -140,7 +119,7 @@ static int read_one(reading *r, size_t at, const cm_fb_slot *slot, uint64_t type
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: was written by a newer version: a table %s has the unknown type %llu",
                        r->name, schema->name, (unsigned long long)type);
-    if (!follow(r, at, &to))
+    if (!cm_flatbuf_follow(&r->in, at, &to))
         return damaged(r, schema, err);
     v->n = 1;
     if ((v->item = cm_fb_alloc(r->tree, sizeof(v->item[0]), err)) == NULL)
@@ -153,7 +132,7 @@ static int read_field(reading *r, size_t at, unsigned slot, cm_fb_table *t, cm_e
     const cm_fb_schema *schema = t->schema;
     const cm_fb_slot *s = &schema->slot[slot];
     cm_fb_value *v = &t->value[slot];
-    size_t first = at;
+    cm_flatbuf_list list = {at, 1};
     v->there = true;
     switch (s->kind) {
     case CM_FB_TABLES:
@@ -166,35 +145,34 @@ static int read_field(reading *r, size_t at, unsigned slot, cm_fb_table *t, cm_e
         return read_one(r, at, s, cm_fb_u64(t, slot - 1), schema, v, err);
     case CM_FB_STRING:
     case CM_FB_VECTOR:
-        if (!find_vector(r, at, s->kind == CM_FB_STRING ? 1 : s->nbytes, &first, &v->n))
+        if (!cm_flatbuf_list_from(&r->in, at, s->kind == CM_FB_STRING ? 1 : s->nbytes, &list))
             return damaged(r, schema, err);
         break;
     case CM_FB_SCALAR:
     case CM_FB_UNUSED:
-        if (!is_inside(r, at, s->nbytes))
+        if (!cm_flatbuf_has(&r->in, at, s->nbytes))
             return damaged(r, schema, err);
-        v->n = 1;
         break;
     }
-    v->bytes = r->data + first;
+    v->bytes = r->in.data + list.first;
+    v->n = list.n;
     return CM_OK;
 }
 
-static int read_fields(reading *r, size_t at, size_t vtable, cm_fb_table *t, cm_error *err)
+static int read_fields(reading *r, const cm_flatbuf_table *from, cm_fb_table *t, cm_error *err)
 {
     const cm_fb_schema *schema = t->schema;
-    const size_t nslots = (cm_load_le16(r->data + vtable) - 4u) / 2;
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < nslots; i++) {
-        size_t off = cm_load_le16(r->data + vtable + 4 + 2 * i);
-        if (off == 0)
+    for (unsigned i = 0; rc == CM_OK && i < from->nslots; i++) {
+        const size_t at = cm_flatbuf_field(&r->in, from, i);
+        if (at == 0)
             continue;
         if (i >= schema->nslots || schema->slot[i].kind == CM_FB_UNUSED)
-            return cm_fail(err, CM_EUNSUPPORTED,
-                           "%s: was written by a newer version: a table %s has the unknown field "
-                           "%zu",
-                           r->name, schema->name, i);
-        rc = read_field(r, at + off, (unsigned)i, t, err);
+            return cm_fail(
+                err, CM_EUNSUPPORTED,
+                "%s: was written by a newer version: a table %s has the unknown field %u", r->name,
+                schema->name, i);
+        rc = read_field(r, at, i, t, err);
     }
     for (unsigned i = 0; rc == CM_OK && i < schema->nslots; i++)
         if (schema->slot[i].required && !t->value[i].there)
@@ -206,18 +184,12 @@ static int read_fields(reading *r, size_t at, size_t vtable, cm_fb_table *t, cm_
 static int read_table(reading *r, size_t at, const cm_fb_schema *schema, cm_fb_table **out,
                       cm_error *err)
 {
-    if (!is_inside(r, at, 4) || r->ntables == 0)
+    cm_flatbuf_table from;
+    if (r->ntables == 0 || !cm_flatbuf_table_at(&r->in, at, &from))
         return damaged(r, schema, err);
     r->ntables--;
-    const int64_t back = (int32_t)cm_load_le32(r->data + at);
-    const int64_t vtable = (int64_t)at - back;
-    if (vtable < 0 || !is_inside(r, (size_t)vtable, 4))
-        return damaged(r, schema, err);
-    const size_t nbytes = cm_load_le16(r->data + vtable);
-    if (nbytes < 4 || nbytes % 2 != 0 || !is_inside(r, (size_t)vtable, nbytes))
-        return damaged(r, schema, err);
     cm_fb_table *t = *out = cm_fb_table_new(r->tree, schema, err);
-    return t == NULL ? CM_ENOMEM : read_fields(r, at, (size_t)vtable, t, err);
+    return t == NULL ? CM_ENOMEM : read_fields(r, &from, t, err);
 }
 
 int cm_fb_read(const uint8_t *data, size_t nbytes, const cm_fb_schema *schema, const char *name,
@@ -226,9 +198,10 @@ int cm_fb_read(const uint8_t *data, size_t nbytes, const cm_fb_schema *schema, c
     size_t root;
     *out = (cm_fb_tree){0};
     /* A table takes 4 bytes and an offset to it: more of them would be shared, as in a bomb. */
-    reading r = {data, nbytes, name, out, nbytes / 8};
-    int rc = nbytes < 8 || !follow(&r, 0, &root) ? damaged(&r, schema, err)
-                                                 : read_table(&r, root, schema, &out->root, err);
+    reading r = {{data, nbytes}, name, out, nbytes / 8};
+    int rc = nbytes < 8 || !cm_flatbuf_follow(&r.in, 0, &root)
+                 ? damaged(&r, schema, err)
+                 : read_table(&r, root, schema, &out->root, err);
     if (rc != CM_OK)
         cm_fb_release(out);
     return rc;
