@@ -86,6 +86,19 @@ int cm_ice_file_read(cm_store *store, const char *key, cm_ice_kind kind, const c
     return rc;
 }
 
+int cm_ice_file_view(cm_store *store, const char *key, cm_ice_kind kind, const cm_fb_schema *schema,
+                     cm_ice_read *out, cm_error *err)
+{
+    int rc = load(store, key, kind, out, err);
+    cm_buf_release(&out->stored);
+    if (rc == CM_OK)
+        rc = cm_fb_read_known(out->flat.data, out->flat.nbytes, schema, key,
+                              (size_t)cm_store_document_memory(store), &out->tree, err);
+    if (rc != CM_OK)
+        cm_ice_read_release(out);
+    return rc;
+}
+
 void cm_ice_read_release(cm_ice_read *r)
 {
     cm_fb_release(&r->tree);

@@ -21,6 +21,9 @@ int cm_ice_file_load(cm_store *store, const char *key, cm_ice_kind kind, cm_buf 
 /* cm_ice_file_load as a tree, which is checked. */
 int cm_ice_file_read(cm_store *store, const char *key, cm_ice_kind kind, const cm_fb_schema *schema,
                      cm_ice_read *out, cm_error *err);
+/* cm_ice_file_read of a tree that is only looked at, as cm_fb_read_known reads it; no `stored`. */
+int cm_ice_file_view(cm_store *store, const char *key, cm_ice_kind kind, const cm_fb_schema *schema,
+                     cm_ice_read *out, cm_error *err);
 void cm_ice_read_release(cm_ice_read *r); /* zeroed memory accepted */
 
 #endif

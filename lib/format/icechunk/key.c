@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 
 int cm_ice_id_random(uint8_t *id, size_t nbytes, cm_error *err)
@@ -15,16 +16,33 @@ int cm_ice_id_random(uint8_t *id, size_t nbytes, cm_error *err)
     return CM_OK;
 }
 
+static const char LETTERS[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+bool cm_ice_id_parse(const char *text, uint8_t id[CM_ICE_ID])
+{
+    char again[CM_ICE_ID_TEXT + 1];
+    unsigned bits = 0, nbits = 0, n = 0;
+    if (strlen(text) != CM_ICE_ID_TEXT)
+        return false;
+    for (unsigned i = 0; i < CM_ICE_ID_TEXT; i++) {
+        const char *at = strchr(LETTERS, text[i]);
+        bits = bits << 5 | (at != NULL ? (unsigned)(at - LETTERS) : 0);
+        for (nbits += 5; nbits >= 8 && n < CM_ICE_ID; nbits -= 8)
+            id[n++] = (uint8_t)(bits >> (nbits - 8));
+    }
+    cm_ice_id_letters(id, again); /* letters that are none, or bits behind the last */
+    return strcmp(again, text) == 0;
+}
+
 void cm_ice_id_letters(const uint8_t id[CM_ICE_ID], char text[CM_ICE_ID_TEXT + 1])
 {
-    static const char letter[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     unsigned bits = 0, nbits = 0, n = 0;
     for (unsigned i = 0; i < CM_ICE_ID; i++) {
         bits = bits << 8 | id[i];
         for (nbits += 8; nbits >= 5; nbits -= 5)
-            text[n++] = letter[bits >> (nbits - 5) & 31];
+            text[n++] = LETTERS[bits >> (nbits - 5) & 31];
     }
-    text[n++] = letter[bits << (5 - nbits) & 31];
+    text[n++] = LETTERS[bits << (5 - nbits) & 31];
     text[n] = '\0';
 }
 

@@ -13,6 +13,8 @@ enum {
 int cm_ice_id_random(uint8_t *id, size_t nbytes, cm_error *err);
 /* The letters of ID in Crockford's base 32, and a NUL. */
 void cm_ice_id_letters(const uint8_t id[CM_ICE_ID], char text[CM_ICE_ID_TEXT + 1]);
+/* The id with these letters; false: they are not those of an id. */
+bool cm_ice_id_parse(const char *text, uint8_t id[CM_ICE_ID]);
 /* "FOLDER/LETTERS". */
 void cm_ice_key(const char *folder, const uint8_t id[CM_ICE_ID], char key[CM_ICE_KEY_SIZE]);
 

@@ -87,16 +87,24 @@ static int open_repository(const char *url, char *root, const char *version,
     return CM_OK;
 }
 
-/* True when the folder at PATH, not behind a network, is a repository of version 2. */
+/* True when the file NAME in the folder PATH begins with the N bytes of HEAD. */
+static bool begins(const char *path, const char *name, const char *head, size_t n)
+{
+    char have[CM_ICE_MAGIC_NBYTES];
+    size_t got = 0;
+    char *file = cm_asprintf(NULL, "%s/%s", path, name);
+    const bool is =
+        file != NULL && cm_file_head(file, have, n, &got) && got == n && memcmp(have, head, n) == 0;
+    free(file);
+    return is;
+}
+
+/* True when the folder at PATH, not behind a network, is a repository. */
 static bool is_repository(const char *path)
 {
-    char magic[CM_ICE_MAGIC_NBYTES];
-    size_t got = 0;
-    char *name = cm_store_url_is_remote(path) ? NULL : cm_asprintf(NULL, "%s/repo", path);
-    const bool is = name != NULL && cm_file_head(name, magic, sizeof(magic), &got) &&
-                    got == sizeof(magic) && memcmp(magic, CM_ICE_MAGIC, sizeof(magic)) == 0;
-    free(name);
-    return is;
+    return !cm_store_url_is_remote(path) &&
+           (begins(path, "repo", CM_ICE_MAGIC, CM_ICE_MAGIC_NBYTES) ||
+            begins(path, CM_ICE_REF_MAIN, "{", 1));
 }
 
 int cm_ice_store_open(const char *url, const cm_store_options *options, cm_store **out,

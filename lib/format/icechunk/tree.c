@@ -27,6 +27,12 @@ void *cm_fb_alloc(cm_fb_tree *tree, size_t nbytes, cm_error *err)
         return NULL;
     }
     nbytes -= nbytes % sizeof(max_align_t);
+    if (tree->most > 0 && (nbytes > tree->most || tree->nbytes > tree->most - nbytes)) {
+        cm_fail(err, CM_EBUDGET,
+                "does not fit the memory: there are %llu MiB for metadata; raise `memory`",
+                (unsigned long long)(tree->most >> 20));
+        return NULL;
+    }
     if (b == NULL || b->nbytes - b->used < nbytes) {
         size_t room = nbytes > BLOCK_NBYTES ? nbytes : BLOCK_NBYTES;
         b = cm_add_size(sizeof(*b), room, &most) ? cm_calloc(1, most, err) : NULL;
@@ -37,6 +43,7 @@ void *cm_fb_alloc(cm_fb_tree *tree, size_t nbytes, cm_error *err)
     }
     void *out = (uint8_t *)b->data + b->used;
     b->used += nbytes;
+    tree->nbytes += nbytes;
     return out;
 }
 
@@ -64,7 +71,17 @@ typedef struct reading {
     const char *name;
     cm_fb_tree *tree;
     size_t ntables; /* as many as there may still be */
+    bool known;     /* what the schema does not have is left out */
 } reading;
+
+/* The status of an allocation that failed. */
+static int no_room(const reading *r, cm_error *err)
+{
+    if (r->tree->most == 0 || err == NULL || err->status != CM_EBUDGET)
+        return CM_ENOMEM;
+    cm_error_prefix(err, "%s", r->name);
+    return CM_EBUDGET;
+}
 
 static int damaged(const reading *r, const cm_fb_schema *schema, cm_error *err)
 {
@@ -82,8 +99,9 @@ static int read_tables(reading *r, size_t at, const cm_fb_slot *slot, const cm_f
     if (!cm_flatbuf_list_from(&r->in, at, 4, &list) || list.n > r->ntables)
         return damaged(r, schema, err);
     v->n = list.n;
-    int rc = (v->item = cm_fb_alloc(r->tree, v->n * sizeof(v->item[0]), err)) == NULL ? CM_ENOMEM
-                                                                                      : CM_OK;
+    if ((v->item = cm_fb_alloc(r->tree, v->n * sizeof(v->item[0]), err)) == NULL)
+        return no_room(r, err);
+    int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < v->n; i++) {
         size_t to;
         rc = cm_flatbuf_follow(&r->in, list.first + 4 * i, &to)
@@ -101,7 +119,7 @@ static int read_strings(reading *r, size_t at, const cm_fb_schema *schema, cm_fb
         return damaged(r, schema, err);
     v->n = list.n;
     if ((v->text = cm_fb_alloc(r->tree, v->n * sizeof(v->text[0]), err)) == NULL)
-        return CM_ENOMEM;
+        return no_room(r, err);
     for (size_t i = 0; i < v->n; i++) {
         if (!cm_flatbuf_list_from(&r->in, list.first + 4 * i, 1, &text))
             return damaged(r, schema, err);
@@ -115,6 +133,8 @@ static int read_one(reading *r, size_t at, const cm_fb_slot *slot, uint64_t type
                     const cm_fb_schema *schema, cm_fb_value *v, cm_error *err)
 {
     size_t to;
+    if (type > slot->ntables && r->known)
+        return CM_OK;
     if (type == 0 || type > slot->ntables)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: was written by a newer version: a table %s has the unknown type %llu",
@@ -123,7 +143,7 @@ static int read_one(reading *r, size_t at, const cm_fb_slot *slot, uint64_t type
         return damaged(r, schema, err);
     v->n = 1;
     if ((v->item = cm_fb_alloc(r->tree, sizeof(v->item[0]), err)) == NULL)
-        return CM_ENOMEM;
+        return no_room(r, err);
     return read_table(r, to, slot->table[type - 1], &v->item[0], err);
 }
 
@@ -165,9 +185,10 @@ static int read_fields(reading *r, const cm_flatbuf_table *from, cm_fb_table *t,
     int rc = CM_OK;
     for (unsigned i = 0; rc == CM_OK && i < from->nslots; i++) {
         const size_t at = cm_flatbuf_field(&r->in, from, i);
-        if (at == 0)
+        const bool has = i < schema->nslots && schema->slot[i].kind != CM_FB_UNUSED;
+        if (at == 0 || (!has && r->known))
             continue;
-        if (i >= schema->nslots || schema->slot[i].kind == CM_FB_UNUSED)
+        if (!has)
             return cm_fail(
                 err, CM_EUNSUPPORTED,
                 "%s: was written by a newer version: a table %s has the unknown field %u", r->name,
@@ -189,22 +210,36 @@ static int read_table(reading *r, size_t at, const cm_fb_schema *schema, cm_fb_t
         return damaged(r, schema, err);
     r->ntables--;
     cm_fb_table *t = *out = cm_fb_table_new(r->tree, schema, err);
-    return t == NULL ? CM_ENOMEM : read_fields(r, &from, t, err);
+    return t == NULL ? no_room(r, err) : read_fields(r, &from, t, err);
+}
+
+static int read_root(reading *r, const cm_fb_schema *schema, cm_error *err)
+{
+    size_t root;
+    /* A table takes 4 bytes and an offset to it: more of them would be shared, as in a bomb. */
+    r->ntables = r->in.nbytes / 8;
+    int rc = r->in.nbytes < 8 || !cm_flatbuf_follow(&r->in, 0, &root)
+                 ? damaged(r, schema, err)
+                 : read_table(r, root, schema, &r->tree->root, err);
+    if (rc != CM_OK)
+        cm_fb_release(r->tree);
+    return rc;
 }
 
 int cm_fb_read(const uint8_t *data, size_t nbytes, const cm_fb_schema *schema, const char *name,
                cm_fb_tree *out, cm_error *err)
 {
-    size_t root;
+    reading r = {.in = {data, nbytes}, .name = name, .tree = out};
     *out = (cm_fb_tree){0};
-    /* A table takes 4 bytes and an offset to it: more of them would be shared, as in a bomb. */
-    reading r = {{data, nbytes}, name, out, nbytes / 8};
-    int rc = nbytes < 8 || !cm_flatbuf_follow(&r.in, 0, &root)
-                 ? damaged(&r, schema, err)
-                 : read_table(&r, root, schema, &out->root, err);
-    if (rc != CM_OK)
-        cm_fb_release(out);
-    return rc;
+    return read_root(&r, schema, err);
+}
+
+int cm_fb_read_known(const uint8_t *data, size_t nbytes, const cm_fb_schema *schema,
+                     const char *name, size_t most, cm_fb_tree *out, cm_error *err)
+{
+    reading r = {.in = {data, nbytes}, .name = name, .tree = out, .known = true};
+    *out = (cm_fb_tree){.most = most};
+    return read_root(&r, schema, err);
 }
 
 uint64_t cm_fb_u64(const cm_fb_table *t, unsigned slot)

@@ -3,6 +3,7 @@
  *
  * Reading is checked against the bounds of the buffer.  Fields that are absent stay absent.  A
  * field that the schema here does not have is CM_EUNSUPPORTED: writing the tree would lose it.
+ * A tree that is only looked at leaves such fields out.
  */
 #ifndef CM_FORMAT_ICECHUNK_TREE_H
 #define CM_FORMAT_ICECHUNK_TREE_H
@@ -56,11 +57,18 @@ struct cm_fb_table {
 typedef struct cm_fb_tree {
     cm_fb_table *root;
     struct cm_fb_block *block;
+    size_t nbytes, most; /* of it; MOST 0: no limit */
 } cm_fb_tree;
 
 /* DATA, which must outlive the tree; messages begin with NAME. */
 int cm_fb_read(const uint8_t *data, size_t nbytes, const cm_fb_schema *schema, const char *name,
                cm_fb_tree *out, cm_error *err);
+/*
+ * cm_fb_read of what the schema has: other fields, and tables of other types (N 0), are left out.
+ * CM_EBUDGET: the tree takes more than MOST bytes.
+ */
+int cm_fb_read_known(const uint8_t *data, size_t nbytes, const cm_fb_schema *schema,
+                     const char *name, size_t most, cm_fb_tree *out, cm_error *err);
 /* The content of W becomes the tree. */
 int cm_fb_write(const cm_fb_table *root, const char *id, cm_flat_writer *w, cm_error *err);
 void cm_fb_release(cm_fb_tree *tree); /* zeroed memory accepted */

@@ -145,7 +145,7 @@ int cm_ice_view_read(cm_store *root, const uint8_t id[CM_ICE_ID], cm_ice_view *o
     *out = (cm_ice_view){0};
     memcpy(out->id, id, CM_ICE_ID);
     cm_ice_key("snapshots", id, key);
-    int rc = cm_ice_file_read(root, key, CM_ICE_SNAPSHOT_FILE, &cm_ice_snapshot, &out->file, err);
+    int rc = cm_ice_file_view(root, key, CM_ICE_SNAPSHOT_FILE, &cm_ice_snapshot, &out->file, err);
     if (rc != CM_OK)
         return rc;
     count_refs(out, out->file.tree.root);

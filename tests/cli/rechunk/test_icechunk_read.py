@@ -5,7 +5,7 @@ import os
 import netCDF4
 import numpy as np
 import pytest
-from support import icechunk, tool
+from support import icechunk, repositories, tool
 
 NC2ZARR, RECHUNK, CHUNKCALC = "nc2zarr", "rechunk", "chunkcalc"
 run = tool.run
@@ -37,6 +37,25 @@ def test_round_trip(repo, tmp_path):
     run(RECHUNK, f"icechunk:{repo}", f"icechunk:{tmp_path / 'b'}").ok()
     assert digest(tmp_path / "o.zarr") == digest(f"icechunk:{tmp_path / 'b'}") == expected
     run(CHUNKCALC, f"icechunk:{repo}").ok()
+
+
+@pytest.mark.parametrize("name", repositories.NAMES)
+def test_repositories_of_icechunk(name, tmp_path):
+    """Of each format: branches, tags, split manifests, absent chunks, amended, moved and expired."""
+    path, versions = repositories.unpack(name, tmp_path)
+    for version, rows in versions.items():
+        if version != "@virtual":
+            assert [line.split() for line in digest(f"icechunk:{path}{version}").splitlines()] == rows, version
+    assert [line.split() for line in digest(path).splitlines()] == versions["@main"]
+    run(RECHUNK, "--digest", f"icechunk:{path}@tag:gone").fails(1, "tag gone")
+    run(RECHUNK, "--digest", f"icechunk:{path}@1CECHNKREP0F1RSTCMT1").fails(1, "has no branch 1CECH", "dev, main")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"snapshot": 1}', '{"snapshot": "1CECHNKREP0F1RSTCMTU"}', '{"snapshot": "../../../../x"}', "x" * 5000])
+def test_a_branch_that_is_no_branch(text, tmp_path):
+    path, _ = repositories.unpack("one", tmp_path)
+    (path / "refs/branch.main/ref.json").write_text(text)
+    run(RECHUNK, "--digest", f"icechunk:{path}").fails(1, "refs/branch.main/ref.json")
 
 
 def test_what_is_not_there(repo):

@@ -1,0 +1,15 @@
+"""Repositories that icechunk-python made (make.py), and what each version of them holds."""
+
+import json
+import pathlib
+import tarfile
+
+FOLDER = pathlib.Path(__file__).parent
+NAMES = ("one", "two")  # by the format's version
+
+
+def unpack(name, folder):
+    """The repository's folder, and for each version its rows of digest, path and type."""
+    with tarfile.open(FOLDER / f"{name}.tar.xz") as tar:
+        tar.extractall(folder, filter="data")
+    return folder, json.loads((FOLDER / f"{name}.json").read_text())["versions"]
