@@ -193,6 +193,29 @@ static int open_dataset(const cm_load_options *o, const cm_load_setting *s,
     return rc == CM_OK ? cm_dataset_open(d->path, "", &options, &d->ds, err) : rc;
 }
 
+static void close_stores(cm_load_data *d)
+{
+    if (d->store != d->slow)
+        cm_store_free(d->store);
+    cm_store_free(d->delayed);
+    cm_store_free(d->slow);
+    d->store = d->delayed = d->slow = NULL;
+}
+
+/* open_dataset of what is there, behind a network a repository, too. */
+static int open_found(const cm_load_options *o, const cm_load_setting *s, const cm_load_opening *in,
+                      cm_load_data *d, cm_error *err)
+{
+    int rc = open_dataset(o, s, in, d, err);
+    char *repository = d->slow != NULL ? cm_ice_repository_at(rc, d->path, d->slow) : NULL;
+    if (repository == NULL)
+        return rc;
+    close_stores(d);
+    free(d->path);
+    d->path = repository;
+    return open_dataset(o, s, in, d, err);
+}
+
 /* ---- whether it is still there ------------------------------------------------------------- */
 
 static bool has_key(cm_load_data *d, const char *key)
@@ -264,7 +287,7 @@ int cm_load_data_open(const cm_load_options *o, const cm_load_setting *s, const 
     memset(d, 0, sizeof *d);
     int rc = locate(in->store, o->net, d, err);
     if (rc == CM_OK)
-        rc = open_dataset(o, s, in, d, err);
+        rc = open_found(o, s, in, d, err);
     if (rc == CM_OK)
         rc = open_arrays(o, d, err);
     if (rc == CM_OK)
@@ -280,10 +303,7 @@ void cm_load_data_release(cm_load_data *d)
         free(d->witness[i]);
     free(d->witness);
     cm_dataset_close(d->ds);
-    if (d->store != d->slow)
-        cm_store_free(d->store);
-    cm_store_free(d->delayed);
-    cm_store_free(d->slow);
+    close_stores(d);
     free(d->array);
     free(d->variable);
     free(d->path);

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/fd.h"
 #include "base/fileurl.h"
 #include "base/path.h"
 #include "store/net/url.h"
@@ -77,14 +78,30 @@ const char *cm_icechunk_path(const char *text)
     return text != NULL && strncmp(text, PREFIX, n) == 0 ? text + n : NULL;
 }
 
+/* True when the file NAME in the folder PATH begins with HEAD. */
+static bool begins(const char *path, const char *name, const char *head)
+{
+    char have[16];
+    size_t got = 0;
+    const size_t n = strlen(head);
+    char *file = cm_asprintf(NULL, "%s/%s", path, name);
+    const bool is =
+        file != NULL && cm_file_head(file, have, n, &got) && got == n && memcmp(have, head, n) == 0;
+    free(file);
+    return is;
+}
+
+bool cm_icechunk_is_folder(const char *path)
+{
+    return begins(path, "repo", CM_ICECHUNK_MAGIC) || begins(path, CM_ICECHUNK_MAIN, "{");
+}
+
 bool cm_store_url_needs_net(const char *url)
 {
     char *path = NULL;
-    const char *repository = cm_icechunk_path(url);
-    url = repository != NULL ? repository : url;
-    bool needs = cm_store_url_is_remote(url);
+    bool needs = cm_store_url_is_remote(url) || cm_icechunk_path(url) != NULL;
     if (!needs && cm_fileurl_path(url, &path, NULL) == CM_OK)
-        needs = cm_references_are(path);
+        needs = cm_references_are(path) || cm_icechunk_is_folder(path);
     free(path);
     return needs;
 }

@@ -40,6 +40,14 @@ typedef enum cm_place {
  */
 int cm_store_probe(const char *url, const cm_store_options *options, cm_place *out, cm_error *err);
 
+/* The first bytes of the file "repo" of an Icechunk repository: "ICE", an ice cube, "CHUNK". */
+#define CM_ICECHUNK_MAGIC                                                                          \
+    "ICE\xf0\x9f\xa7\x8a"                                                                          \
+    "CHUNK"
+#define CM_ICECHUNK_MAIN "refs/branch.main/ref.json" /* a file of all those of format 1 */
+
+/* Whether the folder PATH is an Icechunk repository. */
+bool cm_icechunk_is_folder(const char *path);
 /* The text behind "icechunk:", if TEXT begins with that; else, or for NULL, NULL. */
 const char *cm_icechunk_path(const char *text);
 /* True if URL is behind a network: it is not a path, and nothing can be made beside it. */
@@ -52,8 +60,8 @@ const char *cm_store_url_read_only(const char *url);
 bool cm_store_url_is_file(const char *url);
 
 /*
- * True if reading URL may need a network: it is behind one, or is a document of references, which
- * may point to one.
+ * True if reading URL may need a network: it is behind one, or is a document of references or a
+ * repository, which may point to one.
  */
 bool cm_store_url_needs_net(const char *url);
 

@@ -35,7 +35,7 @@ int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const
     bool any = output != NULL && cm_store_url_needs_net(cm_repository_place(output));
     /* A list may name what lies behind a network. */
     for (size_t i = 0; i < paths->n; i++)
-        any = any || paths->text[i][0] == '@' || needs_net(cm_repository_place(paths->text[i]));
+        any = any || paths->text[i][0] == '@' || needs_net(paths->text[i]);
     *out = NULL;
     if (!any)
         return CM_OK;

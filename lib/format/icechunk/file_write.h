@@ -5,7 +5,7 @@
 #ifndef CM_FORMAT_ICECHUNK_FILE_WRITE_H
 #define CM_FORMAT_ICECHUNK_FILE_WRITE_H
 
-#include "store/store.h"
+#include "store/open.h"
 
 enum {
     CM_ICE_MAGIC_NBYTES = 12,
@@ -14,10 +14,7 @@ enum {
         CM_ICE_MAGIC_NBYTES + CM_ICE_WRITER_NBYTES + 3, /* version, kind, codec */
     CM_ICE_ZSTD = 1
 };
-/* "ICE", the sign of an ice cube, "CHUNK". */
-#define CM_ICE_MAGIC                                                                               \
-    "ICE\xf0\x9f\xa7\x8a"                                                                          \
-    "CHUNK"
+#define CM_ICE_MAGIC CM_ICECHUNK_MAGIC
 
 typedef enum cm_ice_kind {
     CM_ICE_SNAPSHOT_FILE = 1,

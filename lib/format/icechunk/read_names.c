@@ -30,18 +30,28 @@ static bool parse_index(const char *text, unsigned rank, uint32_t *index, unsign
     return *text == '\0';
 }
 
+/* With AT_HAND, CM_ECANCELED where a manifest would have to be read. */
+static int take_manifest(cm_ice_store *s, const uint8_t *id, bool at_hand,
+                         const cm_ice_manifest_view **out, cm_error *err)
+{
+    if (!at_hand)
+        return cm_ice_shelf_take(s->shelf, id, out, err);
+    *out = cm_ice_shelf_peek(s->shelf, id);
+    return *out != NULL ? CM_OK : cm_fail(err, CM_ECANCELED, "a manifest is not at hand");
+}
+
 /* OUT->manifest stays NULL: the array has no such chunk. */
-static int find_chunk(cm_ice_store *s, const cm_ice_seen *node, const uint32_t *index,
+static int find_chunk(cm_ice_store *s, const cm_ice_seen *node, const uint32_t *index, bool at_hand,
                       cm_ice_found *out, cm_error *err)
 {
     const cm_ice_part *part;
     for (size_t next = SIZE_MAX; (part = cm_ice_seen_part(node, index, &next)) != NULL;) {
         const cm_ice_manifest_view *m;
-        int rc = cm_ice_shelf_take(s->shelf, part->id, &m, err);
+        int rc = take_manifest(s, part->id, at_hand, &m, err);
         if (rc != CM_OK)
             return rc;
         const cm_ice_refs refs = cm_ice_manifest_refs(m, node->id);
-        if (refs.rank == node->rank && cm_ice_refs_find(&refs, index, &out->ref)) {
+        if (refs.rank == node->rank && cm_ice_refs_find(&refs, index, &out->chunk)) {
             out->manifest = m;
             return CM_OK;
         }
@@ -50,14 +60,14 @@ static int find_chunk(cm_ice_store *s, const cm_ice_seen *node, const uint32_t *
     return CM_OK;
 }
 
-int cm_ice_find(cm_ice_store *s, const char *key, cm_ice_found *out, cm_error *err)
+int cm_ice_find(cm_ice_store *s, const char *key, bool at_hand, cm_ice_found *out, cm_error *err)
 {
     const char *last = strrchr(key, '/');
     const cm_ice_seen *node;
     *out = (cm_ice_found){0};
     if (strcmp(last != NULL ? last + 1 : key, "zarr.json") == 0 &&
         (node = cm_ice_view_find(&s->view, key, last != NULL ? (size_t)(last - key) : 0)) != NULL) {
-        out->ref = (cm_ice_chunk){
+        out->chunk = (cm_ice_chunk){
             .where = CM_ICE_INLINE, .bytes = node->document->bytes, .nbytes = node->document->n};
         return CM_OK;
     }
@@ -70,7 +80,7 @@ int cm_ice_find(cm_ice_store *s, const char *key, cm_ice_found *out, cm_error *e
         if (node == NULL || !node->is_array || !parse_index(c + 1, node->rank, index, &n) ||
             n != node->rank)
             continue;
-        int rc = find_chunk(s, node, index, out, err);
+        int rc = find_chunk(s, node, index, at_hand, out, err);
         if (rc != CM_OK || out->manifest != NULL)
             return rc;
     }
@@ -86,8 +96,8 @@ void cm_ice_found_release(cm_ice_store *s, cm_ice_found *found)
 int cm_ice_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
 {
     cm_ice_found found;
-    int rc = cm_ice_find(cm_ice_store_of(store), key, &found, err);
-    out->nbytes = rc == CM_OK ? found.ref.nbytes : 0;
+    int rc = cm_ice_find(cm_ice_store_of(store), key, false, &found, err);
+    out->nbytes = rc == CM_OK ? found.chunk.nbytes : 0;
     cm_ice_found_release(cm_ice_store_of(store), &found);
     return rc;
 }

@@ -2,14 +2,18 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "base/fd.h"
+#include "base/fileurl.h"
 #include "format/icechunk/read_impl.h"
 #include "format/icechunk/version.h"
 
 /* Of manifests that are kept: an eighth of the memory, but not less, nor more than helps. */
 #define LEAST_KEPT ((uint64_t)1 << 20)
 #define MOST_KEPT  ((uint64_t)64 << 20)
+
+/* Of the file "repo", whose size grows with the number of snapshots. */
+#define MOST_REPO ((uint64_t)256 << 20)
 
 enum {
     REF_NBYTES = 640,      /* of a reference with a chunk of 512 bytes, the most that we inline */
@@ -33,6 +37,7 @@ static const cm_store_ops ice_ops = {.read_only = "a snapshot is only read from"
                                      .walk = cm_ice_walk,
                                      .open = cm_ice_object_open,
                                      .read = cm_ice_object_read,
+                                     .read_many = cm_ice_read_many,
                                      .close = cm_ice_object_close};
 
 /* The limit for manifests that are kept: no more than all of them need. */
@@ -62,7 +67,21 @@ static int open_snapshot(cm_ice_store *s, const char *version, const cm_store_op
     return rc == CM_OK ? cm_ice_shelf_create(s->root, s->base.index_nbytes, &s->shelf, err) : rc;
 }
 
-static int open_repository(const char *url, char *root, const char *version,
+static int open_root(cm_ice_store *s, const char *root, const cm_store_options *options,
+                     cm_error *err)
+{
+    s->is_net = cm_store_url_is_remote(root);
+    if (!s->is_net)
+        return cm_store_open(root, options, &s->root, err);
+    if (options == NULL || options->net == NULL)
+        return cm_fail(err, CM_EINVAL, "%s: only folders and files are read here", root);
+    int rc = cm_store_open_remote(root, options->net, &s->root, err);
+    if (rc == CM_OK)
+        cm_store_set_memory(s->root, options->memory);
+    return rc;
+}
+
+static int open_repository(const char *url, const char *root, const char *version,
                            const cm_store_options *options, cm_store **out, cm_error *err)
 {
     cm_ice_store *s = cm_calloc(1, sizeof(*s), err);
@@ -71,10 +90,11 @@ static int open_repository(const char *url, char *root, const char *version,
     s->ops = ice_ops;
     s->base.ops = &s->ops;
     s->base.name = cm_strdup(url, err);
-    int rc = s->base.name == NULL ? CM_ENOMEM : cm_store_open(root, options, &s->root, err);
+    int rc = s->base.name == NULL ? CM_ENOMEM : open_root(s, root, options, err);
     if (rc == CM_OK) {
-        s->ops.remote = s->root->ops->remote;
+        s->ops.remote = s->is_net;
         s->ops.request_nbytes = s->root->ops->request_nbytes;
+        s->ops.reading = s->is_net ? &cm_ice_reading_ops : NULL;
         cm_store_set_memory(&s->base, options != NULL ? options->memory : 0);
         if ((rc = open_snapshot(s, version, options, err)) != CM_OK)
             cm_error_place(err, root);
@@ -87,39 +107,53 @@ static int open_repository(const char *url, char *root, const char *version,
     return CM_OK;
 }
 
-/* True when the file NAME in the folder PATH begins with the N bytes of HEAD. */
-static bool begins(const char *path, const char *name, const char *head, size_t n)
+/* ---- where repositories are ---- */
+
+/*
+ * Sets *VERSION to what stands behind the last '@' of PATH, and returns the length before it: all
+ * of a path that exists as it is.
+ */
+static size_t split_version(const char *path, const char **version)
 {
-    char have[CM_ICE_MAGIC_NBYTES];
-    size_t got = 0;
-    char *file = cm_asprintf(NULL, "%s/%s", path, name);
-    const bool is =
-        file != NULL && cm_file_head(file, have, n, &got) && got == n && memcmp(have, head, n) == 0;
+    struct stat st;
+    const char *at = strrchr(path, '@');
+    char *file = NULL;
+    *version = "main";
+    const bool exists = at != NULL && !cm_store_url_is_remote(path) &&
+                        cm_fileurl_path(path, &file, NULL) == CM_OK && stat(file, &st) == 0;
     free(file);
-    return is;
+    if (at == NULL || exists)
+        return strlen(path);
+    *version = at + 1;
+    return (size_t)(at - path);
 }
 
-/* True when the folder at PATH, not behind a network, is a repository. */
-static bool is_repository(const char *path)
+char *cm_ice_repository_at(int rc, const char *url, cm_store *store)
 {
-    return !cm_store_url_is_remote(path) &&
-           (begins(path, "repo", CM_ICE_MAGIC, CM_ICE_MAGIC_NBYTES) ||
-            begins(path, CM_ICE_REF_MAIN, "{", 1));
+    uint64_t nrequests;
+    cm_buf buf = {0};
+    cm_store_read read[] = {
+        {.key = "repo", .nbytes = UINT64_MAX, .max_nbytes = MOST_REPO},
+        {.key = CM_ICECHUNK_MAIN, .nbytes = UINT64_MAX, .max_nbytes = MOST_REPO}};
+    /* Nothing is there, or a web server cannot tell what is. */
+    if ((rc != CM_EFORMAT && rc != CM_EUNSUPPORTED) || !cm_store_url_is_remote(url))
+        return NULL;
+    const bool is = cm_store_read_many(store, read, 2, &buf, &nrequests, NULL) == CM_OK &&
+                    (!read[0].absent || !read[1].absent);
+    cm_buf_release(&buf);
+    return is ? cm_asprintf(NULL, "icechunk:%s@main", url) : NULL;
 }
 
 int cm_ice_store_open(const char *url, const cm_store_options *options, cm_store **out,
                       cm_error *err)
 {
-    const char *named = cm_icechunk_path(url), *path = named != NULL ? named : url;
+    const char *path = cm_icechunk_path(url), *version = "main";
     *out = NULL;
-    if (named == NULL && !is_repository(path))
+    if (path == NULL && (cm_store_url_is_remote(url) || !cm_icechunk_is_folder(url)))
         return cm_store_open(url, options, out, err);
-    const char *at = named != NULL ? strrchr(path, '@') : NULL;
-    const size_t n = at != NULL ? (size_t)(at - path) : strlen(path);
-    char *root = cm_asprintf(err, "%.*s", (int)n, path);
-    int rc = root == NULL
-                 ? CM_ENOMEM
-                 : open_repository(url, root, at != NULL ? at + 1 : "main", options, out, err);
+    const size_t n = path != NULL ? split_version(path, &version) : strlen(url);
+    char *root = cm_asprintf(err, "%.*s", (int)n, path != NULL ? path : url);
+    int rc = root == NULL ? CM_ENOMEM : open_repository(url, root, version, options, out, err);
     free(root);
     return rc;
 }

@@ -2,7 +2,8 @@
  * A snapshot of a repository as a read-only store: documents of its nodes, chunks by its manifests.
  *
  * "icechunk:PATH", "...@BRANCH", "...@tag:NAME", "...@SNAPSHOT", or the plain
- * path of a repository, which means its branch main.  What is neither goes to cm_store_open.
+ * path of a repository in a folder, which means its branch main.  Anything else goes to
+ * cm_store_open.
  */
 #ifndef CM_FORMAT_ICECHUNK_READ_STORE_H
 #define CM_FORMAT_ICECHUNK_READ_STORE_H
@@ -11,5 +12,11 @@
 
 int cm_ice_store_open(const char *url, const cm_store_options *options, cm_store **out,
                       cm_error *err);
+
+/*
+ * For STORE at URL, behind a network, which could not be opened as a Zarr store for RC: what to
+ * open in its place if a repository is there, to be freed.  NULL: there is none.
+ */
+char *cm_ice_repository_at(int rc, const char *url, cm_store *store);
 
 #endif

@@ -87,6 +87,12 @@ static void take_out(cm_ice_shelf *shelf, volume *v)
     TAILQ_REMOVE(&shelf->recent, v, recent);
 }
 
+static void touch(cm_ice_shelf *shelf, volume *v)
+{
+    TAILQ_REMOVE(&shelf->recent, v, recent);
+    TAILQ_INSERT_HEAD(&shelf->recent, v, recent);
+}
+
 static void evict(cm_ice_shelf *shelf)
 {
     volume *before;
@@ -133,10 +139,8 @@ int cm_ice_shelf_take(cm_ice_shelf *shelf, const uint8_t id[CM_ICE_ID],
         v->users++;
         while (v->state == LOADING)
             pthread_cond_wait(&shelf->loaded, &shelf->lock);
-        if (v->state == READY) {
-            TAILQ_REMOVE(&shelf->recent, v, recent);
-            TAILQ_INSERT_HEAD(&shelf->recent, v, recent);
-        }
+        if (v->state == READY)
+            touch(shelf, v);
     }
     *out = v != NULL ? &v->manifest : NULL;
     if (v == NULL) {
@@ -148,6 +152,19 @@ int cm_ice_shelf_take(cm_ice_shelf *shelf, const uint8_t id[CM_ICE_ID],
     }
     pthread_mutex_unlock(&shelf->lock);
     return rc;
+}
+
+const cm_ice_manifest_view *cm_ice_shelf_peek(cm_ice_shelf *shelf, const uint8_t id[CM_ICE_ID])
+{
+    pthread_mutex_lock(&shelf->lock);
+    volume *v = *place_of(shelf, id);
+    const bool ready = v != NULL && v->state == READY;
+    if (ready) {
+        v->users++;
+        touch(shelf, v);
+    }
+    pthread_mutex_unlock(&shelf->lock);
+    return ready ? &v->manifest : NULL;
 }
 
 void cm_ice_shelf_give(cm_ice_shelf *shelf, const cm_ice_manifest_view *m)

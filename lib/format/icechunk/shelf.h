@@ -19,6 +19,8 @@ void cm_ice_shelf_free(cm_ice_shelf *shelf);
 /* The manifest ID, which stays until it is given back. */
 int cm_ice_shelf_take(cm_ice_shelf *shelf, const uint8_t id[CM_ICE_ID],
                       const cm_ice_manifest_view **out, cm_error *err);
+/* The same of one that was read already; NULL: it is not here. */
+const cm_ice_manifest_view *cm_ice_shelf_peek(cm_ice_shelf *shelf, const uint8_t id[CM_ICE_ID]);
 void cm_ice_shelf_give(cm_ice_shelf *shelf, const cm_ice_manifest_view *m); /* NULL accepted */
 
 #endif

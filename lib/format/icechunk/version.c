@@ -11,6 +11,7 @@
 #include "format/icechunk/file_read.h"
 #include "format/icechunk/key.h"
 #include "format/icechunk/repo_write.h"
+#include "store/open.h"
 
 enum {
     MOST_REF = 4096 /* bytes of a ref.json, which has 35 */
@@ -155,11 +156,11 @@ static int find_ref(cm_store *root, const wanted *w, uint8_t id[CM_ICE_ID], cm_e
     if (rc != CM_ENOTFOUND || has_snapshot(root, w, id))
         return rc != CM_ENOTFOUND ? rc : CM_OK;
     rc = list_refs(root, w, err);
-    return rc != CM_ENOTFOUND || cm_store_size(root, CM_ICE_REF_MAIN, NULL, NULL) == CM_OK
+    return rc != CM_ENOTFOUND || cm_store_size(root, CM_ICECHUNK_MAIN, NULL, NULL) == CM_OK
                ? rc
                : cm_fail(err, CM_ENOTFOUND,
                          "is not an Icechunk repository: it has neither \"repo\" nor "
-                         "\"" CM_ICE_REF_MAIN "\"");
+                         "\"" CM_ICECHUNK_MAIN "\"");
 }
 
 /* ---- both ---- */

@@ -5,8 +5,6 @@
 #include "format/icechunk/schema.h"
 #include "store/store.h"
 
-#define CM_ICE_REF_MAIN "refs/branch.main/ref.json" /* that every repository of version 1 has */
-
 /*
  * VERSION is the name of a branch, "tag:NAME" or the letters of a snapshot's id.  CM_ENOTFOUND:
  * ROOT is not a repository, or has no such version.

@@ -247,6 +247,23 @@ static int open_tree(zarr_dataset *d, bool quick, cm_error *err)
         (unsigned long long)tree->nforeign, tree->foreign, tree->nforeign > 1 ? ", ..." : "");
 }
 
+/* open_tree of what is at PATH, behind a network a repository, too. */
+static int open_found(zarr_dataset *d, const char *path, const cm_dataset_options *options,
+                      const cm_store_options *store, cm_error *err)
+{
+    int rc = open_tree(d, options->quick, err);
+    char *repository = d->is_borrowed ? NULL : cm_ice_repository_at(rc, path, d->store);
+    if (repository == NULL)
+        return rc;
+    cm_zarr_tree_release(&d->tree);
+    cm_zarr_conflicts_release(&d->conflicts);
+    d->conflicts = (cm_zarr_conflicts){0};
+    cm_store_free(d->store);
+    rc = cm_ice_store_open(repository, store, &d->store, err);
+    free(repository);
+    return rc == CM_OK ? open_tree(d, options->quick, err) : rc;
+}
+
 const cm_zarr_tree *cm_zarr_dataset_tree(const cm_dataset *ds)
 {
     return &of(cm_dataset_bottom(ds))->tree;
@@ -273,7 +290,7 @@ int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_op
     int rc = locate(path, node, &store, &folder, err);
     if (rc == CM_OK && !d->is_borrowed)
         rc = cm_ice_store_open(folder, &store, &d->store, err);
-    if (rc == CM_OK && (rc = open_tree(d, options->quick, err)) != CM_OK)
+    if (rc == CM_OK && (rc = open_found(d, folder, options, &store, err)) != CM_OK)
         cm_error_place(err, folder);
     if (rc == CM_OK)
         rc = describe_all(d, folder, err);

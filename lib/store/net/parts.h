@@ -16,6 +16,7 @@ typedef struct cm_net_part {
     int rc; /* of this part alone; CM_ENOTFOUND, without a message: no such object */
     size_t at, got_nbytes;
     char seen[CM_HTTP_ETAG_SIZE]; /* the object's ETag; "": none that can be compared */
+    int64_t modified_s;           /* the object's last change, since 1970; 0: unknown */
 } cm_net_part;
 
 /*
@@ -23,5 +24,14 @@ typedef struct cm_net_part {
  * a missing object is not one.  An object without the part is CM_EFORMAT.
  */
 int cm_net_read_parts(cm_store *store, cm_net_part *part, size_t n, cm_buf *buf, cm_error *err);
+
+/*
+ * cm_net_read_parts in two steps: PART, all that it points to and BUF stay where they are until
+ * _end, which waits and frees READING.  UNWANTED is set to cancel requests that were not sent yet.
+ */
+typedef struct cm_net_reading cm_net_reading;
+int cm_net_parts_begin(cm_store *store, cm_net_part *part, size_t n, cm_buf *buf,
+                       const atomic_bool *unwanted, cm_net_reading **out, cm_error *err);
+int cm_net_parts_end(cm_net_reading *reading, cm_error *err);
 
 #endif

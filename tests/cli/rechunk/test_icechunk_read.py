@@ -58,6 +58,15 @@ def test_a_branch_that_is_no_branch(text, tmp_path):
     run(RECHUNK, "--digest", f"icechunk:{path}").fails(1, "refs/branch.main/ref.json")
 
 
+def test_an_at_sign_in_a_path(tmp_path):
+    """A path that exists wins over a branch."""
+    path, versions = repositories.unpack("two", tmp_path / "a@dev")
+    for place, version in (("a@dev", "@main"), ("a@dev@main", "@main"), ("a@dev@dev", "@dev")):
+        assert [line.split() for line in digest(f"icechunk:{tmp_path / place}").splitlines()] == versions[version]
+    path.rename(tmp_path / "a")
+    assert [line.split() for line in digest(f"icechunk:{tmp_path / 'a@dev'}").splitlines()] == versions["@dev"]
+
+
 def test_what_is_not_there(repo):
     run(RECHUNK, "--digest", f"icechunk:{repo}@dev").fails(1, "has no branch dev; there are: main")
     run(RECHUNK, "--digest", f"icechunk:{repo}@tag:v1").fails(1, "has no tag v1; there are: none")

@@ -227,7 +227,7 @@ def refused(bucket, *words, status=1, env=None, url="s3://bucket/data/v3.zarr", 
     """One sentence, without any secret, and no storm of requests."""
     bucket.asked.clear()
     done = tool.run("rechunk", "--digest", *options, url, env=env or bucket.environment()).fails(status, *words)
-    assert len(bucket.asked) <= 6
+    assert len(bucket.asked) <= 8
     for secret in (objects.SECRET, "TOKEN-ONE", "wrong-secret"):
         assert secret not in done.out + done.err
     return done

@@ -1,0 +1,70 @@
+"""Icechunk repositories behind a network, and chunks of theirs that lie elsewhere (server of support/objects.py)."""
+
+import netCDF4
+import numpy as np
+import pytest
+from support import objects, paths, repositories, tool
+
+
+@pytest.fixture
+def servers():
+    both = objects.Server(bucket=None, signed=False), objects.Server()
+    yield both
+    for server in both:
+        server.close()
+
+
+def upload(folder, *servers):
+    for path in folder.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            for server in servers:
+                server.objects["r/" + path.relative_to(folder).as_posix()] = (data, objects.etag_of(data))
+
+
+def digest(place, env, *options):
+    return [line.split() for line in tool.run("rechunk", "--digest", *options, place, env=env).ok().out.splitlines()]
+
+
+@pytest.mark.parametrize("name", repositories.NAMES)
+def test_every_version(servers, name, tmp_path):
+    path, versions = repositories.unpack(name, tmp_path)
+    upload(path, *servers)
+    web, bucket = servers
+    env = bucket.environment()
+    for version in versions if paths.LONG else ["@dev", "@tag:v1"]:
+        if version != "@virtual":
+            assert digest(f"icechunk:s3://bucket/r{version}", env) == versions[version]
+    assert digest("s3://bucket/r", env) == digest(f"{web.url}/r", env) == versions["@main"]
+    tool.run("rechunk", "--digest", "icechunk:s3://bucket/r@nope", env=env).fails(1, "has no branch nope", "dev, main")
+    tool.run("rechunk", "--digest", f"icechunk:{web.url}/r@nope", env=env).fails(1, "has no branch nope")
+    tool.run("rechunk", "--digest", "icechunk:s3://bucket/other", env=env).fails(1, "not an Icechunk repository")
+
+
+def test_neighbours_are_one_request(servers, tmp_path):
+    """Chunks side by side in one file come in few requests, and nothing is asked for its size."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as d:
+        d.createDimension("t", 64)
+        d.createDimension("x", 400)
+        d.createVariable("a", "f4", ("t", "x"))[:] = np.random.default_rng(2).random((64, 400), dtype="f4")
+    tool.nc2zarr("--shards", "none", "--chunks", "a:4x100", tmp_path / "in.nc", f"icechunk:{tmp_path / 'repo'}").ok()
+    upload(tmp_path / "repo", servers[1])
+    env = servers[1].environment()
+    expected = tool.run("rechunk", "--digest", tmp_path / "repo").ok().out
+    for how in (["rechunk", "--digest"], ["readbench", "--no-out", "--sample", "t=64,x=400", "--batch", "1", "--batches", "1", "--step-time", "0ms"]):
+        servers[1].asked.clear()
+        out = tool.run(*how, "icechunk:s3://bucket/r", env=env).ok().out
+        assert how[0] == "readbench" or out == expected
+        chunks = [(method, key, header) for method, key, header, _ in servers[1].asked if "/chunks/" in key]
+        assert chunks and all(method == "GET" and header.startswith("bytes=") for method, _, header in chunks)
+        whole = {f"bytes=0-{len(servers[1].objects[key.removeprefix('bucket/')][0]) - 1}" for _, key, _ in chunks}
+        assert how[0] == "rechunk" or whole & {header for *_, header in chunks}, "all chunks at once"
+
+
+@pytest.mark.parametrize("folder", ["chunks", "manifests", "snapshots"])
+def test_what_is_missing(servers, folder, tmp_path):
+    path, _ = repositories.unpack("two", tmp_path)
+    upload(path, servers[1])
+    for key in [key for key in servers[1].objects if f"/{folder}/" in key]:
+        del servers[1].objects[key]
+    tool.run("rechunk", "--digest", "icechunk:s3://bucket/r", env=servers[1].environment()).fails(1, folder)
