@@ -22,7 +22,8 @@
 #include <chunkmill/net.h>
 
 typedef struct cm_append_options {
-    const char *store;     /* a folder; what a user types */
+    const char *store;     /* a folder, or icechunk:PATH; what a user types */
+    const char *branch;    /* of a repository; NULL: main */
     const char *dimension; /* along which it grows; NULL with REPLACE */
     /*
      * "DIM=FROM..TO" or "DIM=START:STOP": it does not grow; the files give these steps anew, all
@@ -47,7 +48,7 @@ typedef struct cm_append cm_append;
  * that is an error.
  */
 int cm_append_open(const cm_append_options *options, cm_append **out, char **note, cm_error *err);
-/* Its folder, and the dimension; borrowed. */
+/* Its folder, or the snapshot of a repository that is read, and the dimension; borrowed. */
 const char *cm_append_store(const cm_append *a);
 const char *cm_append_dimension(const cm_append *a);
 /*

@@ -17,17 +17,27 @@ KINDS = ("open", "write", "rename", "mkdir", "unlink", "truncate")
 KILLS = paths.tries(4, 12, 60)  # of each kind of calls, in each case
 
 
+def make(path, first, n, seed):
+    with netCDF4.Dataset(path, "w") as nc:
+        for name, size, start in (("time", n, first), ("y", 24, 0), ("x", 24, 0)):
+            nc.createDimension(name, size)
+            nc.createVariable(name, "f8", (name,))[:] = np.arange(size) + start
+        v = nc.createVariable("v", "f4", ("time", "y", "x"), zlib=True, chunksizes=(1, 12, 24), fill_value=-1)
+        v[:] = np.random.default_rng(seed).normal(size=(n, 24, 24))
+        v[n // 2] = -1
+    return path
+
+
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    path = tmp_path_factory.mktemp("in") / "in.nc"
-    with netCDF4.Dataset(path, "w") as nc:
-        for name, n in (("time", 6), ("y", 24), ("x", 24)):
-            nc.createDimension(name, n)
-            nc.createVariable(name, "f8", (name,))[:] = np.arange(n)
-        v = nc.createVariable("v", "f4", ("time", "y", "x"), zlib=True, chunksizes=(1, 12, 24), fill_value=-1)
-        v[:] = np.random.default_rng(0).normal(size=(6, 24, 24))
-        v[3] = -1
-    return path
+    return make(tmp_path_factory.mktemp("in") / "in.nc", 0, 6, 0)
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory):
+    """For a repository of the source: steps behind its end, and steps within, with other values."""
+    folder = tmp_path_factory.mktemp("more")
+    return {"append": make(folder / "append.nc", 6, 5, 1), "replace": make(folder / "replace.nc", 2, 3, 2)}
 
 
 def command(case, source, repo):
@@ -37,6 +47,8 @@ def command(case, source, repo):
         "overwrite": ["--overwrite"],
         "below": [],
         "virtual": ["--virtual", "icechunk"],
+        "append": ["--append", "time"],
+        "replace": ["--replace", "time=2:5"],
     }[case]
     place = f"icechunk:{repo}" + ("::deep/er" if case == "below" else "")
     return ["-q", "-j", "1", "--verify", "none", "--object-size", "4KiB", *more, source, place]
@@ -70,22 +82,23 @@ def unreferred(repo):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", ["new", "shards", "overwrite", "below", "virtual"])
-def test_killed(source, case, kind, tmp_path):
+@pytest.mark.parametrize("case", ["new", "shards", "overwrite", "below", "virtual", "append", "replace"])
+def test_killed(source, more, case, kind, tmp_path):
     root, state, template = tmp_path / "work", tmp_path / "state", tmp_path / "template"
     repo = root / "repo"
     template.mkdir()
-    if case in ("overwrite", "below"):
-        tool.nc2zarr("-q", "--chunks", "v:6x12x24", source, f"icechunk:{template / 'repo'}").ok()
+    chunks = "v:4x12x24" if case in more else "v:6x12x24"
+    if case in ("overwrite", "below", *more):
+        tool.nc2zarr("-q", "--chunks", chunks, source, f"icechunk:{template / 'repo'}").ok()
         (template / "repo" / "chunks" / "0123456789ABCDEFGHJK").write_text("another writer's")
     failio.renew(template, root)
     old = tip_of(repo)
-    args = command(case, source, repo)
+    args = command(case, more.get(case, source), repo)
     whole = failio.inject("nc2zarr", *args, root=root, state=state)
     whole.done.ok()
     new = tip_of(repo)
     assert old is None or new[0] != old[0]
-    moments = failio.spread(whole.counts[kind], KILLS)
+    moments = failio.spread(whole.counts[kind], paths.tries(1, 12, 60) if case in more else KILLS)
     nleft = 0
     for nth in moments:
         failio.renew(template, root)
@@ -101,7 +114,7 @@ def test_killed(source, case, kind, tmp_path):
         assert done[1] == new[1], (kind, nth, killed.what)
         assert not (root / "repo.chunkmill").exists(), (kind, nth, killed.what)
         assert not list(repo.rglob("*.tmp")), (kind, nth, killed.what)
-        others = {"0123456789ABCDEFGHJK"} if case in ("overwrite", "below") else set()
+        others = {"0123456789ABCDEFGHJK"} if old is not None else set()
         assert others <= unreferred(repo) | set(), (kind, nth, killed.what)
         # Nothing is left that nobody refers to, unless it was about to be published.
         left = unreferred(repo) - others
@@ -112,6 +125,29 @@ def test_killed(source, case, kind, tmp_path):
 
 
 # ---- another writer, which takes no lock ----------------------------------------------------------------
+
+
+def let_others_commit(args, nth, changed, root, state):
+    """Runs nc2zarr up to its rename NTH, puts the state of CHANGED in place, as another program would, and lets it go
+    on: whether ours was made before, the exit status, what it said."""
+    repo = root / "repo"
+    was = icechunk.Repo(repo).tip()
+    env = tool.environment() | failio.environment(root, state, "rename", nth, "stop")
+    child = subprocess.Popen(
+        [tool.program("nc2zarr"), *map(str, args)], env=env, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    stop_by = time.monotonic() + 300
+    while not failio.failed(state) and child.poll() is None:
+        assert time.monotonic() < stop_by
+        time.sleep(0.01)
+    # Files that never change first, and then the one that does.
+    shutil.copytree(changed / "repo", repo, dirs_exist_ok=True, ignore=lambda d, names: ["repo"] if d == str(changed / "repo") else [])
+    was_first = icechunk.Repo(repo).tip() != was
+    if not was_first:
+        shutil.copy(changed / "repo" / "repo", repo / "their-repo")
+        os.replace(repo / "their-repo", repo / "repo")
+    err = failio.go_on(child)
+    return was_first, child.returncode, err
 
 
 @pytest.mark.parametrize("theirs", ["elsewhere", "the same", "another branch"])
@@ -132,37 +168,60 @@ def test_another_commit_meanwhile(source, theirs, tmp_path):
     count = failio.inject("nc2zarr", *args, root=root, state=state).counts["rename"]
     for nth in failio.spread(count, paths.tries(5, 20, 60)):
         failio.renew(base, root)
-        env = tool.environment() | failio.environment(root, state, "rename", nth, "stop")
-        child = subprocess.Popen(
-            [tool.program("nc2zarr"), *map(str, args)], env=env, stderr=subprocess.PIPE, text=True, start_new_session=True
-        )
-        stop_by = time.monotonic() + 300
-        while not failio.failed(state) and child.poll() is None:
-            assert time.monotonic() < stop_by
-            time.sleep(0.01)
-        # As another program would: files that never change first, and then the one that does.
-        shutil.copytree(changed / "repo", repo, dirs_exist_ok=True, ignore=lambda d, names: ["repo"] if d == str(changed / "repo") else [])
-        was_first = icechunk.Repo(repo).tip() != icechunk.Repo(base / "repo").tip()
-        if not was_first:
-            shutil.copy(changed / "repo" / "repo", repo / "their-repo")
-            os.replace(repo / "their-repo", repo / "repo")
-        err = failio.go_on(child)
+        was_first, status, err = let_others_commit(args, nth, changed, root, state)
         there = icechunk.Repo(repo)
         where = (nth, failio.failed(state), err)
         if was_first:  # ours was made before
-            assert child.returncode == 0, where
+            assert status == 0, where
             continue
         assert their_tip in there.history(branch), where
         if theirs == "the same":
-            assert child.returncode == 1 and "/v" not in err and "already" in err, where
+            assert status == 1 and "/v" not in err and "already" in err, where
             assert there.tip() == their_tip, where
         else:
-            assert child.returncode == 0, where
+            assert status == 0, where
             view = tip_of(repo)[1]
             assert "v/zarr.json" in view and "old/v/zarr.json" in view, where
             assert ("other/v/zarr.json" in view) == (theirs == "elsewhere"), where
         assert not (root / "repo.chunkmill").exists(), where
         assert theirs == "another branch" or not unreferred(repo), where
+
+
+@pytest.mark.parametrize("theirs", ["elsewhere", "the same array", "a new array"])
+@pytest.mark.parametrize("ours", ["append", "replace"])
+def test_growing_meanwhile(source, more, ours, theirs, tmp_path):
+    """The same of a run that changes arrays: refused where another commit has changed one of them."""
+    root, state, base, changed = (tmp_path / n for n in ("work", "state", "base", "changed"))
+    repo = root / "repo"
+    base.mkdir()
+    tool.nc2zarr("-q", "--chunks", "v:4x12x24", source, f"icechunk:{base / 'repo'}").ok()
+    failio.renew(base, changed)
+    other = {
+        "elsewhere": [source, f"icechunk:{changed / 'repo'}::other"],
+        "the same array": ["--append", "time", more["append"], f"icechunk:{changed / 'repo'}"],
+        "a new array": ["--variable", "v", "--rename", "v=w", "--exclude", "time,y,x", source, f"icechunk:{changed / 'repo'}"],
+    }[theirs]
+    tool.nc2zarr("-q", *other).ok()
+    their_tip, theirs_now = tip_of(changed / "repo")
+    args = command(ours, more[ours], repo)
+    failio.renew(base, root)
+    count = failio.inject("nc2zarr", *args, root=root, state=state).counts["rename"]
+    alone = tip_of(repo)[1]
+    for nth in failio.spread(count, paths.tries(2, 20, 60)):
+        failio.renew(base, root)
+        was_first, status, err = let_others_commit(args, nth, changed, root, state)
+        where = (nth, failio.failed(state), err)
+        if was_first or " lock" in failio.failed(state):  # ours was made before, or begins with theirs
+            assert was_first is False or status == 0, where
+            continue
+        tip, view = tip_of(repo)
+        if theirs == "the same array":
+            assert status == 1 and "another commit has changed it meanwhile" in err, where
+            assert tip == their_tip, where
+        else:
+            assert status == 0 and their_tip in icechunk.Repo(repo).history(), where
+            assert view == theirs_now | alone, where
+        assert not (root / "repo.chunkmill").exists() and not unreferred(repo), where
 
 
 @pytest.mark.parametrize("kind", [k for k in failio.WAYS if k != "ring"])

@@ -4,6 +4,9 @@
     icechunk_peer.py xarray REPO BRANCH NC        whether xarray shows the same of both; words of what differs
     icechunk_peer.py collect REPO                 its garbage collection, of all that nothing refers to
     icechunk_peer.py commit REPO BRANCH NAME N    N commits of an array each, rebased where others were faster
+    icechunk_peer.py create REPO NC SPLIT         a repository with the file; manifests of up to SPLIT chunks along each
+                                                  dimension, 0: as it likes
+    icechunk_peer.py append REPO BRANCH NC DIM    adds the file along a dimension
     icechunk_peer.py read REPO BRANCH             reads every element of every array
     icechunk_peer.py names REPO BRANCH            the paths of all arrays
     icechunk_peer.py length REPO BRANCH           the number of its snapshots
@@ -94,6 +97,37 @@ def commit(place, branch, name, n):
         writing.commit(f"{name}{i}", rebase_with=icechunk.ConflictDetector(), rebase_tries=100)
 
 
+def create(place, nc, split):
+    import xarray as xr
+
+    config = icechunk.RepositoryConfig.default()
+    if int(split) > 0:
+        by = {icechunk.ManifestSplitDimCondition.Any(): int(split)}
+        config.manifest = icechunk.ManifestConfig(
+            splitting=icechunk.ManifestSplittingConfig.from_dict({icechunk.ManifestSplitCondition.AnyArray(): by})
+        )
+    writing = icechunk.Repository.create(storage(place), config=config).writable_session("main")
+    with xr.open_dataset(nc, decode_times=False, mask_and_scale=False) as ds:
+        for v in ds.variables.values():
+            v.encoding = {}
+        chunks = {name: {"chunks": (4, 24, 20)} for name, v in ds.variables.items() if v.ndim == 3}
+        ds.to_zarr(writing.store, consolidated=False, encoding=chunks)
+    writing.commit("theirs")
+
+
+def append(place, branch, nc, dim):
+    import xarray as xr
+
+    writing = opened(place).writable_session(branch)
+    with xr.open_dataset(nc, decode_times=False, mask_and_scale=False) as ds:
+        for v in ds.variables.values():
+            v.encoding = {}
+        ds.drop_vars([n for n, v in ds.variables.items() if dim not in v.dims]).to_zarr(
+            writing.store, append_dim=dim, consolidated=False, align_chunks=True
+        )
+    writing.commit("appended", rebase_with=icechunk.ConflictDetector(), rebase_tries=100)
+
+
 def read(place, branch):
     group = zarr.open_group(session(place, branch).store, mode="r")
     for _, node in group.members(max_depth=None):
@@ -111,5 +145,5 @@ def length(place, branch):
 
 
 if __name__ == "__main__":
-    commands = {f.__name__: f for f in (unpack, collect, commit, read, names, length)} | {"xarray": compare}
+    commands = {f.__name__: f for f in (unpack, collect, commit, create, append, read, names, length)} | {"xarray": compare}
     commands[sys.argv[1]](*sys.argv[2:])

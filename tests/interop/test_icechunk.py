@@ -29,13 +29,13 @@ def start(*argv):
     return subprocess.Popen([PYTHON, str(PEER), *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def make(path, name="v", n=6, seed=0):
+def make(path, name="v", n=6, seed=0, first=0):
     import netCDF4
 
     with netCDF4.Dataset(path, "w") as nc:
         for dim, size in (("time", n), ("y", 48), ("x", 40)):
             nc.createDimension(dim, size)
-        nc.createVariable("time", "f8", ("time",))[:] = np.arange(n)
+        nc.createVariable("time", "f8", ("time",))[:] = np.arange(first, first + n)
         v = nc.createVariable(name, "f4", ("time", "y", "x"), zlib=True, chunksizes=(1, 24, 20))
         v[:] = np.random.default_rng(seed).normal(size=(n, 48, 40))
     return path
@@ -86,6 +86,56 @@ def test_commits_in_turn(tmp_path):
     assert {"/v", "/theirs0", "/theirs1", "/below/w", "/again0"} <= nodes
     assert len(there.history()) == 6
     peer("read", repo, "main")
+
+
+# ---- repositories that grow ------------------------------------------------------------------------------
+
+
+def join(path, *files):
+    """The files as one, along time."""
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w") as out:
+        for nc in (netCDF4.Dataset(f) for f in files):
+            at = len(out.dimensions["time"]) if out.dimensions else 0
+            for name, dim in nc.dimensions.items() if at == 0 else ():
+                out.createDimension(name, None if name == "time" else len(dim))
+            for name, v in nc.variables.items():
+                there = out.variables.get(name) or out.createVariable(name, v.dtype, v.dimensions)
+                if v.dimensions[0] == "time":
+                    there[at:] = v[:]
+            nc.close()
+    return path
+
+
+@pytest.mark.parametrize("split", [0, 1, 3, "ours"])
+def test_growing_in_turn(split, tmp_path):
+    """Both add to one repository, whose manifests are its or ours, and replace steps; its collection takes nothing away."""
+    a, b, c, d, new = (
+        make(tmp_path / f"{i}.nc", n=n, seed=i, first=first) for i, (first, n) in enumerate([(0, 6), (6, 5), (11, 5), (16, 3), (4, 9)])
+    )
+    repo = tmp_path / "repo"
+    if split == "ours":
+        tool.run("nc2zarr", "-q", "--object-size", "16KiB", "--chunks", "v:4x24x20", a, f"icechunk:{repo}").ok()
+    else:
+        peer("create", repo, a, split)
+    steps = [
+        (lambda: tool.run("nc2zarr", "-q", "--append", "time", b, f"icechunk:{repo}").ok(), (a, b)),
+        (lambda: peer("append", repo, "main", c, "time"), (a, b, c)),
+        (lambda: tool.run("nc2zarr", "-q", "--append", "time", d, f"icechunk:{repo}").ok(), (a, b, c, d)),
+    ]
+    for i, (step, files) in enumerate(steps):
+        step()
+        assert peer("xarray", repo, "main", join(tmp_path / f"all{i}.nc", *files)) == ""
+    tool.run("nc2zarr", "-q", "--replace", "time=4:13", new, f"icechunk:{repo}").ok()
+    history = icechunk.Repo(repo).history()
+    before = [icechunk.Snapshot(repo, i).store() for i in history]
+    peer("collect", repo)
+    assert [icechunk.Snapshot(repo, i).store() for i in history] == before
+    peer("read", repo, "main")
+    unpacked = tmp_path / "read"
+    peer("unpack", repo, "main", unpacked)
+    assert tool.run("rechunk", "--digest", unpacked).ok().out == tool.run("rechunk", "--digest", f"icechunk:{repo}").ok().out
 
 
 # ---- in a bucket: both commit by conditional requests ---------------------------------------------------

@@ -28,6 +28,7 @@ bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common
 static int open_append(archive_job *job, cm_error *err)
 {
     const cm_append_options options = {.store = job->options.target,
+                                       .branch = job->options.branch,
                                        .dimension = job->v->append,
                                        .replace = job->v->replace,
                                        .break_lock = job->options.break_lock,

@@ -86,11 +86,6 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
         return cm_tool_usage_error(
             &NC2ZARR, "--dry-run and --check exclude each other; --check writes nothing");
     const char *last = paths->n > 1 ? paths->text[paths->n - 1] : NULL;
-    if (cm_is_repository(last) && (v->append || v->replace))
-        return cm_tool_usage_error(&NC2ZARR,
-                                   "--%s: a repository does not grow; commit a new one, or add to "
-                                   "a store",
-                                   v->append ? "append" : "replace");
     if (cm_is_repository(last) && v->a.store_per)
         return cm_tool_usage_error(&NC2ZARR, "--store-per: makes stores, not a repository");
     if (v->o.base_url && !v->o.refer)

@@ -64,6 +64,7 @@ typedef struct job {
 static int open_append(job *j, cm_error *err)
 {
     const cm_append_options options = {.store = j->options->target,
+                                       .branch = j->options->branch,
                                        .dimension = j->v->append,
                                        .break_lock = j->options->break_lock,
                                        .recheck = j->v->recheck,
@@ -91,12 +92,8 @@ static int rechunk(void *context, cm_error *err)
     return status;
 }
 
-static int refuse_append(const rechunk_values *v, const cm_common_options *common,
-                         const char *target)
+static int refuse_append(const rechunk_values *v, const cm_common_options *common)
 {
-    if (v->append && cm_is_repository(target))
-        return cm_tool_usage_error(&RECHUNK,
-                                   "--append: a repository does not grow; add to a store");
     if (!v->append && (v->recheck || v->append_rest))
         return cm_tool_usage_error(&RECHUNK, "--%s: only with --append",
                                    v->recheck ? "recheck" : "append-rest");
@@ -121,7 +118,7 @@ static int run(int argc, char **argv, const rechunk_values *v, const cm_common_o
         return cm_tool_usage_error(&RECHUNK, "one source and one target, not %zu paths", paths->n);
     int refused = cm_run_refuse_overflow(&RECHUNK, common);
     if (refused == CM_TOOL_RUN)
-        refused = refuse_append(v, common, paths->text[1]);
+        refused = refuse_append(v, common);
     if (refused != CM_TOOL_RUN)
         return refused;
     const cm_outputs outputs = {

@@ -389,7 +389,8 @@ static cm_wire_out begin_own(cm_buf *own, const cm_look_file *f, uint64_t number
                              cm_error *err)
 {
     *st = (struct stat){0};
-    bool there = f->copy != NULL || cm_store_url_is_remote(f->path) || stat(f->path, st) == 0;
+    bool there = f->copy != NULL || cm_store_url_is_remote(f->path) ||
+                 cm_icechunk_path(f->path) != NULL || stat(f->path, st) == 0;
     int failed = errno, rc = cm_buf_resize(own, sizeof(cm_frame), err);
     if (there && S_ISREG(st->st_mode))
         let_tick_pass(f->path, st);

@@ -31,7 +31,6 @@ static int add_ids(cm_flat_writer *w, uint32_t from, const cm_ice_ids *ids, cm_e
 static int begin(head *h, const cm_ice_log_content *log, uint32_t *list, cm_error *err)
 {
     static const cm_flat_field index = CM_FLAT_OFFSET(0);
-    const cm_ice_ids none = {0};
     const struct {
         uint16_t slot;
         const cm_ice_ids *ids;
@@ -39,7 +38,7 @@ static int begin(head *h, const cm_ice_log_content *log, uint32_t *list, cm_erro
                {CM_ICE_LOG_NEW_ARRAYS, &log->new_arrays},
                {CM_ICE_LOG_DELETED_GROUPS, &log->deleted_groups},
                {CM_ICE_LOG_DELETED_ARRAYS, &log->deleted_arrays},
-               {CM_ICE_LOG_UPDATED_ARRAYS, &none},
+               {CM_ICE_LOG_UPDATED_ARRAYS, &log->updated_arrays},
                {CM_ICE_LOG_UPDATED_GROUPS, &log->updated_groups}};
     enum {
         NIDS = sizeof(ids) / sizeof(ids[0])

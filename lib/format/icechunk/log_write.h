@@ -25,7 +25,8 @@ typedef struct cm_ice_ids {
 
 typedef struct cm_ice_log_content {
     uint8_t id[CM_ICE_ID]; /* of the snapshot */
-    cm_ice_ids new_groups, new_arrays, deleted_groups, deleted_arrays, updated_groups;
+    cm_ice_ids new_groups, new_arrays, deleted_groups, deleted_arrays, updated_groups,
+        updated_arrays;
     const cm_ice_log_array *array; /* sorted by id */
     size_t narrays;
 } cm_ice_log_content;

@@ -5,22 +5,26 @@
 
 #include "format/icechunk/file_write.h"
 #include "format/icechunk/key.h"
+#include "format/icechunk/manifest_ranges.h"
 
 /* A table that waits for the position of its location. */
 typedef struct waiting {
     uint32_t at, location;
+    bool tagged;
 } waiting;
 
 typedef struct writing {
     cm_store *root;
     cm_ice_records *records;
-    const cm_ice_places *places; /* of the array that is written, */
-    cm_ice_manifests *out;       /* and what becomes of it */
-    cm_ice_place *place;         /* of one range, or of small arrays one after the other */
+    const cm_ice_manifest_job *job; /* of the array that is written, */
+    const cm_ice_places *places;    /* its chunks, */
+    cm_ice_manifests *out;          /* and what becomes of it */
+    cm_ice_place *place;            /* of one range, or of small arrays one after the other */
+    cm_ice_kept kept;
     waiting *wait;
     size_t nwait;
     cm_flat_writer flat;
-    cm_flat_shape inside, file, outside; /* of references */
+    cm_flat_shape inside, file, outside, tagged; /* of references */
 } writing;
 
 /* ---- one manifest ---- */
@@ -39,10 +43,17 @@ static int make_shapes(writing *w, cm_error *err)
                                             {CM_ICE_CHUNK_LENGTH, 8, 8},
                                             CM_FLAT_OFFSET(CM_ICE_CHUNK_LOCATION),
                                             {CM_ICE_CHUNK_MODIFIED, 4, 4}};
+    static const cm_flat_field tagged[] = {CM_FLAT_OFFSET(CM_ICE_CHUNK_INDEX),
+                                           {CM_ICE_CHUNK_OFFSET, 8, 8},
+                                           {CM_ICE_CHUNK_LENGTH, 8, 8},
+                                           CM_FLAT_OFFSET(CM_ICE_CHUNK_LOCATION),
+                                           CM_FLAT_OFFSET(CM_ICE_CHUNK_ETAG)};
     int rc = cm_flat_shape_of(&w->flat, inside, 2, &w->inside, err);
     if (rc == CM_OK)
         rc = cm_flat_shape_of(&w->flat, file, 4, &w->file, err);
-    return rc == CM_OK ? cm_flat_shape_of(&w->flat, outside, 5, &w->outside, err) : rc;
+    if (rc == CM_OK)
+        rc = cm_flat_shape_of(&w->flat, outside, 5, &w->outside, err);
+    return rc == CM_OK ? cm_flat_shape_of(&w->flat, tagged, 5, &w->tagged, err) : rc;
 }
 
 /* An array in a manifest. */
@@ -98,6 +109,13 @@ static int begin(writing *w, const uint8_t *id, listed *a, size_t n, cm_error *e
     return rc;
 }
 
+static const cm_flat_shape *shape_of(const writing *w, const cm_ice_place *p)
+{
+    if (p->where == CM_ICE_OUTSIDE)
+        return p->tagged ? &w->tagged : &w->outside;
+    return p->where == CM_ICE_INLINE ? &w->inside : &w->file;
+}
+
 /* Sets the fields of P but its index in the table at AT. */
 static int describe(writing *w, const cm_ice_place *p, uint32_t at, cm_error *err)
 {
@@ -105,13 +123,13 @@ static int describe(writing *w, const cm_ice_place *p, uint32_t at, cm_error *er
     if (p->where == CM_ICE_INLINE)
         return cm_flat_vector(f, at + w->inside.at[CM_ICE_CHUNK_INLINE], p->bytes, p->nbytes, 1, 1,
                               NULL, err);
-    const cm_flat_shape *shape = p->where == CM_ICE_IN_FILE ? &w->file : &w->outside;
+    const cm_flat_shape *shape = shape_of(w, p);
     cm_flat_set(f, at + shape->at[CM_ICE_CHUNK_OFFSET], &p->offset, 8);
     cm_flat_set(f, at + shape->at[CM_ICE_CHUNK_LENGTH], &p->nbytes, 8);
     if (p->where == CM_ICE_IN_FILE)
         cm_flat_set(f, at + shape->at[CM_ICE_CHUNK_ID], p->id, CM_ICE_ID);
     else
-        w->wait[w->nwait++] = (waiting){at, p->location};
+        w->wait[w->nwait++] = (waiting){at, p->location, p->tagged};
     return CM_OK;
 }
 
@@ -119,9 +137,7 @@ static int describe(writing *w, const cm_ice_place *p, uint32_t at, cm_error *er
 static int add(writing *w, const cm_ice_place *p, const uint32_t *index, uint32_t ref,
                cm_error *err)
 {
-    const cm_flat_shape *shape = p->where == CM_ICE_INLINE    ? &w->inside
-                                 : p->where == CM_ICE_IN_FILE ? &w->file
-                                                              : &w->outside;
+    const cm_flat_shape *shape = shape_of(w, p);
     uint32_t at;
     int rc = cm_flat_table(&w->flat, shape, &at, err);
     if (rc != CM_OK)
@@ -140,27 +156,49 @@ static int by_location(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
+static int locate(const writing *w, uint32_t number, cm_ice_location *out, cm_error *err)
+{
+    if (w->job->was == NULL)
+        return w->places->locate(w->places->context, number, out, err);
+    *out = *cm_ice_kept_locate(&w->kept, number);
+    return CM_OK;
+}
+
+/* TEXT for the field at AT; *TO is where it stands. */
+static int write_text(writing *w, uint32_t at, const char *text, uint32_t *to, cm_error *err)
+{
+    int rc = cm_flat_string(&w->flat, at, text, strlen(text), err);
+    if (rc == CM_OK)
+        *to = at + cm_load_le32(w->flat.buf.data + at);
+    return rc;
+}
+
 /* Writes each location once, and points all its references there. */
 static int write_locations(writing *w, cm_error *err)
 {
     cm_flat_writer *f = &w->flat;
     cm_ice_location l = {0};
-    uint32_t to = 0;
+    uint32_t to = 0, tag = 0;
     int rc = CM_OK;
     qsort(w->wait, w->nwait, sizeof(w->wait[0]), by_location);
     for (size_t i = 0; rc == CM_OK && i < w->nwait; i++) {
-        const uint32_t at = w->wait[i].at + w->outside.at[CM_ICE_CHUNK_LOCATION];
-        if (i == 0 || w->wait[i].location != w->wait[i - 1].location) {
-            rc = w->places->locate(w->places->context, w->wait[i].location, &l, err);
+        const waiting *one = &w->wait[i];
+        const cm_flat_shape *shape = one->tagged ? &w->tagged : &w->outside;
+        const uint32_t at = one->at + shape->at[CM_ICE_CHUNK_LOCATION];
+        const uint32_t tag_at = one->at + shape->at[CM_ICE_CHUNK_ETAG];
+        if (i == 0 || one->location != w->wait[i - 1].location) {
+            rc = locate(w, one->location, &l, err);
             if (rc == CM_OK)
-                rc = cm_flat_string(f, at, l.url, strlen(l.url), err);
-            if (rc == CM_OK)
-                to = at + cm_load_le32(f->buf.data + at);
+                rc = write_text(w, at, l.url, &to, err);
+            if (rc == CM_OK && one->tagged)
+                rc = write_text(w, tag_at, l.etag, &tag, err);
         } else {
             cm_flat_point(f, at, to);
+            if (one->tagged)
+                cm_flat_point(f, tag_at, tag);
         }
-        if (rc == CM_OK)
-            cm_flat_set(f, w->wait[i].at + w->outside.at[CM_ICE_CHUNK_MODIFIED], &l.modified_s, 4);
+        if (rc == CM_OK && !one->tagged)
+            cm_flat_set(f, one->at + shape->at[CM_ICE_CHUNK_MODIFIED], &l.modified_s, 4);
     }
     return rc;
 }
@@ -172,10 +210,11 @@ static int write_file(writing *w, cm_ice_manifest *m, cm_error *err)
     return cm_ice_file_write(w->root, key, CM_ICE_MANIFEST_FILE, &w->flat.buf, &m->nbytes, err);
 }
 
-static void mark(cm_ice_manifests *out, uint64_t number)
+static void mark(cm_ice_manifests *out, uint64_t number, const cm_ice_place *p)
 {
     out->present[number / 64] |= (uint64_t)1 << number % 64;
     out->nrefs++;
+    out->ninline += p->where == CM_ICE_INLINE;
 }
 
 /* The references of the chunks of M, of which the first has number FIRST, at PLACE. */
@@ -185,16 +224,16 @@ static int add_range(writing *w, const cm_ice_manifest *m, uint64_t first, size_
     uint32_t index[CM_MAX_RANK];
     int rc = CM_OK;
     w->nwait = 0;
-    memcpy(index, m->first, sizeof(index));
+    memcpy(index, m->extent.first, sizeof(index));
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         if (place[i].where != CM_ICE_NOWHERE) {
             rc = add(w, &place[i], index, ref, err);
             ref += 4;
-            mark(w->out, first + i);
-            w->out->ninline += place[i].where == CM_ICE_INLINE;
+            if (w->job->was == NULL) /* else chunks with another place are marked */
+                mark(w->out, first + i, &place[i]);
         }
-        for (unsigned j = w->places->rank; j-- > 0 && ++index[j] == m->end[j];)
-            index[j] = m->first[j];
+        for (unsigned j = w->places->rank; j-- > 0 && ++index[j] == m->extent.end[j];)
+            index[j] = m->extent.first[j];
     }
     return rc == CM_OK ? write_locations(w, err) : rc;
 }
@@ -213,11 +252,23 @@ static int name_manifest(writing *w, uint8_t *id, cm_error *err)
     return rc == CM_OK ? cm_ice_records_name(w->records, 'm', id, err) : rc;
 }
 
+/* Places of chunks that stay where they are become those of the snapshot before. */
+static int find_kept(writing *w, const cm_ice_manifest_job *job, const cm_ice_manifest *m,
+                     cm_ice_place *place, cm_error *err)
+{
+    return job->was == NULL
+               ? CM_OK
+               : cm_ice_kept_find(&w->kept, job->was, job->places->rank, &m->extent, place, err);
+}
+
 /* A manifest of N chunks of one large array. */
 static int write_range(writing *w, cm_ice_manifest_job *job, cm_ice_manifest *m, uint64_t first,
                        size_t n, cm_error *err)
 {
     int rc = w->places->find(w->places->context, first, n, w->place, err);
+    cm_ice_kept_forget(&w->kept);
+    if (rc == CM_OK)
+        rc = find_kept(w, job, m, w->place, err);
     listed a = {.job = job, .nrefs = rc == CM_OK ? count_refs(w->place, n) : 0};
     m->nrefs = a.nrefs;
     if (rc != CM_OK || a.nrefs == 0)
@@ -245,57 +296,66 @@ static int keep(cm_ice_manifests *out, const cm_ice_manifest *m, cm_error *err)
     return CM_OK;
 }
 
-/*
- * The dimension that is cut into ranges, and how many of its indices each has: all dimensions
- * behind it are whole, and of those in front of it there is one index at a time.
- */
-static unsigned cut(const cm_ice_places *p, uint64_t *step)
+/* Marks those of N chunks, from number FIRST on, that have another place than before. */
+static bool mark_changed(cm_ice_manifests *out, const cm_ice_place *place, uint64_t first, size_t n)
 {
-    uint64_t behind = 1;
-    for (unsigned j = p->rank; j-- > 0;) {
-        if (behind * p->shape[j] > CM_ICE_MANIFEST_REFS) {
-            *step = CM_ICE_MANIFEST_REFS / behind;
-            return j;
-        }
-        behind *= p->shape[j];
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        if (place[i].where == CM_ICE_KEPT)
+            continue;
+        mark(out, first + i, &place[i]);
+        any = true;
     }
-    *step = p->rank > 0 ? p->shape[0] : 1;
-    return 0;
+    return any;
 }
 
-static void set_range(cm_ice_manifest *m, const cm_ice_places *p, unsigned d, uint64_t step,
-                      uint64_t first, uint64_t *n)
+/* All ranges; of an array that is changed, those in which a chunk has another place are dirty. */
+static int find_dirty(writing *w, cm_ice_ranges *r, cm_error *err)
 {
-    uint64_t behind = 1, left = first;
-    for (unsigned j = d + 1; j < p->rank; j++) {
-        behind *= p->shape[j];
-        m->first[j] = 0;
-        m->end[j] = (uint32_t)p->shape[j];
+    int rc = cm_ice_ranges_make(r, w->places->rank, w->places->shape, err);
+    for (size_t i = 0; rc == CM_OK && w->job->was != NULL && i < r->n; i++) {
+        cm_ice_range *one = &r->item[i];
+        rc = w->places->find(w->places->context, one->first, one->n, w->place, err);
+        one->dirty = rc == CM_OK && mark_changed(w->out, w->place, one->first, one->n);
     }
-    left /= behind;
-    for (unsigned j = d + 1; j-- > 0 && p->rank > 0;) {
-        uint64_t at = left % p->shape[j], end = at + (j == d ? step : 1);
-        left /= p->shape[j];
-        m->first[j] = (uint32_t)at;
-        m->end[j] = (uint32_t)(end < p->shape[j] ? end : p->shape[j]);
-    }
-    *n = p->rank > 0 ? (m->end[d] - m->first[d]) * behind : 1;
+    return rc == CM_OK && w->job->was != NULL ? cm_ice_ranges_spread(r, w->job->was, err) : rc;
 }
 
-static int write_large(writing *w, cm_ice_manifest_job *job, uint64_t nchunks, cm_error *err)
+/* Manifests of the array as it was that meet none of the ranges R that are written anew. */
+static int keep_manifests(const writing *w, const cm_ice_ranges *r, cm_error *err)
 {
-    uint64_t step, n;
-    cm_ice_manifest m = {0};
+    const cm_fb_table *was = w->job->was;
     int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < cm_ice_node_nmanifests(was); i++) {
+        cm_ice_manifest m = {.nrefs = 1, .listed = true};
+        const uint8_t *id;
+        rc = cm_ice_node_manifest(was, i, w->places->rank, &id, &m.extent, err);
+        if (rc != CM_OK || cm_ice_ranges_meet(r, &m.extent))
+            continue;
+        memcpy(m.id, id, CM_ICE_ID);
+        rc = keep(w->out, &m, err);
+    }
+    return rc;
+}
+
+static int write_large(writing *w, cm_ice_manifest_job *job, cm_error *err)
+{
+    cm_ice_ranges r = {0};
+    w->job = job;
     w->places = job->places;
     w->out = job->out;
-    const unsigned d = cut(w->places, &step);
-    for (uint64_t first = 0; rc == CM_OK && first < nchunks; first += n) {
-        set_range(&m, w->places, d, step, first, &n);
-        rc = write_range(w, job, &m, first, (size_t)n, err);
+    int rc = find_dirty(w, &r, err);
+    if (rc == CM_OK && job->was != NULL)
+        rc = keep_manifests(w, &r, err);
+    for (size_t i = 0; rc == CM_OK && i < r.n; i++) {
+        cm_ice_manifest m = {.extent = r.item[i].extent};
+        if (!r.item[i].dirty)
+            continue;
+        rc = write_range(w, job, &m, r.item[i].first, r.item[i].n, err);
         if (rc == CM_OK)
             rc = keep(w->out, &m, err);
     }
+    cm_ice_ranges_release(&r);
     return rc;
 }
 
@@ -304,9 +364,26 @@ static int write_large(writing *w, cm_ice_manifest_job *job, uint64_t nchunks, c
 static void whole(cm_ice_manifest *m, const cm_ice_places *p)
 {
     for (unsigned j = 0; j < p->rank; j++) {
-        m->first[j] = 0;
-        m->end[j] = (uint32_t)p->shape[j];
+        m->extent.first[j] = 0;
+        m->extent.end[j] = (uint32_t)p->shape[j];
     }
+}
+
+/* A changed array of which no chunk has another place keeps its manifests. */
+static int find_changed(writing *w, listed *a, cm_ice_place *place, cm_error *err)
+{
+    cm_ice_manifest m = {0};
+    const cm_ice_ranges none = {0};
+    if (mark_changed(a->job->out, place, 0, (size_t)a->nchunks)) {
+        whole(&m, a->job->places);
+        return find_kept(w, a->job, &m, place, err);
+    }
+    w->job = a->job;
+    w->places = a->job->places;
+    w->out = a->job->out;
+    for (size_t i = 0; i < (size_t)a->nchunks; i++)
+        place[i].where = CM_ICE_NOWHERE;
+    return keep_manifests(w, &none, err);
 }
 
 /* Drops arrays without references; how many are left. */
@@ -316,6 +393,8 @@ static size_t find_small(writing *w, listed *a, size_t n, cm_error *err, int *rc
     for (size_t i = 0; *rc == CM_OK && i < n; i++) {
         const cm_ice_places *p = a[i].job->places;
         *rc = p->find(p->context, 0, (size_t)a[i].nchunks, w->place + at, err);
+        if (*rc == CM_OK && a[i].job->was != NULL)
+            *rc = find_changed(w, &a[i], w->place + at, err);
         a[i].nrefs = *rc == CM_OK ? count_refs(w->place + at, (size_t)a[i].nchunks) : 0;
         if (a[i].nrefs == 0)
             continue;
@@ -331,6 +410,7 @@ static int write_shared(writing *w, listed *a, size_t n, cm_error *err)
     cm_ice_manifest m = {0};
     size_t at = 0;
     int rc = CM_OK;
+    cm_ice_kept_forget(&w->kept);
     n = find_small(w, a, n, err, &rc);
     if (rc != CM_OK || n == 0)
         return rc;
@@ -338,6 +418,7 @@ static int write_shared(writing *w, listed *a, size_t n, cm_error *err)
     if (rc == CM_OK)
         rc = begin(w, m.id, a, n, err);
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        w->job = a[i].job;
         w->places = a[i].job->places;
         w->out = a[i].job->out;
         whole(&m, w->places);
@@ -387,7 +468,7 @@ static int prepare(const cm_ice_manifest_job *job, uint64_t *nchunks, cm_error *
 int cm_ice_manifests_write(cm_store *root, cm_ice_records *records, cm_ice_manifest_job *job,
                            size_t n, cm_error *err)
 {
-    writing w = {.root = root, .records = records};
+    writing w = {.root = root, .records = records, .kept.root = root};
     listed *small = cm_calloc(n + 1, sizeof(small[0]), err);
     size_t nsmall = 0;
     w.place = cm_calloc(CM_ICE_MANIFEST_REFS + 1, sizeof(w.place[0]), err);
@@ -397,7 +478,7 @@ int cm_ice_manifests_write(cm_store *root, cm_ice_records *records, cm_ice_manif
         uint64_t nchunks = 0;
         rc = prepare(&job[i], &nchunks, err);
         if (rc == CM_OK && nchunks > CM_ICE_SMALL_ARRAY)
-            rc = write_large(&w, &job[i], nchunks, err);
+            rc = write_large(&w, &job[i], err);
         else
             small[nsmall++] = (listed){.job = &job[i], .nchunks = nchunks};
     }
@@ -406,6 +487,7 @@ int cm_ice_manifests_write(cm_store *root, cm_ice_records *records, cm_ice_manif
     free(small);
     free(w.place);
     free(w.wait);
+    cm_ice_kept_release(&w.kept);
     cm_flat_release(&w.flat);
     return rc;
 }

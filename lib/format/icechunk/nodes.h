@@ -13,7 +13,8 @@ typedef struct cm_ice_new_node {
     uint64_t length[CM_MAX_RANK], nchunks[CM_MAX_RANK];
     char *dimension[CM_MAX_RANK]; /* NULL: no name; named: there are names */
     bool named;
-    bool plain; /* of a group: it has no attributes */
+    bool plain;   /* of a group: it has no attributes */
+    bool updates; /* the node that is there, whose id it has: that one changes */
     const cm_ice_manifests *manifests;
     uint8_t id[CM_ICE_NODE_ID];
 } cm_ice_new_node;

@@ -9,20 +9,26 @@ typedef enum cm_ice_where {
     CM_ICE_NOWHERE, /* the fill value */
     CM_ICE_IN_FILE, /* of the repository */
     CM_ICE_INLINE,  /* in the manifest */
-    CM_ICE_OUTSIDE  /* in a file that is not the repository's */
+    CM_ICE_OUTSIDE, /* in a file that is not the repository's */
+    CM_ICE_KEPT     /* as the snapshot has it that the commit changes */
 } cm_ice_where;
 
 typedef struct cm_ice_place {
     cm_ice_where where;
+    bool tagged;       /* OUTSIDE: its location has a tag, and no time */
     uint32_t location; /* OUTSIDE: its number */
     uint64_t offset, nbytes;
     uint8_t id[CM_ICE_ID]; /* IN_FILE */
     const uint8_t *bytes;  /* INLINE; valid until the next call */
 } cm_ice_place;
 
-/* A URL, and its time of modification in seconds since 1970, rounded up; 0: not known. */
+/*
+ * A URL, and its time of modification in seconds since 1970, rounded up, 0: not known; or a tag of
+ * its content.
+ */
 typedef struct cm_ice_location {
     const char *url;
+    const char *etag; /* or NULL */
     uint32_t modified_s;
 } cm_ice_location;
 

@@ -63,22 +63,23 @@ static const cm_ice_array_chunks *find_array(const cm_ice_session *s, const char
 }
 
 /*
- * The record of the chunk that KEY names; false: it names a document.  "PATH/c/...": any 'c' may be
- * where the path ends, and one in it is a group of that name.
+ * The array of the chunk that KEY names, and its record; NULL: it names a document.  "PATH/c/...":
+ * any 'c' may be where the path ends, and one in it is a group of that name.
  */
-static bool find_chunk(const cm_ice_session *s, const char *key, uint64_t *number)
+static const cm_ice_array_chunks *find_chunk(const cm_ice_session *s, const char *key,
+                                             uint64_t *number)
 {
     for (size_t at = 0; key[at] != '\0';) {
         const cm_ice_array_chunks *a =
             key[at] == 'c' ? find_array(s, key, at > 0 ? at - 1 : 0) : NULL;
         if (a != NULL && parse_chunk(a, key + at, number)) {
             *number += a->base;
-            return true;
+            return a;
         }
         at += strcspn(key + at, "/");
         at += key[at] == '/';
     }
-    return false;
+    return NULL;
 }
 
 static bool is_document(const char *key)
@@ -102,7 +103,7 @@ static int session_put(cm_store *store, const char *key, const void *data, size_
     uint64_t number;
     if (is_document(key))
         return cm_store_put(s->documents, key, data, nbytes, err);
-    if (!find_chunk(s, key, &number))
+    if (find_chunk(s, key, &number) == NULL)
         return no_place(key, err);
     if (nbytes <= CM_ICE_INLINE_NBYTES)
         return cm_ice_records_keep(s->records, number, data, nbytes, err);
@@ -114,7 +115,7 @@ static int session_delete(cm_store *store, const char *key, cm_error *err)
     cm_ice_session *s = cm_ice_session_of(store);
     uint64_t number;
     const cm_ice_record empty = {.state = CM_ICE_EMPTY};
-    if (find_chunk(s, key, &number))
+    if (find_chunk(s, key, &number) != NULL)
         return cm_ice_records_set(s->records, number, &empty, err);
     return cm_store_delete(s->documents, key, err);
 }
@@ -137,7 +138,7 @@ static int session_create(cm_store *store, const char *key, const cm_object_form
     w->base.store = store;
     w->base.key = cm_strdup(key, err);
     int rc = w->base.key == NULL ? CM_ENOMEM : CM_OK;
-    if (rc == CM_OK && !find_chunk(s, key, &w->number))
+    if (rc == CM_OK && find_chunk(s, key, &w->number) == NULL)
         rc = no_place(key, err);
     if (rc == CM_OK)
         rc = cm_ice_id_random(w->id, sizeof(w->id), err);
@@ -199,9 +200,12 @@ static int session_stat(cm_store *store, const char *key, cm_object_stat *out, c
     cm_ice_session *s = cm_ice_session_of(store);
     cm_ice_record record;
     uint64_t number;
-    if (!find_chunk(s, key, &number))
+    const cm_ice_array_chunks *a = find_chunk(s, key, &number);
+    if (a == NULL)
         return cm_store_stat(s->documents, key, out, err);
     int rc = cm_ice_records_get(s->records, number, 1, &record, err);
+    if (rc == CM_OK && record.state == CM_ICE_UNKNOWN && a->before != NULL)
+        return cm_store_stat(a->before, key, out, err);
     if (rc == CM_OK && record.state != CM_ICE_STORED && record.state != CM_ICE_SMALL)
         return cm_fail(err, CM_ENOTFOUND, "%s: no such chunk", key);
     *out = (cm_object_stat){.nbytes = record.nbytes};
@@ -223,16 +227,23 @@ typedef struct range {
     cm_object_reader *file;
 } range;
 
+static int open_whole(cm_store *of, const char *key, range *r, cm_error *err)
+{
+    int rc = cm_object_open(of, key, &r->file, err);
+    r->base.nbytes = rc == CM_OK ? cm_object_nbytes(r->file) : 0;
+    return rc;
+}
+
 static int open_range(cm_ice_session *s, const char *key, range *r, cm_error *err)
 {
     char name[CM_ICE_KEY_SIZE];
     uint64_t number;
-    if (!find_chunk(s, key, &number)) {
-        int rc = cm_object_open(s->documents, key, &r->file, err);
-        r->base.nbytes = rc == CM_OK ? cm_object_nbytes(r->file) : 0;
-        return rc;
-    }
+    const cm_ice_array_chunks *a = find_chunk(s, key, &number);
+    if (a == NULL)
+        return open_whole(s->documents, key, r, err);
     int rc = cm_ice_records_get(s->records, number, 1, &r->record, err);
+    if (rc == CM_OK && r->record.state == CM_ICE_UNKNOWN && a->before != NULL)
+        return open_whole(a->before, key, r, err);
     if (rc == CM_OK && r->record.state != CM_ICE_STORED && r->record.state != CM_ICE_SMALL)
         return cm_fail(err, CM_ENOTFOUND, "%s: no such chunk", key);
     r->base.nbytes = r->record.nbytes;
@@ -408,6 +419,11 @@ int cm_ice_session_add(cm_store *store, const char *path, unsigned rank, const u
     return CM_OK;
 }
 
+void cm_ice_session_keep(cm_store *store, size_t index, cm_store *before)
+{
+    cm_ice_session_of(store)->array[index]->before = before;
+}
+
 int cm_ice_session_finish(cm_store *store, cm_error *err)
 {
     return cm_ice_packs_finish(cm_ice_session_of(store)->packs, err);
@@ -451,6 +467,8 @@ static int find_places(void *context, uint64_t first, size_t n, cm_ice_place *ou
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         const cm_ice_record *r = &a->record[i];
         out[i] = (cm_ice_place){.where = CM_ICE_NOWHERE};
+        if (r->state == CM_ICE_UNKNOWN && a->before != NULL)
+            out[i].where = CM_ICE_KEPT;
         if (r->state == CM_ICE_SMALL) {
             rc = load_small(a, r, &out[i], err);
         } else if (r->state == CM_ICE_STORED) {

@@ -27,6 +27,11 @@ int cm_ice_session_open(cm_store *root, cm_ice_records *records, uint64_t file_n
 int cm_ice_session_add(cm_store *session, const char *path, unsigned rank, const uint64_t *shape,
                        size_t *index, cm_error *err);
 /*
+ * Array INDEX is there in a snapshot already, which BEFORE reads, a store that outlives the
+ * session: chunks that are not written stay what they are there.
+ */
+void cm_ice_session_keep(cm_store *session, size_t index, cm_store *before);
+/*
  * For a run that goes on: records of chunks that are not there, or have changed, are taken back;
  * *NKEPT chunks are there.  Calls CANCELED now and then; true stops it.
  */

@@ -14,6 +14,7 @@ typedef struct cm_ice_array_chunks {
     unsigned rank;
     uint64_t shape[CM_MAX_RANK];
     uint64_t base, nchunks; /* numbers of its records */
+    cm_store *before;       /* has the chunks that are not written; or NULL */
     cm_buf small;           /* bytes that the places borrow */
     cm_ice_record *record;
     size_t room;

@@ -78,6 +78,11 @@ static cm_fb_table *find_node(const cm_fb_table *snapshot, const char *path, siz
                                                                              : NULL;
 }
 
+const cm_fb_table *cm_ice_snapshot_find(const cm_fb_table *snapshot, const char *path)
+{
+    return find_node(snapshot, path, strlen(path));
+}
+
 static bool is_array(const cm_fb_table *node)
 {
     return cm_fb_u64(node, CM_ICE_NODE_TYPE) == CM_ICE_IS_ARRAY;
@@ -160,9 +165,11 @@ static int check_node(const cm_fb_table *snapshot, const cm_fb_table *base,
 {
     const size_t n = strlen(fresh->path);
     const cm_fb_table *there = find_node(snapshot, fresh->path, n);
-    if (there == NULL || may_share(there, fresh))
+    if (!fresh->updates && (there == NULL || may_share(there, fresh)))
         return check_above(snapshot, fresh, err);
-    if (!change->replaces)
+    if (fresh->updates && there == NULL)
+        return cm_fail(err, CM_EEXIST, "%s: another commit has removed it meanwhile", fresh->path);
+    if (!fresh->updates && !change->replaces)
         return cm_fail(err, CM_EEXIST,
                        is_array(there) ? "%s: is in the repository already; `overwrite` replaces it"
                                        : "%s: is a group of the repository already, with other "
@@ -200,8 +207,8 @@ static int describe_manifests(cm_fb_tree *tree, cm_fb_table *array, const cm_ice
     for (size_t i = 0; rc == CM_OK && i < m->n; i++) {
         uint8_t range[8 * CM_MAX_RANK];
         for (unsigned j = 0; j < node->rank; j++) {
-            cm_store_le32(range + 8 * j, m->item[i].first[j]);
-            cm_store_le32(range + 8 * j + 4, m->item[i].end[j]);
+            cm_store_le32(range + 8 * j, m->item[i].extent.first[j]);
+            cm_store_le32(range + 8 * j + 4, m->item[i].extent.end[j]);
         }
         if ((ref[i] = cm_fb_table_new(tree, &cm_ice_manifest_ref, err)) == NULL)
             rc = CM_ENOMEM;
@@ -265,10 +272,16 @@ static int describe_node(cm_fb_tree *tree, const cm_ice_new_node *node, cm_fb_ta
 
 /* ---- applying ---- */
 
+enum {
+    NLISTS = 6
+};
+
 /* Ids for the transaction log. */
 typedef struct applied {
-    uint8_t *new_groups, *new_arrays, *deleted_groups, *deleted_arrays, *updated_groups;
-    size_t nnew_groups, nnew_arrays, ndeleted_groups, ndeleted_arrays, nupdated_groups;
+    uint8_t *new_groups, *new_arrays, *deleted_groups, *deleted_arrays, *updated_groups,
+        *updated_arrays;
+    size_t nnew_groups, nnew_arrays, ndeleted_groups, ndeleted_arrays, nupdated_groups,
+        nupdated_arrays;
     cm_ice_log_array *array;
     size_t narrays;
 } applied;
@@ -278,13 +291,8 @@ static void note(uint8_t *list, size_t *n, const void *id)
     memcpy(list + CM_ICE_NODE_ID * (*n)++, id, CM_ICE_NODE_ID);
 }
 
-static void note_new(applied *a, const cm_ice_new_node *node)
+static void note_chunks(applied *a, const cm_ice_new_node *node)
 {
-    if (!node->is_array) {
-        note(a->new_groups, &a->nnew_groups, node->id);
-        return;
-    }
-    note(a->new_arrays, &a->nnew_arrays, node->id);
     if (node->manifests->nrefs == 0)
         return;
     cm_ice_log_array *array = &a->array[a->narrays++];
@@ -293,6 +301,16 @@ static void note_new(applied *a, const cm_ice_new_node *node)
                                 .present = node->manifests->present,
                                 .nrefs = node->manifests->nrefs};
     memcpy(array->node, node->id, CM_ICE_NODE_ID);
+}
+
+static void note_new(applied *a, const cm_ice_new_node *node)
+{
+    if (!node->is_array) {
+        note(a->new_groups, &a->nnew_groups, node->id);
+        return;
+    }
+    note(a->new_arrays, &a->nnew_arrays, node->id);
+    note_chunks(a, node);
 }
 
 /* The group THERE stays, with the document of FRESH where that says more, or is to replace it. */
@@ -305,6 +323,22 @@ static int update_group(cm_fb_tree *tree, cm_fb_table *there, const cm_ice_new_n
     return cm_fb_set(tree, there, CM_ICE_NODE_DOCUMENT, fresh->document, fresh->nbytes, err);
 }
 
+/* The array THERE stays, with another length or other chunks. */
+static int update_array(cm_fb_tree *tree, cm_fb_table *there, const cm_ice_new_node *fresh,
+                        applied *a, cm_error *err)
+{
+    cm_fb_table *data = cm_fb_table_new(tree, &cm_ice_array, err);
+    int rc = data == NULL ? CM_ENOMEM : describe_shape(tree, data, fresh, err);
+    if (rc == CM_OK)
+        rc = describe_manifests(tree, data, fresh, err);
+    if (rc == CM_OK && !same_document(there, fresh))
+        note(a->updated_arrays, &a->nupdated_arrays, fresh->id);
+    note_chunks(a, fresh);
+    if (rc == CM_OK)
+        rc = cm_fb_set(tree, there, CM_ICE_NODE_DOCUMENT, fresh->document, fresh->nbytes, err);
+    return rc == CM_OK ? cm_fb_set_tables(tree, there, CM_ICE_NODE_DATA, &data, 1, err) : rc;
+}
+
 static int add_node(cm_fb_tree *tree, const cm_ice_new_node *fresh, bool replaces, applied *a,
                     cm_error *err)
 {
@@ -313,7 +347,9 @@ static int add_node(cm_fb_tree *tree, const cm_ice_new_node *fresh, bool replace
     const size_t at = position(nodes, fresh->path, strlen(fresh->path));
     cm_fb_table *there = find_node(tree->root, fresh->path, strlen(fresh->path));
     if (there != NULL && !is_array(there) && !fresh->is_array)
-        return update_group(tree, there, fresh, replaces, a, err);
+        return update_group(tree, there, fresh, replaces || fresh->updates, a, err);
+    if (fresh->updates)
+        return update_array(tree, there, fresh, a, err);
     int rc = describe_node(tree, fresh, &made, err);
     if (rc != CM_OK)
         return rc;
@@ -484,6 +520,7 @@ static int write_log(cm_store *root, applied *a, const uint8_t *id, cm_error *er
                               .deleted_groups = sorted(a->deleted_groups, a->ndeleted_groups),
                               .deleted_arrays = sorted(a->deleted_arrays, a->ndeleted_arrays),
                               .updated_groups = sorted(a->updated_groups, a->nupdated_groups),
+                              .updated_arrays = sorted(a->updated_arrays, a->nupdated_arrays),
                               .array = a->array,
                               .narrays = a->narrays};
     memcpy(log.id, id, CM_ICE_ID);
@@ -506,14 +543,14 @@ static int write_snapshot(cm_store *root, const cm_fb_tree *tree, const uint8_t 
 static int prepare(cm_fb_tree *tree, const cm_ice_change *change, applied *a, cm_error *err)
 {
     cm_fb_value *nodes = &tree->root->value[CM_ICE_SNAPSHOT_NODES];
-    uint8_t *id = cm_fb_alloc(tree, 5 * (change->n + 1) * CM_ICE_NODE_ID, err);
+    uint8_t *id = cm_fb_alloc(tree, NLISTS * (change->n + 1) * CM_ICE_NODE_ID, err);
     a->array = cm_fb_alloc(tree, change->n * sizeof(a->array[0]), err);
     cm_fb_table **list = cm_fb_alloc(tree, (nodes->n + change->n) * sizeof(list[0]), err);
     if (id == NULL || a->array == NULL || list == NULL)
         return CM_ENOMEM;
-    uint8_t **all[] = {&a->new_groups, &a->new_arrays, &a->deleted_groups, &a->deleted_arrays,
-                       &a->updated_groups};
-    for (size_t i = 0; i < 5; i++)
+    uint8_t **all[NLISTS] = {&a->new_groups,     &a->new_arrays,     &a->deleted_groups,
+                             &a->deleted_arrays, &a->updated_groups, &a->updated_arrays};
+    for (size_t i = 0; i < NLISTS; i++)
         *all[i] = id + i * (change->n + 1) * CM_ICE_NODE_ID;
     if (nodes->n > 0)
         memcpy(list, nodes->item, nodes->n * sizeof(list[0]));

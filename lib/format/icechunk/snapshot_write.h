@@ -23,6 +23,8 @@ int cm_ice_node_compare(const void *a, const void *b);
  */
 int cm_ice_snapshot_write(cm_store *root, cm_fb_tree *snapshot, const cm_fb_table *base,
                           const cm_ice_change *change, const uint8_t id[CM_ICE_ID], cm_error *err);
+/* The node at PATH; NULL: there is none. */
+const cm_fb_table *cm_ice_snapshot_find(const cm_fb_table *snapshot, const char *path);
 /* Whether CHANGE can be applied to SNAPSHOT: CM_EEXIST as above; nothing changes. */
 int cm_ice_snapshot_check(const cm_fb_table *snapshot, const cm_fb_table *base,
                           const cm_ice_change *change, cm_error *err);

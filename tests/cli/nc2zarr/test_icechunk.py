@@ -266,15 +266,6 @@ def test_references_are_committed_to_repositories(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.nc"]
 
 
-def test_what_grows(source, tmp_path):
-    repo = f"icechunk:{tmp_path / 'repo'}"
-    run(NC2ZARR, source, repo).ok()
-    for option in (["--append", "time"], ["--replace", "time=0:2"]):
-        run(NC2ZARR, *option, source, repo).fails(2, "does not grow")
-    run(RECHUNK, "--append", "time", tmp_path / "a.zarr", repo).fails(2, "does not grow")
-    run(NC2ZARR, "--store-per", "file", source, repo).fails(2, "--store-per")
-
-
 def test_names_that_look_like_chunks(tmp_path):
     """'c' is where the key of a chunk begins, and may be a name, too."""
     import netCDF4

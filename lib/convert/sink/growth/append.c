@@ -14,6 +14,7 @@
 #include "convert/beside/parts_files.h"
 #include "convert/sink/growth/append_parts.h"
 #include "convert/sink/growth/append_repair.h"
+#include "convert/sink/growth/append_repository.h"
 #include "convert/sink/sink.h"
 #include "convert/sink/store/store.h"
 #include "convert/source/clashes.h"
@@ -27,7 +28,7 @@
 static int open_target(cm_append_state *s, const cm_job *job, cm_error *err)
 {
     const cm_dataset_options options = {.net = job->options->net};
-    int rc = cm_dataset_open(s->append->root, "", &options, &s->target, err);
+    int rc = cm_dataset_open(s->append->opens, "", &options, &s->target, err);
     if (rc == CM_OK && s->target->kind != CM_DATASET_ZARR)
         rc = cm_fail(err, CM_EINVAL, "is not a Zarr store");
     if (rc == CM_OK)
@@ -118,7 +119,7 @@ void cm_append_tell(cm_job *job, const cm_append_state *s)
     a->nlisted = cm_append_nlisted(s->append);
 }
 
-static int report(cm_job *job, const cm_append_state *s, bool written, cm_error *err)
+int cm_append_tell_all(cm_job *job, const cm_append_state *s, bool written, cm_error *err)
 {
     int rc = cm_job_report(job, written, err);
     cm_append_report *a = &job->report->append;
@@ -243,7 +244,8 @@ int cm_append_find(cm_sink *s, cm_job *job, cm_error *err)
         return cm_fail(err, CM_EINVAL,
                        "%s: `append` and `part`: to a store behind a network one process adds",
                        s->target);
-    int rc = cm_sink_find_into(s, err);
+    int rc = s->options->append->repository != NULL ? cm_append_take_repository(s, err)
+                                                    : cm_sink_find_into(s, err);
     /* It is among its own sources; another one that is added lies apart from it. */
     s->among_sources = files || remote;
     if (s->into.zarr_format != 0)
@@ -265,11 +267,8 @@ static int begin_windows(cm_job *job, cm_append_state *s, cm_error *err)
     return rc;
 }
 
-int cm_append_prepare(cm_sink *s, cm_job *job, cm_error *err)
+int cm_append_prepare_into(cm_append_state *a, cm_job *job, cm_error *err)
 {
-    cm_append_state *a = s->own = cm_calloc(1, sizeof(*a), err);
-    if (a == NULL)
-        return CM_ENOMEM;
     a->append = job->options->append;
     int rc = open_target(a, job, err);
     if (rc == CM_OK)
@@ -277,6 +276,12 @@ int cm_append_prepare(cm_sink *s, cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = begin_windows(job, a, err);
     return rc == CM_OK && a->append->replace != NULL ? cm_replace_compare(job, a, err) : rc;
+}
+
+int cm_append_prepare(cm_sink *s, cm_job *job, cm_error *err)
+{
+    cm_append_state *a = s->own = cm_calloc(1, sizeof(*a), err);
+    return a == NULL ? CM_ENOMEM : cm_append_prepare_into(a, job, err);
 }
 
 static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
@@ -306,7 +311,7 @@ static int commit(cm_sink *s, cm_job *job, cm_error *err)
     cm_append_state *a = s->own;
     int rc = cm_append_commit(job, a, err);
     count_written(job, a);
-    return rc == CM_OK ? report(job, a, true, err) : rc;
+    return rc == CM_OK ? cm_append_tell_all(job, a, true, err) : rc;
 }
 
 static void withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err)
@@ -327,8 +332,7 @@ static int verify(cm_sink *s, cm_job *job, cm_error *err)
                : CM_OK;
 }
 
-/* One line of the report for each variable, not for each window. */
-static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
+int cm_append_leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
 {
     cm_append_state *a = s->own;
     cm_error why = {0};
@@ -361,7 +365,7 @@ const cm_sink_ops cm_sink_growth = {.kind = CM_SINK_GROWS,
                                     .commit = commit,
                                     .withdraw = withdraw,
                                     .verify = verify,
-                                    .leave = leave,
+                                    .leave = cm_append_leave,
                                     .give_back = cm_append_end_output};
 
 /* ---- a dry run of it ---- */
@@ -370,7 +374,7 @@ static int plan_nowhere(cm_job *job, const cm_append_state *s, cm_store *nowhere
 {
     int rc = cm_job_plan(job, nowhere, err);
     if (rc == CM_OK)
-        rc = report(job, s, false, err);
+        rc = cm_append_tell_all(job, s, false, err);
     if (rc == CM_OK)
         rc = cm_job_estimate(job, err);
     for (size_t i = 0; i < job->report->nvariables; i++)
@@ -406,5 +410,5 @@ const cm_sink_ops cm_sink_growth_foreseen = {.kind = CM_SINK_GROWS,
                                              .find = cm_append_find,
                                              .join = cm_append_join,
                                              .begin = foresee,
-                                             .leave = leave,
+                                             .leave = cm_append_leave,
                                              .give_back = cm_append_end_output};

@@ -32,8 +32,10 @@ typedef struct cm_stopped {
 
 struct cm_append {
     char *dimension;
-    char *root;    /* of the store, without "file://" */
-    char *replace; /* "DIM=RANGE"; NULL: the store grows */
+    char *root;  /* of the store, without "file://" */
+    char *opens; /* by which it is read: ROOT, or a snapshot of a repository */
+    struct cm_append_repository *repository; /* append_repository.h; NULL: it is a store */
+    char *replace;                           /* "DIM=RANGE"; NULL: the store grows */
     bool recheck, hold, look;
     bool part;      /* one of several processes: has LOCK only to open the store, and in the end */
     bool knows_was; /* without the lock: that WAS is the length of what grows when it was opened */
@@ -120,12 +122,17 @@ int cm_append_find(cm_sink *s, cm_job *job, cm_error *err);
 int cm_append_join(cm_job *job, cm_error *err);
 /* The store, the windows of job->var, and what a replacement changes; the sink's own state. */
 int cm_append_prepare(cm_sink *s, cm_job *job, cm_error *err);
+/* The same into a state that is zeroed. */
+int cm_append_prepare_into(cm_append_state *a, cm_job *job, cm_error *err);
 /* Up to where the windows that JOB has can be moved; and, after a failure, what goes. */
 int cm_append_begin_chunks(cm_job *job, cm_append_state *s, cm_error *err);
 void cm_append_withdraw_chunks(cm_job *job, cm_append_state *s);
 /* Chunks are there: the documents. */
 int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err);
 void cm_append_tell(cm_job *job, const cm_append_state *s);
+int cm_append_tell_all(cm_job *job, const cm_append_state *s, bool written, cm_error *err);
+/* As a sink leaves: one line of the report for each variable, not for each window. */
+int cm_append_leave(cm_sink *s, cm_job *job, int rc, cm_error *err);
 void cm_append_end(cm_sink *s);
 const char *cm_append_end_output(cm_sink *s);
 

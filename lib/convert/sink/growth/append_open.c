@@ -9,6 +9,7 @@
 #include "convert/beside/parts_files.h"
 #include "convert/sink/growth/append_parts.h"
 #include "convert/sink/growth/append_repair.h"
+#include "convert/sink/growth/append_repository.h"
 #include "convert/sink/store/output.h"
 #include "options/store_path.h"
 #include "options/varopt.h"
@@ -24,9 +25,13 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
     const cm_store_options options = {.output = true, .net = o->net};
     cm_store_path at = {0};
     cm_place there = CM_PLACE_NOTHING;
-    int rc = cm_store_path_split(o->store, &at, err);
+    const char *repository = cm_icechunk_path(o->store);
+    int rc = cm_store_path_split(repository != NULL ? repository : o->store, &at, err);
     if (rc == CM_OK && *at.node != '\0')
-        rc = cm_fail(err, CM_EINVAL, "%s: a store grows as a whole, not a node in it", o->store);
+        rc = cm_fail(err, CM_EINVAL, "%s: a %s grows as a whole, not a node in it", o->store,
+                     repository != NULL ? "repository" : "store");
+    if (rc == CM_OK && repository != NULL)
+        rc = cm_append_begin_repository(a, o, err);
     if (rc == CM_OK)
         rc = cm_store_probe(at.path, &options, &there, err);
     if (rc == CM_OK && there == CM_PLACE_NOTHING)
@@ -34,8 +39,11 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
                      "%s: there is no store to add to; leave out `append` to make it", o->store);
     else if (rc == CM_OK && there != CM_PLACE_FOLDER)
         rc = cm_fail(err, CM_EINVAL, "%s: is not a folder", o->store);
-    if (rc == CM_OK && (a->root = cm_strdup(at.path, err)) == NULL)
-        rc = CM_ENOMEM;
+    if (rc == CM_OK) {
+        a->root = cm_strdup(at.path, err);
+        a->opens = cm_strdup(at.path, err);
+        rc = a->root == NULL || a->opens == NULL ? CM_ENOMEM : CM_OK;
+    }
     cm_store_path_release(&at);
     return rc;
 }
@@ -229,6 +237,8 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
                            err);
     if (rc == CM_OK)
         rc = settle(a, o, note, err);
+    if (rc == CM_OK && a->repository != NULL)
+        rc = cm_append_read_repository(a, err);
     if (rc == CM_OK && (a->part || a->look))
         rc = cm_append_note_length(a, err);
     if (rc == CM_OK)
@@ -257,7 +267,7 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
 
 const char *cm_append_store(const cm_append *a)
 {
-    return a->root;
+    return a->opens;
 }
 
 const char *cm_append_dimension(const cm_append *a)
@@ -331,6 +341,8 @@ void cm_append_close(cm_append *a)
     free(a->stopped.dimension);
     free(a->replace);
     free(a->dimension);
+    cm_append_end_repository(a);
+    free(a->opens);
     free(a->root);
     free(a);
 }

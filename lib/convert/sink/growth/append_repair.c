@@ -164,8 +164,9 @@ int cm_repair_choose(cm_job *job, const cm_append_state *s, const cm_variable *t
 {
     uint64_t chunk = t->words->chunk[0], n = g->in_place ? 0 : cm_div_ceil(g->length, chunk);
     uint64_t room = cm_layout_room(g->length, t->dtype.nbytes);
-    if (!t->is_coordinate || n < 2 || (chunk > 1 && n <= MANY_CHUNKS) || chunk >= room ||
-        cm_zarr_sharding(t->words) != NULL)
+    /* Of a repository the values stand in a manifest, and one request has them all. */
+    if (s->append->repository != NULL || !t->is_coordinate || n < 2 ||
+        (chunk > 1 && n <= MANY_CHUNKS) || chunk >= room || cm_zarr_sharding(t->words) != NULL)
         return CM_OK;
     if (t->words->zarr_format == 3) {
         if (!is_left(s->append, t)) {

@@ -381,14 +381,14 @@ int cm_append_source_join(cm_job *job, cm_error *err)
     job->grown = a;
     a->own = job->source;
     job->opened = NULL;
-    int rc = cm_dataset_open(append->root, "", &options, &a->base, err);
+    int rc = cm_dataset_open(append->opens, "", &options, &a->base, err);
     if (rc == CM_OK && a->base->kind != CM_DATASET_ZARR)
         rc = cm_fail(err, CM_EINVAL, "is no Zarr store");
     if (rc != CM_OK) {
         cm_error_place(err, append->root);
         return rc;
     }
-    a->file[0] = (cm_multi_file){.path = append->root, .open = a->base};
+    a->file[0] = (cm_multi_file){.path = append->opens, .open = a->base};
     a->file[1] = (cm_multi_file){.path = a->own->path, .nbytes = a->own->nbytes, .open = a->own};
     identify(&a->file[1]);
     a->root = (cm_multi_group){.path = "", .attrs = a->base->group[0].attrs};

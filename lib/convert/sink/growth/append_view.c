@@ -25,7 +25,7 @@ static lengths lengths_of(const cm_dataset *ds, const char *dimension)
 static int open_store(const cm_append *a, cm_dataset **out, cm_error *err)
 {
     const cm_dataset_options options = {.net = a->beside.net};
-    return cm_dataset_open(a->root, "", &options, out, err);
+    return cm_dataset_open(a->opens, "", &options, out, err);
 }
 
 int cm_append_note_length(cm_append *a, cm_error *err)

@@ -12,9 +12,9 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 
 static int commit(cm_sink *s, cm_job *job, cm_error *err)
 {
-    cm_ice_places *places = cm_calloc(job->nvars + 1, sizeof(places[0]), err);
-    int rc = places == NULL ? CM_ENOMEM : cm_ice_writing_commit(s->own, s, job, places, err);
-    free(places);
+    cm_repository_array *array = cm_calloc(job->nvars + 1, sizeof(array[0]), err);
+    int rc = array == NULL ? CM_ENOMEM : cm_ice_writing_commit(s->own, s, job, array, err);
+    free(array);
     return rc;
 }
 

@@ -99,6 +99,27 @@ int cm_node_list_make(cm_node_list *list, cm_store *documents, const char *above
     return rc;
 }
 
+void cm_node_list_keep_changes(cm_node_list *list, const cm_fb_table *snapshot)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        cm_ice_new_node *node = &list->node[i];
+        const cm_fb_table *was = cm_ice_snapshot_find(snapshot, node->path);
+        const cm_fb_value *text = was != NULL ? &was->value[CM_ICE_NODE_DOCUMENT] : NULL;
+        const bool same = text != NULL && text->n == node->nbytes &&
+                          memcmp(text->bytes, node->document, node->nbytes) == 0;
+        if (same && !node->updates) {
+            cm_ice_node_release(node);
+            continue;
+        }
+        node->updates = was != NULL;
+        if (was != NULL)
+            memcpy(node->id, was->value[CM_ICE_NODE_NODE_ID].bytes, CM_ICE_NODE_ID);
+        list->node[kept++] = *node;
+    }
+    list->n = kept;
+}
+
 cm_ice_new_node *cm_node_list_find(const cm_node_list *list, const char *above, const char *name)
 {
     char *path =

@@ -14,6 +14,11 @@ typedef struct cm_node_list {
 
 /* The nodes of DOCUMENTS, below the group ABOVE ("": the root), whose groups are among them. */
 int cm_node_list_make(cm_node_list *list, cm_store *documents, const char *above, cm_error *err);
+/*
+ * Of all documents of SNAPSHOT, some of which are changed: those that are, or belong to arrays that
+ * are updated, stay in the list as updates.
+ */
+void cm_node_list_keep_changes(cm_node_list *list, const cm_fb_table *snapshot);
 /* The node "/ABOVE/NAME"; NULL: there is none. */
 cm_ice_new_node *cm_node_list_find(const cm_node_list *list, const char *above, const char *name);
 void cm_node_list_release(cm_node_list *list); /* zeroed memory accepted */

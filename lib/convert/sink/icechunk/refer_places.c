@@ -219,7 +219,8 @@ static int locate(void *context, uint32_t number, cm_ice_location *out, cm_error
 {
     const cm_refer_places *p = context;
     (void)err;
-    *out = (cm_ice_location){p->urls->item[number].url, p->urls->item[number].modified_s};
+    *out = (cm_ice_location){.url = p->urls->item[number].url,
+                             .modified_s = p->urls->item[number].modified_s};
     return CM_OK;
 }
 

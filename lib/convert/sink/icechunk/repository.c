@@ -3,18 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
-
-#include <chunkmill/version.h>
 
 #include "base/utf8.h"
 #include "convert/sink/icechunk/node_list.h"
 #include "convert/sink/store/fingerprint.h"
 #include "format/icechunk/repo_write.h"
-#include "format/icechunk/session.h"
 #include "options/store_path.h"
 #include "store/open.h"
-#include "watch/monitor.h"
 
 /* ---- what stands there ---- */
 
@@ -161,50 +156,14 @@ static bool is_in_repo(void *context, const uint8_t *id)
 }
 
 /* Removes the files of an earlier run, unless a snapshot was about to refer to them. */
-static int erase_left(cm_repository *r, const cm_sink *s, cm_job *job, size_t nsnapshots,
-                      cm_error *err)
+static int erase_left(cm_repository *r, cm_job *job, size_t nsnapshots, cm_error *err)
 {
-    if (nsnapshots == 0)
-        return cm_run_journal_erase(&r->journal, r->root, err);
-    return cm_job_note(job, err,
-                       "%s: files of a run that was stopped at its very end stay; Icechunk's own "
-                       "garbage collection removes them",
-                       s->out.path);
-}
-
-/*
- * A journal that is there: its run has committed (*DONE), or is gone on with, or its files go.
- */
-static int settle_journal(cm_repository *r, cm_sink *s, cm_job *job, const cm_json *head,
-                          bool *done, cm_error *err)
-{
-    size_t nsnapshots = 0;
-    *done = false;
-    if (!r->journal.there) { /* files without a head: of a run that ended */
-        cm_run_journal_remove(&r->journal);
-        return CM_OK;
-    }
-    const bool same = cm_json_equal(r->journal.head, head);
-    int rc = cm_run_journal_continue(&r->journal, err);
-    if (rc != CM_OK)
-        return rc;
-    const bool committed = cm_run_journal_snapshots(&r->journal, &nsnapshots, is_in_repo, &r->base);
-    if (committed) {
-        cm_run_journal_remove(&r->journal);
-        cm_run_journal_close(&r->journal);
-        *done = same;
-        r->journal.there = false;
-        return CM_OK;
-    }
-    s->out.resumes = same && !s->options->overwrite;
-    if (s->out.resumes)
-        return CM_OK;
-    if (!s->options->overwrite)
-        return cm_fail(err, CM_EEXIST,
-                       "%s: holds chunks of a run with other options or inputs, which was stopped; "
-                       "the same command goes on with them, `overwrite` removes them",
-                       s->out.path);
-    rc = erase_left(r, s, job, nsnapshots, err);
+    int rc = nsnapshots == 0
+                 ? cm_run_journal_erase(&r->journal, r->root, err)
+                 : cm_job_note(job, err,
+                               "%s: files of a run that was stopped at its very end stay; "
+                               "Icechunk's own garbage collection removes them",
+                               r->path);
     if (rc == CM_OK)
         cm_run_journal_remove(&r->journal);
     cm_run_journal_close(&r->journal);
@@ -212,10 +171,44 @@ static int settle_journal(cm_repository *r, cm_sink *s, cm_job *job, const cm_js
     return rc;
 }
 
+int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, bool drops,
+                         cm_settled *out, cm_error *err)
+{
+    size_t nsnapshots = 0;
+    *out = CM_SETTLED_NOTHING;
+    if (!r->journal.there) { /* files without a head: of a run that ended */
+        cm_run_journal_remove(&r->journal);
+        return CM_OK;
+    }
+    /* A run that adds to arrays begins again. */
+    const bool grows = cm_json_has(r->journal.head, CM_REPOSITORY_GROWS);
+    const bool same = cm_json_equal(r->journal.head, head);
+    int rc = cm_run_journal_continue(&r->journal, err);
+    if (rc != CM_OK)
+        return rc;
+    if (cm_run_journal_snapshots(&r->journal, &nsnapshots, is_in_repo, r->base)) {
+        cm_run_journal_remove(&r->journal);
+        cm_run_journal_close(&r->journal);
+        *out = same ? CM_SETTLED_DONE : CM_SETTLED_NOTHING;
+        r->journal.there = false;
+        return CM_OK;
+    }
+    if (same && !drops && !grows) {
+        *out = CM_SETTLED_GOES_ON;
+        return CM_OK;
+    }
+    if (!drops && !grows)
+        return cm_fail(err, CM_EEXIST,
+                       "%s: holds chunks of a run with other options or inputs, which was stopped; "
+                       "the same command goes on with them, `overwrite` removes them",
+                       r->path);
+    return erase_left(r, job, nsnapshots, err);
+}
+
 /* ---- beginning ---- */
 
 /* Temporaries of killed runs; the lock is held. */
-static int sweep(cm_store *root, cm_error *err)
+int cm_repository_sweep(cm_store *root, cm_error *err)
 {
     static const char *const folder[] = {"chunks", "manifests", "snapshots", "transactions",
                                          "overwritten"};
@@ -237,12 +230,16 @@ static int open_root(cm_repository *r, cm_sink *s, cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = check_place(out, err);
     r->made = out->state == CM_OUTPUT_ABSENT;
+    r->path = out->path;
+    r->beside = &out->beside;
+    r->lock = out->lock;
     if (rc == CM_OK)
         rc = cm_store_open(out->root, &options, &out->store, err);
     r->root = out->store;
     if (rc == CM_OK)
-        rc = sweep(r->root, err);
-    return rc == CM_OK ? cm_ice_base_open(r->root, r->branch, &r->base, err) : rc;
+        rc = cm_repository_sweep(r->root, err);
+    r->base = &r->own;
+    return rc == CM_OK ? cm_ice_base_open(r->root, r->branch, &r->own, err) : rc;
 }
 
 /* Before any chunk is written: the commit would be refused for a node that is there. */
@@ -256,7 +253,7 @@ static int check_nodes(cm_repository *r, const cm_sink *s, cm_job *job, cm_error
     const cm_ice_change change = {
         .node = list.node, .n = list.n, .replaces = s->options->overwrite};
     if (rc == CM_OK)
-        rc = cm_ice_snapshot_check(r->base.snapshot.tree.root, NULL, &change, err);
+        rc = cm_ice_snapshot_check(r->base->snapshot.tree.root, NULL, &change, err);
     cm_node_list_release(&list);
     cm_store_free(documents);
     return rc;
@@ -265,6 +262,7 @@ static int check_nodes(cm_repository *r, const cm_sink *s, cm_job *job, cm_error
 static int begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error *err)
 {
     cm_json *head = NULL;
+    cm_settled left = CM_SETTLED_NOTHING;
     r->branch = s->options->branch != NULL ? s->options->branch : "main";
     int rc = open_root(r, s, job, err);
     if (rc == CM_OK)
@@ -272,12 +270,14 @@ static int begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error
     if (rc == CM_OK)
         rc = make_head(r, s, job, &head, err);
     if (rc == CM_OK)
-        rc = settle_journal(r, s, job, head, done, err);
+        rc = cm_repository_settle(r, job, head, s->options->overwrite, &left, err);
+    *done = left == CM_SETTLED_DONE;
+    s->out.resumes = r->resumes = left == CM_SETTLED_GOES_ON;
     if (rc == CM_OK && !*done)
         rc = check_nodes(r, s, job, err);
-    if (rc == CM_OK && !*done && !s->out.resumes)
+    if (rc == CM_OK && !*done && !r->resumes)
         rc = cm_run_journal_begin(&r->journal, head, job->scratch, err);
-    s->out.begun = rc == CM_OK;
+    s->out.begun = r->begun = rc == CM_OK;
     cm_json_free(head);
     return rc;
 }
@@ -289,218 +289,4 @@ int cm_repository_begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, c
     if (rc != CM_OK)
         cm_error_place(err, s->out.path);
     return rc;
-}
-
-/* ---- the commit ---- */
-
-static int note_snapshot(void *context, const uint8_t id[CM_ICE_ID], bool published, cm_error *err)
-{
-    const bool initial = memcmp(id, cm_ice_initial_id, CM_ICE_ID) == 0;
-    return cm_ice_records_name(context,
-                               published ? CM_RUN_PUBLISHED
-                               : initial ? CM_RUN_INITIAL
-                                         : 's',
-                               id, err);
-}
-
-/* The writer, and its command. */
-static int make_metadata(const char *command, cm_json **out, cm_error *err)
-{
-    char *writer = cm_asprintf(err, "chunkmill %s", cm_version());
-    *out = cm_json_object();
-    int rc = writer == NULL ? CM_ENOMEM : cm_json_set(*out, "writer", cm_json_string(writer), err);
-    if (rc == CM_OK && command != NULL)
-        rc = cm_json_set(*out, "command", cm_json_string(command), err);
-    free(writer);
-    return rc;
-}
-
-static int by_node(const void *a, const void *b)
-{
-    return memcmp(((const cm_ice_manifest_job *)a)->node, ((const cm_ice_manifest_job *)b)->node,
-                  CM_ICE_NODE_ID);
-}
-
-static int write_manifests(cm_repository *r, const cm_sink *s, cm_job *job,
-                           const cm_node_list *list, const cm_ice_places *places,
-                           cm_ice_manifests *made, cm_error *err)
-{
-    cm_ice_manifest_job *work = cm_calloc(job->nvars + 1, sizeof(work[0]), err);
-    int rc = work == NULL ? CM_ENOMEM : CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        cm_ice_new_node *node = cm_node_list_find(list, s->into.node, job->var[i].name);
-        if (node == NULL || !node->is_array) {
-            rc = cm_fail(err, CM_EINTERNAL, "%s: has no document", cm_job_name(&job->var[i]));
-            break;
-        }
-        node->manifests = &made[i];
-        work[i] = (cm_ice_manifest_job){.places = &places[i], .out = &made[i]};
-        memcpy(work[i].node, node->id, CM_ICE_NODE_ID);
-    }
-    if (rc == CM_OK) {
-        qsort(work, job->nvars, sizeof(work[0]), by_node);
-        rc = cm_ice_manifests_write(r->root, &r->journal.records, work, job->nvars, err);
-    }
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        for (size_t k = 0; k < made[i].n; k++)
-            job->report->nobjects += !made[i].item[k].listed;
-    free(work);
-    return rc;
-}
-
-static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_error *err)
-{
-    const cm_transform_options *o = s->options;
-    cm_json *metadata = NULL;
-    char *command = cm_utf8_strdup(o->command != NULL ? o->command : "", err);
-    int rc = command == NULL ? CM_ENOMEM
-                             : make_metadata(o->command != NULL ? command : NULL, &metadata, err);
-    cm_ice_commit c = {.root = r->root,
-                       .branch = r->branch,
-                       .base = &r->base,
-                       .change = {.message = o->message != NULL   ? o->message
-                                             : o->command != NULL ? command
-                                                                  : "written by chunkmill",
-                                  .metadata = metadata,
-                                  .node = list->node,
-                                  .n = list->n,
-                                  .replaces = o->overwrite},
-                       .config = r->config,
-                       .durable = o->durable,
-                       .before = note_snapshot,
-                       .context = &r->journal.records};
-    if (rc == CM_OK)
-        rc = cm_lock_check(s->out.lock, &s->out.beside, err);
-    if (rc == CM_OK) {
-        rc = cm_ice_commit_run(&c, r->committed, err);
-        r->refused = rc == CM_EEXIST;
-    }
-    cm_json_free(metadata);
-    free(command);
-    return rc;
-}
-
-static bool never(void *context, const uint8_t *id)
-{
-    (void)context, (void)id;
-    return false;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    return memcmp(a, b, CM_ICE_ID);
-}
-
-/*
- * Files of an earlier try that the commit does not refer to; where that try came as far as a
- * snapshot, only Icechunk's own collection knows.
- */
-static int tidy(cm_repository *r, cm_job *job, cm_store *session, const cm_ice_manifests *made,
-                cm_error *err)
-{
-    uint8_t *chunk = NULL, *manifest = NULL;
-    size_t nchunks = 0, n = 0, most = 0, nsnapshots;
-    (void)cm_run_journal_snapshots(&r->journal, &nsnapshots, never, NULL);
-    if (nsnapshots != 1)
-        return CM_OK;
-    for (size_t i = 0; i < job->nvars; i++)
-        most += made[i].n;
-    int rc = cm_ice_session_files(session, &chunk, &nchunks, err);
-    if (rc == CM_OK && (manifest = cm_calloc(most + 1, CM_ICE_ID, err)) == NULL)
-        rc = CM_ENOMEM;
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        for (size_t k = 0; k < made[i].n; k++)
-            memcpy(manifest + CM_ICE_ID * n++, made[i].item[k].id, CM_ICE_ID);
-    if (rc == CM_OK) {
-        qsort(manifest, n, CM_ICE_ID, compare_ids);
-        rc = cm_run_journal_tidy(&r->journal, r->root,
-                                 &(cm_run_files){chunk, manifest, nchunks, n, r->committed}, err);
-    }
-    free(chunk);
-    free(manifest);
-    return rc;
-}
-
-/* The commit is made: nothing that fails from here on takes it back. */
-static int finish(cm_repository *r, cm_sink *s, cm_job *job, cm_store *session,
-                  const cm_ice_manifests *made, cm_error *err)
-{
-    cm_error why = {0};
-    job->report->written = true;
-    int rc = s->out.resumes ? tidy(r, job, session, made, &why) : CM_OK;
-    cm_run_journal_remove(&r->journal);
-    s->out.begun = false;
-    return rc == CM_OK ? CM_OK
-                       : cm_job_warn(job, err, "%s: files of an earlier try stay: %s", s->out.path,
-                                     why.text);
-}
-
-int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *session,
-                         const cm_ice_places *places, cm_error *err)
-{
-    cm_node_list list = {0};
-    cm_ice_manifests *made = cm_calloc(job->nvars + 1, sizeof(made[0]), err);
-    int rc = made == NULL
-                 ? CM_ENOMEM
-                 : cm_node_list_make(&list, cm_ice_session_documents(session), s->into.node, err);
-    if (rc == CM_OK)
-        rc = write_manifests(r, s, job, &list, places, made, err);
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        job->report->nreferences += made[i].nrefs - made[i].ninline;
-        job->report->ninline += made[i].ninline;
-    }
-    if (rc == CM_OK)
-        rc = commit(r, s, &list, err);
-    if (rc != CM_OK)
-        cm_error_place(err, s->out.path);
-    else
-        rc = finish(r, s, job, session, made, err);
-    for (size_t i = 0; made != NULL && i < job->nvars; i++)
-        cm_ice_manifests_release(&made[i]);
-    free(made);
-    cm_node_list_release(&list);
-    return rc;
-}
-
-/* ---- after a failure ---- */
-
-/* Folders that are empty now, where they are ours. */
-static void remove_folders(const cm_repository *r, const cm_sink *s)
-{
-    static const char *const folder[] = {"chunks", "manifests", "snapshots", "transactions"};
-    if (!r->made || cm_store_is_remote(r->root))
-        return;
-    for (size_t i = 0; i < sizeof(folder) / sizeof(folder[0]); i++) {
-        char *path = cm_asprintf(NULL, "%s/%s", s->out.path, folder[i]);
-        if (path != NULL)
-            rmdir(path);
-        free(path);
-    }
-    rmdir(s->out.path);
-}
-
-void cm_repository_withdraw(cm_repository *r, cm_sink *s, cm_job *job, bool goes_on, cm_error *err)
-{
-    size_t nsnapshots = 0;
-    if (!s->out.begun || job->report->written)
-        return;
-    (void)cm_run_journal_snapshots(&r->journal, &nsnapshots, never, NULL);
-    job->report->resumable = goes_on || s->out.resumes || (nsnapshots > 0 && !r->refused);
-    if (job->report->resumable || cm_lock_check(s->out.lock, &s->out.beside, NULL) == CM_EEXIST)
-        return;
-    if (cm_run_journal_erase(&r->journal, r->root, NULL) != CM_OK) {
-        job->report->resumable = true;
-        cm_error_suffix(err, "; not all that was written could be removed: the same command "
-                             "finishes it");
-        return;
-    }
-    cm_run_journal_remove(&r->journal);
-    remove_folders(r, s);
-}
-
-void cm_repository_release(cm_repository *r)
-{
-    cm_run_journal_close(&r->journal);
-    cm_ice_base_release(&r->base);
-    cm_json_free(r->config);
 }

@@ -1,7 +1,7 @@
 /*
  * A repository as the target of a job: "icechunk:PATH" or "icechunk:PATH::GROUP", its lock, the
- * journal of the run, and the commit at the end.  For chunks that are converted (icechunk.c) and
- * for those that stay in their files (references.c).
+ * journal of the run, and the commit at the end.  For chunks that are converted (icechunk.c), for
+ * those that stay in their files (virtual.c), and for arrays that grow (grow.c).
  */
 #ifndef CM_CONVERT_SINK_ICECHUNK_REPOSITORY_H
 #define CM_CONVERT_SINK_ICECHUNK_REPOSITORY_H
@@ -12,14 +12,27 @@
 
 typedef struct cm_repository {
     const char *branch; /* of the options, or "main" */
+    const char *path;   /* borrowed, as the next three are */
+    cm_beside *beside;
+    cm_lock *lock;
     cm_store *root;
-    bool made; /* its folder is ours */
-    cm_ice_base base;
+    bool made;         /* its folder is ours */
+    bool grows;        /* a session has all documents of the base, some of which are changed */
+    cm_ice_base *base; /* that the run began with; OWN, or one that is borrowed */
+    cm_ice_base own;
     cm_run_journal journal;
-    cm_json *config; /* of a new repository; or NULL */
+    bool begun, resumes; /* the journal tells of the run; an earlier one began it */
+    cm_json *config;     /* of a new repository; or NULL */
     uint8_t committed[CM_ICE_ID];
     bool refused; /* the repository was read again, and has none of the run's snapshots */
 } cm_repository;
+
+/* An array of a commit. */
+typedef struct cm_repository_array {
+    const char *name; /* below the group that is the target */
+    cm_ice_places places;
+    const cm_fb_table *was; /* in the base, where it is there and changes; NULL: it is new */
+} cm_repository_array;
 
 /*
  * Finds what stands at the target of S: CM_EEXIST where it is neither a repository nor empty, or
@@ -31,14 +44,35 @@ int cm_repository_find(cm_sink *s, cm_job *job, cm_error *err);
  * is zeroed.  *DONE: an earlier run of the same command has committed already.
  */
 int cm_repository_begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error *err);
+/* Chunks of an earlier run. */
+typedef enum cm_settled {
+    CM_SETTLED_NOTHING, /* or no more: its files are removed */
+    CM_SETTLED_GOES_ON, /* the same run, which goes on */
+    CM_SETTLED_DONE     /* the same run, which has committed */
+} cm_settled;
+
+/* A member of a journal's head: the run adds to arrays. */
+#define CM_REPOSITORY_GROWS "grows"
+
 /*
- * Commits the documents of SESSION as one snapshot; PLACES are those of the variables of JOB.
- * Writes the manifests before.
+ * Looks at the journal that R has found, and removes the files of a run that nobody goes on with:
+ * HEAD is that of this run.  CM_EEXIST: such a run that DROPS, false, would lose.
+ */
+int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, bool drops,
+                         cm_settled *out, cm_error *err);
+/* Temporaries of killed runs; the lock is held. */
+int cm_repository_sweep(cm_store *root, cm_error *err);
+
+/* ---- repository_commit.c ---- */
+
+/*
+ * Commits the documents of SESSION, and the N arrays ARRAY, as one snapshot.  Writes the manifests
+ * before.
  */
 int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *session,
-                         const cm_ice_places *places, cm_error *err);
+                         const cm_repository_array *array, size_t n, cm_error *err);
 /* After a failure: removes the run's files, unless the journal stays for one that goes on. */
-void cm_repository_withdraw(cm_repository *r, cm_sink *s, cm_job *job, bool goes_on, cm_error *err);
+void cm_repository_withdraw(cm_repository *r, cm_job *job, bool goes_on, cm_error *err);
 void cm_repository_release(cm_repository *r);
 
 #endif

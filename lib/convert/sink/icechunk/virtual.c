@@ -179,9 +179,9 @@ static int set_config(referring *r, cm_job *job, cm_error *err)
     int rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
     if (rc == CM_OK && strncmp(prefix, "file:", 5) == 0)
         rc = cm_refer_folder(path, n, &folder, err);
-    if (rc == CM_OK && !repo->base.there)
+    if (rc == CM_OK && !repo->base->there)
         rc = make_config(prefix, folder, &repo->config, err);
-    if (rc == CM_OK && repo->base.there)
+    if (rc == CM_OK && repo->base->there)
         rc = cm_job_note(job, err,
                          "readers allow virtual chunks below %s: the configuration of the "
                          "repository stays as it is",
@@ -238,14 +238,14 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 static int commit(cm_sink *s, cm_job *job, cm_error *err)
 {
     referring *r = s->own;
-    cm_ice_places *places = cm_calloc(job->nvars + 1, sizeof(places[0]), err);
-    if (places == NULL)
+    cm_repository_array *array = cm_calloc(job->nvars + 1, sizeof(array[0]), err);
+    if (array == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < job->nvars; i++)
         if (job->var[i].layout.refer != NULL)
-            cm_refer_places_get(&r->places[i], &places[i]);
-    int rc = cm_ice_writing_commit(&r->writing, s, job, places, err);
-    free(places);
+            cm_refer_places_get(&r->places[i], &array[i].places);
+    int rc = cm_ice_writing_commit(&r->writing, s, job, array, err);
+    free(array);
     return rc;
 }
 

@@ -109,7 +109,7 @@ int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves
     return rc == CM_OK && s->out.resumes ? resume(w, job, err) : rc;
 }
 
-int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_ice_places *places,
+int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_repository_array *array,
                           cm_error *err)
 {
     if (w->done) {
@@ -121,12 +121,14 @@ int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_ice_pla
         rc = cm_job_write_metadata(job, w->session, err);
     if (rc != CM_OK)
         return rc;
-    for (size_t i = 0; i < job->nvars; i++)
-        if (places[i].find == NULL)
-            cm_ice_session_places(w->session, i, &places[i]);
+    for (size_t i = 0; i < job->nvars; i++) {
+        array[i].name = job->var[i].name;
+        if (array[i].places.find == NULL)
+            cm_ice_session_places(w->session, i, &array[i].places);
+    }
     cm_job_sum_written(job);
     job->report->nobjects = cm_ice_session_nfiles(w->session);
-    rc = cm_repository_commit(&w->repository, s, job, w->session, places, err);
+    rc = cm_repository_commit(&w->repository, s, job, w->session, array, job->nvars, err);
     return rc == CM_OK ? cm_job_report(job, true, err) : rc;
 }
 
@@ -139,7 +141,7 @@ void cm_ice_writing_withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err)
     if (w == NULL)
         return;
     cm_job_release_writers(job);
-    cm_repository_withdraw(&w->repository, s, job, rc == CM_ECANCELED || rc == CM_ENOSPC || of_one,
+    cm_repository_withdraw(&w->repository, job, rc == CM_ECANCELED || rc == CM_ENOSPC || of_one,
                            err);
 }
 

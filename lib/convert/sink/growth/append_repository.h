@@ -1,0 +1,24 @@
+/*
+ * A repository that grows: what it has is a snapshot, read as a store, and what is added is the
+ * next one.  None of the notes beside a store that grows are needed.
+ */
+#ifndef CM_CONVERT_SINK_GROWTH_APPEND_REPOSITORY_H
+#define CM_CONVERT_SINK_GROWTH_APPEND_REPOSITORY_H
+
+#include "convert/sink/growth/append.h"
+#include "format/icechunk/commit.h"
+
+typedef struct cm_append_repository {
+    char *branch;
+    cm_ice_base base;
+} cm_append_repository;
+
+/* Of A, whose store O names as a repository. */
+int cm_append_begin_repository(cm_append *a, const cm_append_options *o, cm_error *err);
+/* The tip of the branch: from now on A is read by that snapshot.  A's store is open. */
+int cm_append_read_repository(cm_append *a, cm_error *err);
+/* As a sink finds its target: the folder of the repository. */
+int cm_append_take_repository(cm_sink *s, cm_error *err);
+void cm_append_end_repository(cm_append *a);
+
+#endif

@@ -1,0 +1,160 @@
+"""A repository grows by commits as a store does by appends, and every older snapshot stays what it was."""
+
+import os
+import shutil
+
+import netCDF4
+import numpy as np
+import pytest
+
+from support import icechunk, tool
+
+
+def make(path, first, n, seed, fill=None):
+    with netCDF4.Dataset(path, "w") as nc:
+        for name, start, size in (("time", first, n), ("y", 0, 24), ("x", 0, 20)):
+            nc.createDimension(name, size)
+            nc.createVariable(name, "f8", (name,))[:] = np.arange(size) + start
+        v = nc.createVariable("v", "f4", ("time", "y", "x"), zlib=True, chunksizes=(1, 24, 20), fill_value=-1)
+        v[:] = np.random.default_rng(seed).normal(size=(n, 24, 20))
+        if fill is not None:
+            v[fill] = -1
+        nc.createVariable("name", str, ("time",))[:] = np.array([f"step {first + i}" for i in range(n)], dtype=object)
+        nc.createVariable("fixed", "i2", ("y",))[:] = np.arange(24)
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Steps 0 to 6, 6 to 11 and 11 to 15, and 3 to 7 with other values, of which some are missing."""
+    folder = tmp_path_factory.mktemp("in")
+    return [
+        make(folder / "a.nc", 0, 6, 0),
+        make(folder / "b.nc", 6, 5, 1),
+        make(folder / "c.nc", 11, 4, 2),
+        make(folder / "new.nc", 3, 4, 3, fill=slice(0, 4)),
+    ]
+
+
+def digest(place):
+    return tool.run("rechunk", "--digest", place).ok().out
+
+
+def snapshots(repo):
+    return {i: icechunk.Snapshot(repo, i).store() for i in icechunk.Repo(repo).history()}
+
+
+def chunk_files(repo, ident):
+    snapshot = icechunk.Snapshot(repo, ident)
+    refs = [r for n in snapshot.nodes if n.is_array for r in snapshot.references(n).values()]
+    return {r[0] for r in refs if not isinstance(r, bytes)}
+
+
+LAYOUTS = {
+    "a chunk across the end": ["--chunks", "v:4x12x20"],
+    "whole chunks": ["--chunks", "v:1x12x20"],
+    "shards": ["--chunks", "v:2x12x20", "--shards", "v:4x24x20"],
+    "no compression": ["--chunks", "v:4x12x20", "--codec", "none"],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_as_a_store_does(files, layout, tmp_path):
+    repo, store = tmp_path / "repo", tmp_path / "store.zarr"
+    a, b, c, new = files
+    steps = [[*LAYOUTS[layout], a], ["--append", "time", b], ["--append", "time", c], ["--replace", "time=3:7", new]]
+    seen = {}
+    for step in steps:
+        tool.nc2zarr("-q", "--object-size", "4KiB", *step, f"icechunk:{repo}").ok()
+        tool.nc2zarr("-q", *step, store).ok()
+        assert digest(f"icechunk:{repo}") == digest(store)
+        now = snapshots(repo)
+        assert {i: now[i] for i in seen} == seen, "an older snapshot is another"
+        assert len(now) == max(len(seen) + 1, 2)
+        seen = now
+    assert not os.path.exists(f"{repo}.chunkmill")
+
+
+def test_what_stays(files, tmp_path):
+    """Chunks that no step touches keep their files, arrays their ids, and what is as it was its manifest."""
+    repo = tmp_path / "repo"
+    tool.nc2zarr("-q", "--object-size", "4KiB", "--chunks", "v:1x12x20", files[0], f"icechunk:{repo}").ok()
+    first = icechunk.Snapshot(repo, icechunk.Repo(repo).tip())
+    tool.nc2zarr("-q", "--append", "time", files[1], f"icechunk:{repo}").ok()
+    second = icechunk.Snapshot(repo, icechunk.Repo(repo).tip())
+    assert chunk_files(repo, icechunk.Repo(repo).history()[1]) < chunk_files(repo, icechunk.Repo(repo).tip())
+    was, now = ({n.path: n for n in s.nodes} for s in (first, second))
+    assert {p: n.ident for p, n in was.items()} == {p: n.ident for p, n in now.items()}
+    assert now["/fixed"].manifests == was["/fixed"].manifests != now["/v"].manifests
+    assert second.new_arrays == [] and now["/v"].ident in second.updated and now["/fixed"].ident not in second.updated
+    assert min(second.updated[now["/v"].ident]) == (6, 0, 0)
+
+
+def test_rechunk_adds(files, tmp_path):
+    repo, store = f"icechunk:{tmp_path / 'repo'}", tmp_path / "more.zarr"
+    tool.nc2zarr("-q", files[0], repo).ok()
+    tool.nc2zarr("-q", *files[:2], store).ok()
+    tool.run("rechunk", "-q", "--append", "time", store, repo).ok()
+    assert digest(repo) == digest(store)
+
+
+def test_nothing_new(files, tmp_path):
+    """No commit is made of it; nor by a dry run."""
+    repo = tmp_path / "repo"
+    tool.nc2zarr("-q", files[0], f"icechunk:{repo}").ok()
+    before = sorted(repo.rglob("*"))
+    assert "Nothing is to be added" in tool.nc2zarr("--append", "time", files[0], f"icechunk:{repo}").ok().out
+    tool.nc2zarr("--append", "time", "--dry-run", files[1], f"icechunk:{repo}").ok()
+    assert sorted(repo.rglob("*")) == before and not os.path.exists(f"{repo}.chunkmill")
+
+
+def test_a_branch(files, tmp_path):
+    """One that is new begins at the tip of main, which stays."""
+    repo = tmp_path / "repo"
+    tool.nc2zarr("-q", files[0], f"icechunk:{repo}").ok()
+    main = icechunk.Repo(repo).tip()
+    tool.nc2zarr("-q", "--branch", "dev", "--message", "more", "--append", "time", files[1], f"icechunk:{repo}").ok()
+    there = icechunk.Repo(repo)
+    assert there.tip() == main and there.history("dev")[1] == main
+    assert icechunk.Snapshot(repo, there.tip("dev")).message == "more"
+    tool.nc2zarr("-q", "--branch", "dev", "--append", "time", files[2], f"icechunk:{repo}").ok()
+    assert len(icechunk.Repo(repo).history("dev")) == 4
+
+
+def test_refusals(files, tmp_path):
+    repo = tmp_path / "repo"
+    target = f"icechunk:{repo}"
+    tool.nc2zarr("--append", "time", files[1], target).fails(1, "there is no store to add to")
+    repo.mkdir()
+    tool.nc2zarr("--append", "time", files[1], target).fails(1, "is not an Icechunk repository")
+    repo.rmdir()
+    tool.nc2zarr("-q", files[0], target).ok()
+    tool.nc2zarr("--append", "time", files[1], f"{target}::g").fails(2, "grows as a whole")
+    parts = tool.nc2zarr("--append", "time", "--part", "1/2", files[1], target)
+    assert parts.status == 2 and "one process adds to a repository" in parts.err
+    assert tool.nc2zarr("--append", "y", files[1], target).status == 4
+    assert not os.path.exists(f"{repo}.chunkmill")
+
+
+def test_chunks_of_a_run_that_was_stopped(files, tmp_path):
+    """An append takes no other run's chunks away, and whoever comes takes away those of an append."""
+    from support import failio
+
+    root, state, template = tmp_path / "work", tmp_path / "state", tmp_path / "template"
+    repo = f"icechunk:{root / 'repo'}"
+    template.mkdir()
+    tool.nc2zarr("-q", files[0], f"icechunk:{template / 'repo'}").ok()
+    stopped = {"write": ["-q", files[0], f"{repo}::g"], "append": ["-q", "--append", "time", files[1], repo]}
+    for first, second in (("write", "append"), ("append", "write")):
+        failio.renew(template, root)
+        count = failio.inject("nc2zarr", *stopped[first], root=root, state=state).counts["rename"]
+        failio.renew(template, root)
+        failio.inject("nc2zarr", *stopped[first], root=root, state=state, kind="rename", nth=count - 2, way="kill")
+        assert (root / "repo.chunkmill" / "icechunk").exists()
+        other = tool.nc2zarr(*stopped[second])
+        if first == "write":
+            other.fails(1, "holds chunks of a run with other options")
+            other = tool.nc2zarr(*stopped[first])
+        other.ok()
+        assert not (root / "repo.chunkmill").exists()
+    shutil.rmtree(root)
