@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "load/run.h"
+#include "options/store_path.h"
 
 static double number_at(const cm_json *list, size_t i)
 {
@@ -54,17 +55,30 @@ static int take_all(const cm_json *attrs, const char *path, cm_load_normals *out
     return CM_OK;
 }
 
+/* Of the group NODE, "" for the root; NULL: there is none. */
+static const cm_json *attrs_of(const cm_dataset *ds, const char *node)
+{
+    for (size_t i = 0; i < ds->ngroups; i++)
+        if (strcmp(ds->group[i].path, node) == 0)
+            return ds->group[i].attrs;
+    return NULL;
+}
+
 int cm_load_normals_read(const char *path, cm_net *net, cm_load_normals *out, cm_error *err)
 {
     const cm_dataset_options options = {.net = net, .guard = CM_GUARD_ENDS, .quick = true};
     cm_dataset *ds = NULL;
+    cm_store_path at = {0};
     *out = (cm_load_normals){0};
-    int rc = cm_dataset_open(path, "", &options, &ds, err);
+    int rc = cm_store_path_split(path, &at, err);
+    if (rc == CM_OK)
+        rc = cm_dataset_open(at.path, "", &options, &ds, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "normalize");
     else
-        rc = take_all(ds->group[0].attrs, path, out, err);
+        rc = take_all(attrs_of(ds, at.node), path, out, err);
     cm_dataset_close(ds);
+    cm_store_path_release(&at);
     return rc;
 }
 

@@ -79,7 +79,7 @@
             "Count while writing: of each variable of numbers, and each of its levels, count, "    \
             "missing, minimum, maximum, mean and standard deviation of the values that "           \
             "readers show. They go to the Zarr group OUTPUT.statistics.zarr and, as JSON, "        \
-            "into its attributes."                                                                 \
+            "into its attributes; of a repository, to the group statistics of the same commit."    \
     }
 
 #define CM_ROW_STATISTICS_RANGE(at)                                                                \

@@ -64,12 +64,27 @@ static int share_json(look *s, const cm_json *json, cm_digest *out)
 
 /* ---- a variable ---- */
 
+/* A variable of a group that nc2zarr has marked. */
+static bool is_of_statistics(const cm_dataset *ds, const cm_variable *v)
+{
+    for (size_t i = 0; i < ds->ngroups; i++) {
+        const size_t n = strlen(ds->group[i].path);
+        const char *mark = cm_json_text(cm_json_member(ds->group[i].attrs, "chunkmill"), NULL);
+        if (mark != NULL && strcmp(mark, "statistics") == 0 && n > 0 &&
+            strncmp(v->name, ds->group[i].path, n) == 0 && v->name[n] == '/')
+            return true;
+    }
+    return false;
+}
+
 /*
  * Names of dimensions say what belongs together: an array of a store that has none for one of
- * them stays as it is, and is not part of the record.
+ * them stays as it is, and is not part of the record; nor are statistics that a repository has.
  */
-static bool is_told(const cm_variable *v)
+static bool is_told(const cm_dataset *ds, const cm_variable *v)
 {
+    if (is_of_statistics(ds, v))
+        return false;
     for (unsigned j = 0; j < v->rank; j++)
         if (v->dim_name[j] == NULL)
             return false;
@@ -213,11 +228,11 @@ static int put_skeleton(look *s)
     size_t n = 0;
     cm_wire_out w = {&list, CM_OK, s->err};
     for (size_t i = 0; i < s->file->nvars; i++)
-        n += is_told(&s->file->var[i]);
+        n += is_told(s->file, &s->file->var[i]);
     cm_wire_put_text(&w, s->file->format_name);
     cm_wire_put_u32(&w, (uint32_t)n);
     for (size_t i = 0; w.status == CM_OK && i < s->file->nvars; i++) {
-        if (!is_told(&s->file->var[i]))
+        if (!is_told(s->file, &s->file->var[i]))
             continue;
         int rc = share_variable(s, &s->file->var[i], &d);
         cm_wire_put_digest(&w, d);
@@ -278,7 +293,7 @@ static int put_variables(look *s)
         cm_variable *v = &s->file->var[i];
         bool there;
         cm_digest values = {0};
-        if (!is_told(v))
+        if (!is_told(s->file, v))
             continue;
         rc = share_values(s, v, &there, &values);
         for (unsigned j = 0; j < v->rank; j++)

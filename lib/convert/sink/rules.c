@@ -36,10 +36,7 @@ static const char AGAIN[] = "; the same command again completes one that was sto
 
 const cm_sink_rule cm_sink_rules[] = {
     {"`statistics`", FLAG(statistics),
-     .why = {[GROWS] = OTHER,
-             [REFERS] = UNREAD,
-             [COMMITS] = "statistics lie beside a store, and a repository has more than one state",
-             [COMPARES] = UNWRITTEN}},
+     .why = {[GROWS] = OTHER, [REFERS] = UNREAD, [COMPARES] = UNWRITTEN}},
     {"`report`", TEXT(report), .why = {[GROWS] = OTHER, [REFERS] = UNREAD, [COMPARES] = UNWRITTEN}},
     {"`chunks`", TEXTS(chunks), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`shards`", TEXTS(shards), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},

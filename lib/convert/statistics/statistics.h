@@ -8,7 +8,7 @@
  *
  * They lie beside the target, in the Zarr group TARGET.statistics.zarr, written when the target
  * is complete and removed before a target is written anew: what lies there is of the store as it
- * is.
+ * is.  Of a repository they are a group of the same commit.
  */
 #ifndef CM_CONVERT_STATISTICS_STATISTICS_H
 #define CM_CONVERT_STATISTICS_STATISTICS_H
@@ -36,10 +36,23 @@ int cm_statistics_hear(cm_job_var *v, const char *text, size_t nbytes, cm_error 
 int cm_statistics_check_place(const cm_job *job, const char *target, cm_error *err);
 /* Whether those of TARGET are there, whole.  NET, which may be NULL, reaches a bucket. */
 int cm_statistics_are_there(const char *target, cm_net *net, bool *out, cm_error *err);
+/* Whether ATTRS are those of a group of statistics. */
+bool cm_statistics_are(const cm_json *attrs);
 /* Removes the statistics of an older store at TARGET. */
 int cm_statistics_forget(const char *target, cm_net *net, cm_error *err);
 /* Writes those of JOB beside TARGET, and what they cost into the report. */
 int cm_statistics_write(cm_job *job, const char *target, cm_error *err);
+/*
+ * The same into STORE, which holds nothing else, without consolidated metadata; the report takes
+ * PLACE, where they will lie.  Of a target that has its statistics in itself: the arrays of each
+ * variable are a group of its name.
+ */
+int cm_statistics_write_into(cm_job *job, cm_store *store, const char *target, char *place,
+                             cm_error *err);
+/* Calls VISIT with each array that will be written there, of RANK dimensions and one chunk. */
+int cm_statistics_visit(const cm_job *job,
+                        int (*visit)(void *context, const char *path, unsigned rank, cm_error *err),
+                        void *context, cm_error *err);
 void cm_statistics_free(cm_statistics *s); /* NULL accepted */
 
 #endif

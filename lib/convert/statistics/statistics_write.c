@@ -37,6 +37,12 @@ typedef enum there {
     WHOLE
 } there;
 
+bool cm_statistics_are(const cm_json *attrs)
+{
+    const char *mark = cm_json_text(cm_json_member(attrs, MARK), NULL);
+    return mark != NULL && strcmp(mark, MARKED) == 0;
+}
+
 /* A group that was written here, or what is left of one. */
 static int look(cm_store *store, there *out, cm_error *err)
 {
@@ -54,8 +60,7 @@ static int look(cm_store *store, there *out, cm_error *err)
         rc = cm_store_get(store, DOCUMENT[i], CM_ZARR_MAX_META_NBYTES, &text, &why);
         if (rc == CM_OK && cm_json_parse((const char *)text.data, text.nbytes, &j, &why) == CM_OK) {
             const cm_json *attrs = i == 0 ? cm_json_member(j, "attributes") : j;
-            const char *mark = cm_json_text(cm_json_member(attrs, MARK), NULL);
-            *out = mark != NULL && strcmp(mark, MARKED) == 0 ? WHOLE : NOTHING;
+            *out = cm_statistics_are(attrs) ? WHOLE : NOTHING;
         }
         cm_json_free(j);
         cm_buf_release(&text);
@@ -217,6 +222,8 @@ typedef struct writing {
     char **path;
     size_t n;
     cm_codec_spec codec;
+    bool within; /* the target: the arrays of a variable are a group, so that none has its name */
+    bool consolidated;
     cm_json *summary; /* of all variables */
 } writing;
 
@@ -233,7 +240,7 @@ static void describe(writing *w, const cm_job_var *v, unsigned kind, cm_zarr_met
         .has_dim_names = true,
         .has_fill = true,
         .fill = is_counter(kind) ? zero : nan,
-        .separator = '.', /* one folder less for each array */
+        .separator = w->within ? '/' : '.', /* one folder less for each array */
         .codecs = &w->codec,
         .ncodecs = 1};
     if (s->level >= 0)
@@ -262,11 +269,16 @@ static int write_chunk(writing *w, const char *path, const cm_zarr_meta *m, cons
     return rc;
 }
 
+static char *path_of(const cm_job_var *v, unsigned kind, bool within, cm_error *err)
+{
+    return cm_asprintf(err, "%s/%s", within ? v->name : KIND[kind], within ? KIND[kind] : v->name);
+}
+
 static int add_array(writing *w, const cm_job_var *v, const cm_tally *t, unsigned kind,
                      cm_error *err)
 {
     cm_zarr_meta *m = &w->meta[w->n];
-    char *path = cm_asprintf(err, "%s/%s", KIND[kind], v->name);
+    char *path = path_of(v, kind, w->within, err);
     if (path == NULL)
         return CM_ENOMEM;
     w->path[w->n] = path;
@@ -348,7 +360,6 @@ static int describe_root(writing *w, const char *target, cm_zarr_meta *root, cm_
 static int write_all(writing *w, const char *target, cm_error *err)
 {
     const cm_job *job = w->job;
-    const bool consolidated = !job->options->no_consolidate;
     cm_zarr_meta root = {0};
     size_t most = job->nvars * NKINDS + 1;
     w->entry = cm_calloc(most, sizeof(w->entry[0]), err);
@@ -363,8 +374,8 @@ static int write_all(writing *w, const char *target, cm_error *err)
         rc = describe_root(w, target, &root, err);
     if (rc == CM_OK) {
         w->entry[w->n] = (cm_zarr_entry){"", &root};
-        rc = cm_zarr_hierarchy_write(w->store, job->zarr_format, w->entry, w->n + 1, consolidated,
-                                     err);
+        rc = cm_zarr_hierarchy_write(w->store, job->zarr_format, w->entry, w->n + 1,
+                                     w->consolidated, err);
     }
     if (rc == CM_OK && job->options->durable)
         rc = cm_store_sync(w->store, err);
@@ -390,10 +401,50 @@ static double worked(const cm_transform_report *r)
     return total;
 }
 
-int cm_statistics_write(cm_job *job, const char *target, cm_error *err)
+/* They are at PLACE, which the report takes. */
+static void tell(cm_job *job, char *path)
 {
     cm_transform_report *r = job->report;
-    writing w = {.job = job, .codec = {.id = CM_CODEC_BYTES}};
+    for (size_t i = 0; i < job->nvars; i++)
+        if (job->var[i].statistics != NULL) {
+            r->nstatistics++;
+            r->statistics_seconds += (double)job->var[i].statistics->ns * 1e-9;
+        }
+    r->statistics_share =
+        r->statistics_seconds > 0 ? r->statistics_seconds / (r->statistics_seconds + worked(r)) : 0;
+    r->statistics = path;
+}
+
+int cm_statistics_write_into(cm_job *job, cm_store *store, const char *target, char *path,
+                             cm_error *err)
+{
+    writing w = {.job = job, .store = store, .codec = {.id = CM_CODEC_BYTES}, .within = true};
+    int rc = write_all(&w, target, err);
+    tell(job, path);
+    return rc;
+}
+
+int cm_statistics_visit(const cm_job *job,
+                        int (*visit)(void *context, const char *path, unsigned rank, cm_error *err),
+                        void *context, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; i < job->nvars; i++)
+        for (unsigned kind = 0; rc == CM_OK && kind < NKINDS; kind++) {
+            const cm_job_var *v = &job->var[i];
+            if (v->statistics == NULL)
+                break;
+            char *path = path_of(v, kind, true, err);
+            rc = path == NULL ? CM_ENOMEM : visit(context, path, v->statistics->level >= 0, err);
+            free(path);
+        }
+    return rc;
+}
+
+int cm_statistics_write(cm_job *job, const char *target, cm_error *err)
+{
+    writing w = {
+        .job = job, .codec = {.id = CM_CODEC_BYTES}, .consolidated = !job->options->no_consolidate};
     char *path = place(target, err);
     const cm_store_options options = {.output = true, .create = true, .net = job->options->net};
     /* A run that was killed here, and is done again, left some of them. */
@@ -411,13 +462,6 @@ int cm_statistics_write(cm_job *job, const char *target, cm_error *err)
     if (rc != CM_OK)
         cm_error_prefix(err, "%s: written, but its statistics were not", target);
     cm_store_free(w.store);
-    for (size_t i = 0; i < job->nvars; i++)
-        if (job->var[i].statistics != NULL) {
-            r->nstatistics++;
-            r->statistics_seconds += (double)job->var[i].statistics->ns * 1e-9;
-        }
-    r->statistics_share =
-        r->statistics_seconds > 0 ? r->statistics_seconds / (r->statistics_seconds + worked(r)) : 0;
-    r->statistics = path;
+    tell(job, path);
     return rc;
 }

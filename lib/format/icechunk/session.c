@@ -419,6 +419,11 @@ int cm_ice_session_add(cm_store *store, const char *path, unsigned rank, const u
     return CM_OK;
 }
 
+const char *cm_ice_session_path(cm_store *store, size_t index)
+{
+    return cm_ice_session_of(store)->array[index]->path;
+}
+
 void cm_ice_session_keep(cm_store *store, size_t index, cm_store *before)
 {
     cm_ice_session_of(store)->array[index]->before = before;

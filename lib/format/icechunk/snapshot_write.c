@@ -1,4 +1,4 @@
-#include "format/icechunk/snapshot_write.h"
+#include "format/icechunk/snapshot_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,11 +83,6 @@ const cm_fb_table *cm_ice_snapshot_find(const cm_fb_table *snapshot, const char 
     return find_node(snapshot, path, strlen(path));
 }
 
-static bool is_array(const cm_fb_table *node)
-{
-    return cm_fb_u64(node, CM_ICE_NODE_TYPE) == CM_ICE_IS_ARRAY;
-}
-
 static bool has_below(const cm_fb_table *snapshot, const char *path)
 {
     const cm_fb_value *nodes = &snapshot->value[CM_ICE_SNAPSHOT_NODES];
@@ -120,7 +115,7 @@ static bool is_plain(const cm_fb_table *node)
 /* A group that is there already has nothing to lose by FRESH, or nothing to win. */
 static bool may_share(const cm_fb_table *node, const cm_ice_new_node *fresh)
 {
-    return !is_array(node) && !fresh->is_array &&
+    return !cm_ice_node_is_array(node) && !fresh->is_array &&
            (same_document(node, fresh) || fresh->plain || is_plain(node));
 }
 
@@ -129,7 +124,7 @@ static int check_above(const cm_fb_table *snapshot, const cm_ice_new_node *fresh
     for (size_t n = strlen(fresh->path); n-- > 1;) {
         const cm_fb_table *above =
             fresh->path[n] == '/' ? find_node(snapshot, fresh->path, n) : NULL;
-        if (above != NULL && is_array(above))
+        if (above != NULL && cm_ice_node_is_array(above))
             return cm_fail(err, CM_EEXIST, "%s: lies below %.*s, which is an array", fresh->path,
                            (int)n, fresh->path);
     }
@@ -146,10 +141,10 @@ static bool same_id(const cm_fb_table *a, const cm_fb_table *b)
 static bool same_node(const cm_fb_table *a, const cm_fb_table *b)
 {
     const cm_fb_value *x = &a->value[CM_ICE_NODE_DOCUMENT], *y = &b->value[CM_ICE_NODE_DOCUMENT];
-    if (!same_id(a, b) || is_array(a) != is_array(b) || x->n != y->n ||
+    if (!same_id(a, b) || cm_ice_node_is_array(a) != cm_ice_node_is_array(b) || x->n != y->n ||
         memcmp(x->bytes, y->bytes, x->n) != 0)
         return false;
-    if (!is_array(a))
+    if (!cm_ice_node_is_array(a))
         return true;
     x = &a->value[CM_ICE_NODE_DATA].item[0]->value[CM_ICE_ARRAY_MANIFESTS];
     y = &b->value[CM_ICE_NODE_DATA].item[0]->value[CM_ICE_ARRAY_MANIFESTS];
@@ -160,22 +155,32 @@ static bool same_node(const cm_fb_table *a, const cm_fb_table *b)
     return same;
 }
 
+/* Whether the node of PATH, N bytes, goes. */
+static bool goes(const cm_ice_change *change, const char *path, size_t n)
+{
+    const size_t most = change->drops != NULL ? strlen(change->drops) : 0;
+    return most > 0 && n >= most && memcmp(path, change->drops, most) == 0 &&
+           (n == most || path[most] == '/');
+}
+
 static int check_node(const cm_fb_table *snapshot, const cm_fb_table *base,
                       const cm_ice_change *change, const cm_ice_new_node *fresh, cm_error *err)
 {
     const size_t n = strlen(fresh->path);
     const cm_fb_table *there = find_node(snapshot, fresh->path, n);
-    if (!fresh->updates && (there == NULL || may_share(there, fresh)))
+    if (!fresh->updates &&
+        (there == NULL || may_share(there, fresh) || goes(change, fresh->path, n)))
         return check_above(snapshot, fresh, err);
     if (fresh->updates && there == NULL)
         return cm_fail(err, CM_EEXIST, "%s: another commit has removed it meanwhile", fresh->path);
     if (!fresh->updates && !change->replaces)
         return cm_fail(err, CM_EEXIST,
-                       is_array(there) ? "%s: is in the repository already; `overwrite` replaces it"
-                                       : "%s: is a group of the repository already, with other "
-                                         "attributes; `overwrite` replaces them",
+                       cm_ice_node_is_array(there)
+                           ? "%s: is in the repository already; `overwrite` replaces it"
+                           : "%s: is a group of the repository already, with other "
+                             "attributes; `overwrite` replaces them",
                        fresh->path);
-    if (is_array(there) != fresh->is_array && has_below(snapshot, fresh->path))
+    if (cm_ice_node_is_array(there) != fresh->is_array && has_below(snapshot, fresh->path))
         return cm_fail(err, CM_EEXIST, "%s: is a group with nodes in it, and is not replaced",
                        fresh->path);
     const cm_fb_table *was = base != NULL ? find_node(base, fresh->path, n) : there;
@@ -313,6 +318,15 @@ static void note_new(applied *a, const cm_ice_new_node *node)
     note_chunks(a, node);
 }
 
+static void note_deleted(applied *a, const cm_fb_table *node)
+{
+    const void *id = node->value[CM_ICE_NODE_NODE_ID].bytes;
+    if (cm_ice_node_is_array(node))
+        note(a->deleted_arrays, &a->ndeleted_arrays, id);
+    else
+        note(a->deleted_groups, &a->ndeleted_groups, id);
+}
+
 /* The group THERE stays, with the document of FRESH where that says more, or is to replace it. */
 static int update_group(cm_fb_tree *tree, cm_fb_table *there, const cm_ice_new_node *fresh,
                         bool replaces, applied *a, cm_error *err)
@@ -346,7 +360,7 @@ static int add_node(cm_fb_tree *tree, const cm_ice_new_node *fresh, bool replace
     cm_fb_table *made;
     const size_t at = position(nodes, fresh->path, strlen(fresh->path));
     cm_fb_table *there = find_node(tree->root, fresh->path, strlen(fresh->path));
-    if (there != NULL && !is_array(there) && !fresh->is_array)
+    if (there != NULL && !cm_ice_node_is_array(there) && !fresh->is_array)
         return update_group(tree, there, fresh, replaces || fresh->updates, a, err);
     if (fresh->updates)
         return update_array(tree, there, fresh, a, err);
@@ -355,11 +369,7 @@ static int add_node(cm_fb_tree *tree, const cm_ice_new_node *fresh, bool replace
         return rc;
     note_new(a, fresh);
     if (there != NULL) {
-        const void *id = there->value[CM_ICE_NODE_NODE_ID].bytes;
-        if (is_array(there))
-            note(a->deleted_arrays, &a->ndeleted_arrays, id);
-        else
-            note(a->deleted_groups, &a->ndeleted_groups, id);
+        note_deleted(a, there);
     } else { /* the list has room */
         memmove(nodes->item + at + 1, nodes->item + at, (nodes->n - at) * sizeof(nodes->item[0]));
         nodes->n++;
@@ -368,82 +378,18 @@ static int add_node(cm_fb_tree *tree, const cm_ice_new_node *fresh, bool replace
     return CM_OK;
 }
 
-/* ---- the list of manifests ---- */
-
-static int by_id(const void *a, const void *b)
+static void drop_nodes(cm_fb_tree *tree, const cm_ice_change *change, applied *a)
 {
-    return memcmp(a, b, CM_ICE_ID);
-}
-
-/* The ids of all manifests that nodes refer to, sorted; to be freed. */
-static int list_used(const cm_fb_table *snapshot, uint8_t **out, size_t *n, cm_error *err)
-{
-    const cm_fb_value *nodes = &snapshot->value[CM_ICE_SNAPSHOT_NODES];
-    size_t most = 0;
-    *n = 0;
-    for (size_t i = 0; i < nodes->n; i++)
-        if (is_array(nodes->item[i]))
-            most +=
-                nodes->item[i]->value[CM_ICE_NODE_DATA].item[0]->value[CM_ICE_ARRAY_MANIFESTS].n;
-    if ((*out = cm_calloc(most + 1, CM_ICE_ID, err)) == NULL)
-        return CM_ENOMEM;
+    cm_fb_value *nodes = &tree->root->value[CM_ICE_SNAPSHOT_NODES];
+    size_t kept = 0;
     for (size_t i = 0; i < nodes->n; i++) {
-        if (!is_array(nodes->item[i]))
-            continue;
-        const cm_fb_table *data = nodes->item[i]->value[CM_ICE_NODE_DATA].item[0];
-        const cm_fb_value *refs = &data->value[CM_ICE_ARRAY_MANIFESTS];
-        for (size_t k = 0; k < refs->n; k++)
-            memcpy(*out + CM_ICE_ID * (*n)++, refs->item[k]->value[CM_ICE_MANIFEST_REF_ID].bytes,
-                   CM_ICE_ID);
+        const cm_fb_value *path = &nodes->item[i]->value[CM_ICE_NODE_PATH];
+        if (goes(change, path->bytes, path->n))
+            note_deleted(a, nodes->item[i]);
+        else
+            nodes->item[kept++] = nodes->item[i];
     }
-    qsort(*out, *n, CM_ICE_ID, by_id);
-    return CM_OK;
-}
-
-static int by_file_id(const void *a, const void *b)
-{
-    return memcmp((*(cm_fb_table *const *)a)->value[CM_ICE_FILE_ID].bytes,
-                  (*(cm_fb_table *const *)b)->value[CM_ICE_FILE_ID].bytes, CM_ICE_ID);
-}
-
-static int describe_file(cm_fb_tree *tree, const cm_ice_manifest *m, cm_fb_table **out,
-                         cm_error *err)
-{
-    if ((*out = cm_fb_table_new(tree, &cm_ice_file_info, err)) == NULL)
-        return CM_ENOMEM;
-    int rc = cm_fb_set(tree, *out, CM_ICE_FILE_ID, m->id, 1, err);
-    if (rc == CM_OK)
-        rc = cm_fb_set_u64(tree, *out, CM_ICE_FILE_NBYTES, m->nbytes, err);
-    return rc == CM_OK ? cm_fb_set_u64(tree, *out, CM_ICE_FILE_NREFS, m->nrefs, err) : rc;
-}
-
-/* Manifests of the parent that are still used, and those of new nodes. */
-static int list_manifests(cm_fb_tree *tree, const cm_ice_change *change, cm_error *err)
-{
-    const cm_fb_value *old = &tree->root->value[CM_ICE_SNAPSHOT_MANIFESTS];
-    uint8_t *used = NULL;
-    size_t nused, n = 0, most = old->n;
-    for (size_t i = 0; i < change->n; i++)
-        most += change->node[i].is_array ? change->node[i].manifests->n : 0;
-    cm_fb_table **file = cm_calloc(most + 1, sizeof(file[0]), err);
-    int rc = file == NULL ? CM_ENOMEM : list_used(tree->root, &used, &nused, err);
-    for (size_t i = 0; rc == CM_OK && i < old->n; i++) {
-        const cm_fb_value *id = &old->item[i]->value[CM_ICE_FILE_ID];
-        if (id->there && bsearch(id->bytes, used, nused, CM_ICE_ID, by_id) != NULL)
-            file[n++] = old->item[i];
-    }
-    for (size_t i = 0; rc == CM_OK && i < change->n; i++)
-        for (size_t k = 0;
-             change->node[i].is_array && rc == CM_OK && k < change->node[i].manifests->n; k++)
-            if (!change->node[i].manifests->item[k].listed)
-                rc = describe_file(tree, &change->node[i].manifests->item[k], &file[n++], err);
-    if (rc == CM_OK) {
-        qsort(file, n, sizeof(file[0]), by_file_id);
-        rc = cm_fb_set_tables(tree, tree->root, CM_ICE_SNAPSHOT_MANIFESTS, file, n, err);
-    }
-    free(used);
-    free(file);
-    return rc;
+    nodes->n = kept;
 }
 
 /* ---- the whole ---- */
@@ -543,7 +489,8 @@ static int write_snapshot(cm_store *root, const cm_fb_tree *tree, const uint8_t 
 static int prepare(cm_fb_tree *tree, const cm_ice_change *change, applied *a, cm_error *err)
 {
     cm_fb_value *nodes = &tree->root->value[CM_ICE_SNAPSHOT_NODES];
-    uint8_t *id = cm_fb_alloc(tree, NLISTS * (change->n + 1) * CM_ICE_NODE_ID, err);
+    const size_t most = change->n + nodes->n + 1;
+    uint8_t *id = cm_fb_alloc(tree, NLISTS * most * CM_ICE_NODE_ID, err);
     a->array = cm_fb_alloc(tree, change->n * sizeof(a->array[0]), err);
     cm_fb_table **list = cm_fb_alloc(tree, (nodes->n + change->n) * sizeof(list[0]), err);
     if (id == NULL || a->array == NULL || list == NULL)
@@ -551,7 +498,7 @@ static int prepare(cm_fb_tree *tree, const cm_ice_change *change, applied *a, cm
     uint8_t **all[NLISTS] = {&a->new_groups,     &a->new_arrays,     &a->deleted_groups,
                              &a->deleted_arrays, &a->updated_groups, &a->updated_arrays};
     for (size_t i = 0; i < NLISTS; i++)
-        *all[i] = id + i * (change->n + 1) * CM_ICE_NODE_ID;
+        *all[i] = id + i * most * CM_ICE_NODE_ID;
     if (nodes->n > 0)
         memcpy(list, nodes->item, nodes->n * sizeof(list[0]));
     nodes->item = list;
@@ -565,10 +512,12 @@ int cm_ice_snapshot_write(cm_store *root, cm_fb_tree *tree, const cm_fb_table *b
     int rc = cm_ice_snapshot_check(tree->root, base, change, err);
     if (rc == CM_OK)
         rc = prepare(tree, change, &a, err);
+    if (rc == CM_OK)
+        drop_nodes(tree, change, &a);
     for (size_t i = 0; rc == CM_OK && i < change->n; i++)
         rc = add_node(tree, &change->node[i], change->replaces, &a, err);
     if (rc == CM_OK)
-        rc = list_manifests(tree, change, err);
+        rc = cm_ice_snapshot_list_manifests(tree, change, err);
     if (rc == CM_OK)
         rc = set_head(tree, id, change->message, change->metadata, change->now_us, err);
     if (rc == CM_OK)

@@ -131,7 +131,6 @@ def test_options_of_a_repository_alone(source, tmp_path):
     run(NC2ZARR, "--zarr-format", "2", source, repo).fails(2, "Zarr format 3")
     parts = run(NC2ZARR, "--part", "1/2", source, repo)
     assert parts.status == 2 and "--part: one process writes into a repository" in parts.err
-    run(NC2ZARR, "--statistics", source, repo).fails(2, "statistics")
     assert not (tmp_path / "repo").exists()
 
 

@@ -158,3 +158,18 @@ def test_chunks_of_a_run_that_was_stopped(files, tmp_path):
         other.ok()
         assert not (root / "repo.chunkmill").exists()
     shutil.rmtree(root)
+
+
+def test_statistics_are_of_what_is_there(files, tmp_path):
+    """They go with the first commit that changes arrays, and are no variables that files would lack."""
+    repo = tmp_path / "repo"
+    tool.nc2zarr("-q", "--statistics", files[0], f"icechunk:{repo}").ok()
+    tool.nc2zarr("-q", "--append", "time", files[1], f"icechunk:{repo}").ok()
+    now, before, _ = (icechunk.Snapshot(repo, i).store() for i in icechunk.Repo(repo).history())
+    assert "statistics/v/mean/c" in before and not [k for k in now if k.startswith("statistics")]
+
+
+def test_a_page(files, tmp_path):
+    page = tmp_path / "page.html"
+    tool.nc2zarr("-q", "--report", page, files[0], f"icechunk:{tmp_path / 'repo'}").ok()
+    assert page.read_text().lower().startswith("<!doctype html>")

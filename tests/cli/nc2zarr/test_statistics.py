@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import tool
+from support import failio, icechunk, tool
 
 RNG = np.random.default_rng(19)
 LEVELS = 5
@@ -71,7 +71,7 @@ def close(got, want):
     return abs(got - want) <= 1e-12 * abs(want)
 
 
-def check(folder, values, names, part=slice(None)):
+def check(folder, values, names, part=slice(None), path="{kind}/{name}"):
     group = zarr.open_group(str(folder), mode="r")
     summary = group.attrs["variables"]
     assert group.attrs["chunkmill"] == "statistics" and sorted(summary) == sorted(names)
@@ -82,7 +82,7 @@ def check(folder, values, names, part=slice(None)):
         assert summary[name].get("dimension") == ("level" if has_levels else None)
         for k, level in enumerate(levels):
             want = expected(level, name)
-            got = {kind: np.atleast_1d(group[f"{kind}/{name}"][...])[k]
+            got = {kind: np.atleast_1d(group[path.format(kind=kind, name=name)][...])[k]
                    for kind in ("count", "missing", "minimum", "maximum", "mean", "std")}
             assert got["count"] == want["count"] and got["missing"] == want["missing"], name
             for kind in ("minimum", "maximum"):
@@ -266,3 +266,22 @@ def test_a_store_that_grows_has_none(tmp_path):
     r = tool.nc2zarr("--verify", "none", "--append", "time", tmp_path / "1.nc", out).ok()
     assert not beside.exists()
     assert "its statistics were counted before this change, and were removed" in r.err, str(r)
+
+
+def test_of_a_repository(values, source, tmp_path):
+    """A group of the same commit, which goes when arrays are changed; a run that goes on counts all of them."""
+    path = source
+    repo, root, state = tmp_path / "work" / "repo", tmp_path / "work", tmp_path / "state"
+    args = ["-q", "-j", "1", "--statistics", "--verify", "none", "--object-size", "64KiB", "--chunks", "time=4", path, f"icechunk:{repo}"]
+    root.mkdir()
+    for nth in (9, 0):  # renames: it is killed, and begins again
+        failio.inject("nc2zarr", *args, root=root, state=state, **({"kind": "rename", "nth": nth, "way": "kill"} if nth else {}))
+    icechunk.unpack(repo, tmp_path / "unpacked")
+    check(tmp_path / "unpacked" / "statistics", values, NAMES, path="{name}/{kind}")
+    tool.nc2zarr(*args).fails(1, "is in the repository already")
+    tool.nc2zarr("--overwrite", *args).ok()
+    keys = [set(icechunk.Snapshot(repo, i).store()) for i in icechunk.Repo(repo).history()]
+    assert keys[0] == keys[1] and "statistics/t2m/mean/c" in keys[0]
+    tool.nc2zarr("-q", "--overwrite", "--verify", "none", path, f"icechunk:{repo}").ok()
+    now = icechunk.read(repo)
+    assert {k.split("/")[0] for k in now} == {k.split("/")[0] for k in keys[0]} - {"statistics"}

@@ -40,6 +40,14 @@ def _close_all() -> None:
         loader.close()
 
 
+def _statistics_of(path: str) -> str:
+    """Where nc2zarr --statistics puts those of the store: beside it, and within a repository."""
+    root, _, node = path.partition("::")
+    if root.startswith("icechunk:") or os.path.isfile(os.path.join(root, "repo")):
+        return f"{root}::{node + '/' if node else ''}statistics"
+    return root.rstrip("/") + ".statistics.zarr"
+
+
 class Dim:
     """A dimension of the samples.
 
@@ -252,7 +260,7 @@ class Loader:
         if normalize is not None and not a.is_bool(normalize):
             values["normalize"] = a.path("normalize", normalize)  # type: ignore[arg-type]
         elif normalize:
-            values["normalize"] = os.fsencode(source.place.path.partition("::")[0].rstrip("/") + ".statistics.zarr")
+            values["normalize"] = os.fsencode(_statistics_of(source.place.path))
         if split_dim is not None and split is None:
             raise InvalidError("split_dim: says which dimension `split` cuts; give split, too")
         # The capsule closes what was opened, wherever Ctrl-C falls.

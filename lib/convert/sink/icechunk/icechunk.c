@@ -12,10 +12,7 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 
 static int commit(cm_sink *s, cm_job *job, cm_error *err)
 {
-    cm_repository_array *array = cm_calloc(job->nvars + 1, sizeof(array[0]), err);
-    int rc = array == NULL ? CM_ENOMEM : cm_ice_writing_commit(s->own, s, job, array, err);
-    free(array);
-    return rc;
+    return cm_ice_writing_commit(s->own, s, job, NULL, err);
 }
 
 /* By the records of the run, which say where the files of the repository have each chunk. */

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "convert/sink/icechunk/node_list.h"
 #include "convert/sink/store/fingerprint.h"
+#include "convert/statistics/statistics.h"
 #include "format/icechunk/repo_write.h"
 #include "options/store_path.h"
 #include "store/open.h"
@@ -183,6 +184,7 @@ int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, boo
     /* A run that adds to arrays begins again. */
     const bool grows = cm_json_has(r->journal.head, CM_REPOSITORY_GROWS);
     const bool same = cm_json_equal(r->journal.head, head);
+    const bool again = grows || (same && r->counts);
     int rc = cm_run_journal_continue(&r->journal, err);
     if (rc != CM_OK)
         return rc;
@@ -193,11 +195,11 @@ int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, boo
         r->journal.there = false;
         return CM_OK;
     }
-    if (same && !drops && !grows) {
+    if (same && !drops && !again) {
         *out = CM_SETTLED_GOES_ON;
         return CM_OK;
     }
-    if (!drops && !grows)
+    if (!drops && !again)
         return cm_fail(err, CM_EEXIST,
                        "%s: holds chunks of a run with other options or inputs, which was stopped; "
                        "the same command goes on with them, `overwrite` removes them",
@@ -242,6 +244,37 @@ static int open_root(cm_repository *r, cm_sink *s, cm_job *job, cm_error *err)
     return rc == CM_OK ? cm_ice_base_open(r->root, r->branch, &r->own, err) : rc;
 }
 
+char *cm_repository_statistics(const cm_repository *r, const char *node)
+{
+    cm_json *document = NULL;
+    char *path =
+        cm_asprintf(NULL, "/%s%s" CM_REPOSITORY_STATISTICS, node, *node != '\0' ? "/" : "");
+    const cm_fb_table *there =
+        path != NULL ? cm_ice_snapshot_find(r->base->snapshot.tree.root, path) : NULL;
+    const cm_fb_value *v = there != NULL ? &there->value[CM_ICE_NODE_DOCUMENT] : NULL;
+    bool ours = v != NULL && cm_json_parse(v->bytes, v->n, &document, NULL) == CM_OK;
+    ours = ours && cm_statistics_are(cm_json_member(document, "attributes"));
+    cm_json_free(document);
+    if (ours)
+        return path;
+    free(path);
+    return NULL;
+}
+
+/* One that is there is replaced if that was asked for. */
+static int check_statistics(const cm_repository *r, const cm_sink *s, cm_error *err)
+{
+    char *path = !s->options->statistics || s->options->overwrite
+                     ? NULL
+                     : cm_repository_statistics(r, s->into.node);
+    int rc = path != NULL
+                 ? cm_fail(err, CM_EEXIST,
+                           "%s: is in the repository already; `overwrite` replaces it", path)
+                 : CM_OK;
+    free(path);
+    return rc;
+}
+
 /* Before any chunk is written: the commit would be refused for a node that is there. */
 static int check_nodes(cm_repository *r, const cm_sink *s, cm_job *job, cm_error *err)
 {
@@ -263,6 +296,7 @@ static int begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error
 {
     cm_json *head = NULL;
     cm_settled left = CM_SETTLED_NOTHING;
+    r->counts = s->options->statistics || s->options->report != NULL;
     r->branch = s->options->branch != NULL ? s->options->branch : "main";
     int rc = open_root(r, s, job, err);
     if (rc == CM_OK)
@@ -275,6 +309,8 @@ static int begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error
     s->out.resumes = r->resumes = left == CM_SETTLED_GOES_ON;
     if (rc == CM_OK && !*done)
         rc = check_nodes(r, s, job, err);
+    if (rc == CM_OK && !*done)
+        rc = check_statistics(r, s, err);
     if (rc == CM_OK && !*done && !r->resumes)
         rc = cm_run_journal_begin(&r->journal, head, job->scratch, err);
     s->out.begun = r->begun = rc == CM_OK;

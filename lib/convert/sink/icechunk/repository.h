@@ -17,6 +17,7 @@ typedef struct cm_repository {
     cm_lock *lock;
     cm_store *root;
     bool made;         /* its folder is ours */
+    bool counts;       /* elements are told of as they pass: a run that goes on would miss some */
     bool grows;        /* a session has all documents of the base, some of which are changed */
     cm_ice_base *base; /* that the run began with; OWN, or one that is borrowed */
     cm_ice_base own;
@@ -51,6 +52,9 @@ typedef enum cm_settled {
     CM_SETTLED_DONE     /* the same run, which has committed */
 } cm_settled;
 
+/* The group of statistics, in that of the target. */
+#define CM_REPOSITORY_STATISTICS "statistics"
+
 /* A member of a journal's head: the run adds to arrays. */
 #define CM_REPOSITORY_GROWS "grows"
 
@@ -62,6 +66,12 @@ int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, boo
                          cm_settled *out, cm_error *err);
 /* Temporaries of killed runs; the lock is held. */
 int cm_repository_sweep(cm_store *root, cm_error *err);
+
+/*
+ * The path of the group of statistics below the group NODE of the base, to be freed; NULL: there is
+ * none that was made here.
+ */
+char *cm_repository_statistics(const cm_repository *r, const char *node);
 
 /* ---- repository_commit.c ---- */
 

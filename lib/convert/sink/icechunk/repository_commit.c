@@ -84,6 +84,8 @@ static int write_manifests(cm_repository *r, const cm_sink *s, cm_job *job,
 static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_error *err)
 {
     const cm_transform_options *o = s->options;
+    /* Statistics that are there tell of arrays as they were. */
+    char *counted = r->grows || o->overwrite ? cm_repository_statistics(r, s->into.node) : NULL;
     cm_json *metadata = NULL;
     char *command = cm_utf8_strdup(o->command != NULL ? o->command : "", err);
     int rc = command == NULL ? CM_ENOMEM
@@ -97,7 +99,8 @@ static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_err
                                   .metadata = metadata,
                                   .node = list->node,
                                   .n = list->n,
-                                  .replaces = o->overwrite},
+                                  .replaces = o->overwrite,
+                                  .drops = counted},
                        .config = r->config,
                        .durable = o->durable,
                        .before = note_snapshot,
@@ -110,6 +113,7 @@ static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_err
     }
     cm_json_free(metadata);
     free(command);
+    free(counted);
     return rc;
 }
 

@@ -238,14 +238,14 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 static int commit(cm_sink *s, cm_job *job, cm_error *err)
 {
     referring *r = s->own;
-    cm_repository_array *array = cm_calloc(job->nvars + 1, sizeof(array[0]), err);
-    if (array == NULL)
+    cm_ice_places *places = cm_calloc(job->nvars + 1, sizeof(places[0]), err);
+    if (places == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < job->nvars; i++)
         if (job->var[i].layout.refer != NULL)
-            cm_refer_places_get(&r->places[i], &array[i].places);
-    int rc = cm_ice_writing_commit(&r->writing, s, job, array, err);
-    free(array);
+            cm_refer_places_get(&r->places[i], &places[i]);
+    int rc = cm_ice_writing_commit(&r->writing, s, job, places, err);
+    free(places);
     return rc;
 }
 

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "convert/passport/job_passport.h"
 #include "convert/sink/store/store.h"
+#include "convert/statistics/statistics.h"
 #include "format/icechunk/session.h"
 #include "format/multi/multi.h"
 #include "watch/monitor.h"
@@ -40,6 +42,68 @@ static int add_arrays(cm_job *job, cm_store *session, cm_error *err)
             shape[j] = cm_div_ceil(m->shape[j], m->chunk[j]);
         rc = cm_ice_session_add(session, job->var[i].name, m->rank, shape, &index, err);
     }
+    return rc;
+}
+
+/* ---- statistics, in a group of the same commit ---- */
+
+static int add_counted(void *context, const char *path, unsigned rank, cm_error *err)
+{
+    cm_ice_writing *w = context;
+    const uint64_t one = 1;
+    size_t index;
+    char *below = cm_asprintf(err, CM_REPOSITORY_STATISTICS "/%s", path);
+    int rc =
+        below == NULL ? CM_ENOMEM : cm_ice_session_add(w->session, below, rank, &one, &index, err);
+    free(below);
+    w->narrays += rc == CM_OK;
+    return rc;
+}
+
+typedef struct copying {
+    cm_store *from, *to;
+    const char *prefix;
+} copying;
+
+static int copy_object(const copying *c, const char *key, cm_error *err)
+{
+    cm_buf data = {0};
+    char *to = cm_asprintf(err, CM_REPOSITORY_STATISTICS "/%s", key);
+    int rc =
+        to == NULL ? CM_ENOMEM : cm_store_get(c->from, key, CM_ZARR_MAX_META_NBYTES, &data, err);
+    if (rc == CM_OK)
+        rc = cm_store_put(c->to, to, data.data, data.nbytes, err);
+    cm_buf_release(&data);
+    free(to);
+    return rc;
+}
+
+static int copy_all(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    const copying *c = context;
+    char *key = cm_asprintf(err, "%s%s%s", c->prefix, *c->prefix != '\0' ? "/" : "", name);
+    copying below = {c->from, c->to, key};
+    int rc = key == NULL  ? CM_ENOMEM
+             : !is_prefix ? copy_object(c, key, err)
+                          : cm_store_list(c->from, key, copy_all, &below, err);
+    free(key);
+    return rc;
+}
+
+static int write_statistics(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_error *err)
+{
+    copying c = {.to = w->session, .prefix = ""};
+    const char *node = s->into.node;
+    char *place = cm_asprintf(err, "icechunk:%s::%s%s" CM_REPOSITORY_STATISTICS, w->repository.path,
+                              node, *node != '\0' ? "/" : "");
+    int rc = place == NULL ? CM_ENOMEM : cm_store_open_memory(&c.from, err);
+    if (rc == CM_OK)
+        rc = cm_statistics_write_into(job, c.from, w->repository.path, place, err);
+    else
+        free(place);
+    if (rc == CM_OK)
+        rc = cm_store_list(c.from, "", copy_all, &c, err);
+    cm_store_free(c.from);
     return rc;
 }
 
@@ -88,6 +152,9 @@ static int open_session(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_error *er
                                  most > 0 ? most : OBJECT_NBYTES, &w->session, err);
     if (rc == CM_OK)
         rc = add_arrays(job, w->session, err);
+    w->narrays = job->nvars;
+    if (rc == CM_OK && s->options->statistics)
+        rc = cm_statistics_visit(job, add_counted, w, err);
     s->store = w->session;
     return rc;
 }
@@ -109,26 +176,46 @@ int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves
     return rc == CM_OK && s->out.resumes ? resume(w, job, err) : rc;
 }
 
-int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_repository_array *array,
+/* PLACES are those of the variables that were not written. */
+static int commit_arrays(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_ice_places *places,
+                         cm_error *err)
+{
+    cm_repository_array *array = cm_calloc(w->narrays + 1, sizeof(array[0]), err);
+    if (array == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < w->narrays; i++) {
+        array[i].name = cm_ice_session_path(w->session, i);
+        if (i < job->nvars && places != NULL && places[i].find != NULL)
+            array[i].places = places[i];
+        else
+            cm_ice_session_places(w->session, i, &array[i].places);
+    }
+    int rc = cm_repository_commit(&w->repository, s, job, w->session, array, w->narrays, err);
+    free(array);
+    return rc;
+}
+
+int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_ice_places *places,
                           cm_error *err)
 {
     if (w->done) {
         job->report->written = true;
         return CM_OK;
     }
-    int rc = cm_ice_session_finish(w->session, err);
+    int rc = s->options->statistics ? write_statistics(w, s, job, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_ice_session_finish(w->session, err);
     if (rc == CM_OK)
         rc = cm_job_write_metadata(job, w->session, err);
     if (rc != CM_OK)
         return rc;
-    for (size_t i = 0; i < job->nvars; i++) {
-        array[i].name = job->var[i].name;
-        if (array[i].places.find == NULL)
-            cm_ice_session_places(w->session, i, &array[i].places);
-    }
     cm_job_sum_written(job);
     job->report->nobjects = cm_ice_session_nfiles(w->session);
-    rc = cm_repository_commit(&w->repository, s, job, w->session, array, job->nvars, err);
+    rc = commit_arrays(w, s, job, places, err);
+    if (rc == CM_OK && job->options->report != NULL)
+        rc = cm_job_passport_finish(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_warn_of_data(job, err);
     return rc == CM_OK ? cm_job_report(job, true, err) : rc;
 }
 

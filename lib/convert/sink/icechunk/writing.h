@@ -8,13 +8,14 @@
 typedef struct cm_ice_writing {
     cm_repository repository;
     cm_store *session;
-    bool done; /* an earlier run has committed */
+    size_t narrays; /* of the session: those of the job first, then those of statistics */
+    bool done;      /* an earlier run has committed */
 } cm_ice_writing;
 
 /* Of a job that is described; W is zeroed.  *MOVES becomes false where nothing is to be done. */
 int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves, cm_error *err);
-/* ARRAY, one of each variable, has the places of those that were not written; `find` is NULL. */
-int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_repository_array *array,
+/* PLACES, or NULL, has those of variables that were not written; others are NULL (`find`). */
+int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_ice_places *places,
                           cm_error *err);
 void cm_ice_writing_withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err);
 void cm_ice_writing_release(cm_ice_writing *w);

@@ -144,8 +144,7 @@ static int plan(cm_job *job, cm_output *out, cm_error *err)
     return cm_job_plan(job, out->store, err);
 }
 
-/* Warns of facts that only the data could tell. */
-static int warn_of_data(cm_job *job, cm_error *err)
+int cm_job_warn_of_data(cm_job *job, cm_error *err)
 {
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
@@ -250,7 +249,7 @@ static int commit(cm_sink *s, cm_job *job, cm_error *err)
     if (rc == CM_OK)
         cm_output_complete(&s->out);
     if (rc == CM_OK)
-        rc = warn_of_data(job, err);
+        rc = cm_job_warn_of_data(job, err);
     return rc == CM_OK ? cm_job_report(job, true, err) : rc;
 }
 

@@ -11,6 +11,8 @@ int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err);
 void cm_job_use_journal(cm_job *job, const cm_output *out, cm_journal *journal);
 /* Adds what the writers made to the report. */
 void cm_job_sum_written(cm_job *job);
+/* Warns of facts that only the data could tell. */
+int cm_job_warn_of_data(cm_job *job, cm_error *err);
 /* Makes ERR, with status RC, be about the source, unless it is said to be about the target. */
 void cm_job_name_source(const cm_job *job, cm_error *err);
 
