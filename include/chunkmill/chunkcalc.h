@@ -115,6 +115,9 @@ typedef struct cm_chunkcalc_array { /* an array of the store, described */
     uint64_t shape[32], chunk[32], shard[32];
     char *dim_name[32];
     bool chunked, sharded;
+    /* Chunks, or shards, are of several lengths along a dimension, from `shortest` to those. */
+    bool cut;
+    uint64_t shortest[32];
     uint64_t chunk_nbytes, nchunks, nobjects, decoded_nbytes, padding_nbytes;
     uint64_t measured_chunks; /* looked at for the next two; 0: not measured */
     double ratio;             /* decoded bytes a stored byte; 0: nothing is stored */

@@ -133,6 +133,7 @@ static int codecs_light(const cm_variable *v, codecs *out, cm_error *err)
 
 typedef struct layout {
     const uint64_t *chunk;
+    const cm_grid *grid; /* the array's, where it has these chunks; else NULL */
     bool sharded;
     const uint64_t *shard; /* NULL: one shard has all chunks */
     bool in_objects;       /* else in parts of an open one */
@@ -156,6 +157,7 @@ static int work_of(const cm_bench *b, const cm_sample_part *p, const layout *l, 
                                   .shard = !l->sharded        ? 0
                                            : l->shard != NULL ? l->shard[d]
                                                               : all,
+                                  .cuts = l->grid != NULL ? l->grid->cuts[d] : NULL,
                                   .align = CM_ALIGN_RANDOM};
     }
     int rc = cm_touch_read(p->rank, axis, a->dtype.nbytes, &stats, err);
@@ -225,6 +227,7 @@ static int compare_part(cm_bench *b, const cm_sample_part *p, const round_costs 
     const cm_array *a = v->array;
     cm_readbench_predicted *out = &b->session->predicted;
     const layout stored = {.chunk = a->grid.chunk,
+                           .grid = &a->grid,
                            .sharded = v->is_sharded,
                            .shard = v->source_shard,
                            .in_objects = v->words != NULL,

@@ -376,7 +376,8 @@ static bool is_native(const cm_bench *b)
     if (t->engine != CM_LOAD_NATIVE || (b->options->hook != NULL && b->options->hook->no_probe))
         return false;
     for (size_t i = 0; i < d->narrays; i++)
-        if (!d->array[i]->chunked || d->array[i]->grid.nchunks == 0 || cm_array_is_cut(d->array[i]))
+        if (!d->array[i]->chunked || d->array[i]->grid.nchunks == 0 ||
+            d->array[i]->ops->place != NULL)
             return false;
     return true;
 }

@@ -160,13 +160,14 @@ static uint8_t *place(void *context, uint64_t number)
     const cm_batch_calls *c = context;
     const cm_grid *grid = &c->array->grid;
     cm_box covered, part;
+    uint64_t coord[CM_MAX_RANK], shape[CM_MAX_RANK];
     int64_t stride[CM_MAX_RANK];
     if (!c->in_place)
         return NULL;
     uint8_t *dst = share_of(c, number, &covered, &part, stride);
-    return dst != NULL && memcmp(part.shape, grid->chunk, grid->rank * sizeof *grid->chunk) == 0
-               ? dst
-               : NULL;
+    cm_grid_coord(grid, number, coord);
+    cm_grid_chunk_shape(grid, coord, shape);
+    return dst != NULL && memcmp(part.shape, shape, grid->rank * sizeof *shape) == 0 ? dst : NULL;
 }
 
 static void deliver(void *context, uint64_t number, const uint8_t *data)
@@ -174,11 +175,14 @@ static void deliver(void *context, uint64_t number, const uint8_t *data)
     cm_batch_calls *c = context;
     const cm_array *a = c->array;
     cm_box covered, part;
+    uint64_t coord[CM_MAX_RANK], shape[CM_MAX_RANK];
     int64_t stride[CM_MAX_RANK], src[CM_MAX_RANK], from = 0;
     uint8_t *dst = share_of(c, number, &covered, &part, stride);
     if (dst == NULL)
         return;
-    cm_strides_c(a->rank, a->grid.chunk, a->dtype.nbytes, src);
+    cm_grid_coord(&a->grid, number, coord);
+    cm_grid_chunk_shape(&a->grid, coord, shape);
+    cm_strides_c(a->rank, shape, a->dtype.nbytes, src);
     for (unsigned j = 0; j < a->rank; j++)
         from += (int64_t)(part.start[j] - covered.start[j]) * src[j];
     if (data == NULL)

@@ -33,7 +33,9 @@ static int add_means(const cm_bench *b, const cm_sample_part *p, cm_readbench_pr
                                   .sample = cm_bench_sample_along(b, p, d),
                                   .step = 1,
                                   .chunk = a->grid.chunk[d],
+                                  .cuts = a->grid.cuts[d],
                                   .shard = v->is_sharded ? v->source_shard[d] : 0,
+                                  .shard_cuts = v->is_sharded ? v->words->cuts[d] : NULL,
                                   .align = CM_ALIGN_RANDOM};
     int rc = cm_touch_read(p->rank, axis, a->dtype.nbytes, &stats, err);
     if (rc != CM_OK)
@@ -44,15 +46,18 @@ static int add_means(const cm_bench *b, const cm_sample_part *p, cm_readbench_pr
     return CM_OK;
 }
 
-/* Chunks that the box of PART meets. */
-static uint64_t met(const cm_bench *b, const cm_sample_part *p, const cm_box *sample)
+/* Chunks that the box of PART meets, and the elements that they have together. */
+static uint64_t met(const cm_bench *b, const cm_sample_part *p, const cm_box *sample,
+                    uint64_t *nelem)
 {
+    const cm_grid *grid = &b->load.shared.data.array[p->array]->grid;
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], n = 1;
     cm_box box;
     cm_sample_part_box(p, sample, &box);
-    cm_grid_cover(&b->load.shared.data.array[p->array]->grid, &box, first, count);
+    cm_grid_cover(grid, &box, first, count);
     for (unsigned d = 0; d < p->rank; d++)
         n *= count[d];
+    *nelem = cm_grid_stored_nelem(grid, first, count);
     return n;
 }
 
@@ -95,9 +100,9 @@ static void count_epoch(const cm_bench *b, const cm_bench_rank *rank, uint64_t e
             const cm_array *a = b->load.shared.data.array[s->part[p].array];
             if (!a->chunked)
                 continue;
-            const uint64_t n = met(b, &s->part[p], &sample);
-            out->planned_chunks += n;
-            out->planned_decoded_nbytes += n * a->grid.chunk_nelem * a->dtype.nbytes;
+            uint64_t nelem;
+            out->planned_chunks += met(b, &s->part[p], &sample, &nelem);
+            out->planned_decoded_nbytes += nelem * a->dtype.nbytes;
         }
     }
 }

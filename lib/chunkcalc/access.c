@@ -300,6 +300,20 @@ static cm_touch_stat stat_of(uint64_t *value, size_t n)
     return s;
 }
 
+/* Chunks of GRID that box I meets, and the elements that they have together. */
+static uint64_t met_of(const cm_access_reads *r, size_t i, const cm_grid *grid, uint64_t *nelem)
+{
+    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], n = 1;
+    cm_box box = {.rank = r->rank};
+    memcpy(box.start, &r->box[i * 2 * r->rank], r->rank * sizeof box.start[0]);
+    memcpy(box.shape, &r->box[i * 2 * r->rank + r->rank], r->rank * sizeof box.shape[0]);
+    cm_grid_cover(grid, &box, first, count);
+    for (unsigned j = 0; j < r->rank; j++)
+        n *= count[j];
+    *nelem = cm_grid_stored_nelem(grid, first, count);
+    return n;
+}
+
 static uint64_t met(const cm_access_reads *r, size_t i, const uint64_t *length)
 {
     const uint64_t *box = &r->box[i * 2 * r->rank];
@@ -317,15 +331,21 @@ int cm_calc_access_touch(const cm_calc *c, size_t read, const cm_chunkcalc_layou
 {
     const struct cm_calc_access *a = c->access;
     const group *of = &a->of[read];
+    cm_grid grid, objects;
+    const bool cut = cm_calc_cut_grids(c, l, &grid, &objects);
     uint64_t *chunks = cm_calloc(of->n, 4 * sizeof *chunks, err);
     if (chunks == NULL)
         return CM_ENOMEM;
     uint64_t *shards = chunks + of->n, *bytes = shards + of->n, *requests = bytes + of->n;
     for (size_t i = 0; i < of->n; i++) {
         const size_t box = a->order[of->first + i];
-        chunks[i] = met(&a->reads, box, l->chunk);
-        shards[i] = l->sharded ? met(&a->reads, box, l->shard) : 0;
-        if (!cm_mul_u64(chunks[i], l->chunk_nbytes, &bytes[i]))
+        uint64_t nelem, in_shards;
+        chunks[i] = cut ? met_of(&a->reads, box, &grid, &nelem) : met(&a->reads, box, l->chunk);
+        shards[i] = !l->sharded ? 0
+                    : cut       ? met_of(&a->reads, box, &objects, &in_shards)
+                                : met(&a->reads, box, l->shard);
+        if (!(cut ? cm_mul_u64(nelem, c->report->itemsize, &bytes[i])
+                  : cm_mul_u64(chunks[i], l->chunk_nbytes, &bytes[i])))
             bytes[i] = UINT64_MAX;
         requests[i] = chunks[i] <= UINT64_MAX - shards[i] ? chunks[i] + shards[i] : UINT64_MAX;
     }

@@ -10,8 +10,11 @@ bool cm_access_array_of(const cm_variable *v, cm_access_array *out)
 {
     if (v->words == NULL || v->words->rank != v->rank)
         return false;
-    *out = (cm_access_array){
-        .name = v->name, .rank = v->rank, .shape = v->shape, .chunk = v->words->chunk};
+    *out = (cm_access_array){.name = v->name,
+                             .rank = v->rank,
+                             .shape = v->shape,
+                             .chunk = v->words->chunk,
+                             .cuts = v->words->cuts};
     return true;
 }
 

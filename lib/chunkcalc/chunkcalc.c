@@ -189,6 +189,7 @@ static void release_calc(cm_calc *c)
     for (size_t i = 0; i < c->nagainst; i++)
         cm_calc_shape_release(&c->against[i]);
     cm_calc_access_free(c->access);
+    cm_zarr_meta_release(&c->present_words);
     cm_calc_close(c);
     cm_suit_run_release(&c->run);
     free(c->read);

@@ -13,6 +13,7 @@
 
 #include "chunkcalc/suit.h"
 #include "format/array.h"
+#include "format/zarr/meta.h"
 #include "plan/optimise.h"
 
 #define CM_CALC_SHARD_TARGET (UINT64_C(256) << 20) /* bytes, as nc2zarr's */
@@ -41,6 +42,7 @@ typedef struct cm_calc {
     cm_read reads[CM_MAX_READS];
     uint64_t present_chunk[CM_MAX_RANK], present_shard[CM_MAX_RANK];
     bool has_present, present_sharded;
+    cm_zarr_meta present_words; /* where these are of several lengths; else zeroed */
     cm_suit_run run;
     cm_suit_costs costs;
     cm_shape_costs shape_costs;    /* of the layout that is filled in */
@@ -85,7 +87,12 @@ int cm_calc_shape_apply(const cm_calc *calc, const char *option, const cm_calc_s
                         uint64_t *length, uint64_t *step, cm_error *err);
 int cm_calc_reads(cm_calc *calc, cm_error *err);
 
-/* layout.c */
+/*
+ * present.c: the grids of chunks and of objects of L, where it is the present one and lengths
+ * differ along a dimension; false: all have its lengths.
+ */
+bool cm_calc_cut_grids(const cm_calc *calc, const cm_chunkcalc_layout *l, cm_grid *chunks,
+                       cm_grid *objects);
 int cm_calc_add_layout(cm_calc *calc, const char *rule, const uint64_t *chunk,
                        const uint64_t *shard, size_t *index, cm_error *err);
 /*

@@ -19,6 +19,8 @@ static void axes_of(const cm_calc *c, size_t read, const cm_chunkcalc_layout *l,
                     cm_touch_axis *axis)
 {
     const cm_chunkcalc_read *r = &c->report->read[read];
+    cm_grid chunks, objects;
+    const bool cut = cm_calc_cut_grids(c, l, &chunks, &objects);
 
     for (unsigned j = 0; j < c->report->rank; j++)
         axis[j] = (cm_touch_axis){.length = c->report->shape[j],
@@ -27,7 +29,9 @@ static void axes_of(const cm_calc *c, size_t read, const cm_chunkcalc_layout *l,
                                   .chunk = l->chunk[j],
                                   .shard = l->sharded ? l->shard[j] : 0,
                                   .align = c->align,
-                                  .every = c->every};
+                                  .every = c->every,
+                                  .cuts = cut ? chunks.cuts[j] : NULL,
+                                  .shard_cuts = cut && l->sharded ? objects.cuts[j] : NULL};
 }
 
 /* Exact where the ratio is 1. */
@@ -120,12 +124,16 @@ static int fill_batch(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
     unsigned rank = c->report->rank;
     uint64_t batch = c->options->batch;
     double nshards = 0;
+    bool cut = false;
     int rc;
 
     axes_of(c, 0, l, axis);
-    for (unsigned j = 0; j < rank; j++)
+    for (unsigned j = 0; j < rank; j++) {
+        cut |= axis[j].shard_cuts != NULL;
         axis[j].shard = 0;
-    rc = cm_touch_batch(rank, axis, batch, &l->batch_chunks, err);
+        axis[j].shard_cuts = NULL;
+    }
+    rc = cut ? CM_EUNSUPPORTED : cm_touch_batch(rank, axis, batch, &l->batch_chunks, err);
     if (rc == CM_OK && l->sharded) {
         for (unsigned j = 0; j < rank; j++) {
             axis[j].chunk = l->shard[j];
@@ -149,9 +157,13 @@ static int fill_batch(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
 static int fill_footprint(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
 {
     cm_footprint f;
-    int rc = cm_footprint_count(c->report->rank, c->report->shape, l->chunk,
-                                l->sharded ? l->shard : NULL, c->report->itemsize, c->report->ratio,
-                                &f, err);
+    cm_grid chunks, objects;
+    int rc = cm_calc_cut_grids(c, l, &chunks, &objects)
+                 ? cm_footprint_of_grid(&chunks, &objects, c->report->itemsize, c->report->ratio,
+                                        &f, err)
+                 : cm_footprint_count(c->report->rank, c->report->shape, l->chunk,
+                                      l->sharded ? l->shard : NULL, c->report->itemsize,
+                                      c->report->ratio, &f, err);
     if (rc != CM_OK)
         return rc;
     l->has_footprint = true;

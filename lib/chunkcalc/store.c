@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/number.h"
 #include "chunkcalc/chunkcalc.h"
 #include "format/census.h"
 #include "format/dataset.h"
@@ -43,6 +44,23 @@ static bool is_meant(const input *in, const char *name)
 
 /* ---- describing ---------------------------------------------------------------------------- */
 
+/* Chunks, or shards, of several lengths. */
+static int describe_cut(const cm_variable *v, cm_chunkcalc_array *a, cm_footprint *f, cm_error *err)
+{
+    cm_grid chunks, objects;
+    a->cut = true;
+    for (unsigned j = 0; j < v->rank; j++) {
+        const cm_cuts *cuts = v->words->cuts[j];
+        a->shortest[j] = v->words->chunk[j];
+        for (size_t i = 0; cuts != NULL && i < cuts->nruns; i++)
+            a->shortest[j] = cm_min_u64(a->shortest[j], cuts->run[i].length);
+    }
+    int rc = cm_zarr_meta_grid(v->words, &chunks, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_meta_outer_grid(v->words, &objects, err);
+    return rc == CM_OK ? cm_footprint_of_grid(&chunks, &objects, v->dtype.nbytes, 1, f, err) : rc;
+}
+
 static int describe(cm_calc *c, const cm_variable *v, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;
@@ -66,8 +84,10 @@ static int describe(cm_calc *c, const cm_variable *v, cm_error *err)
         if (dim != NULL && (a->dim_name[j] = cm_strdup(dim, err)) == NULL)
             return CM_ENOMEM;
     }
-    int rc = cm_footprint_count(v->rank, v->shape, a->chunk, a->sharded ? a->shard : NULL,
-                                v->dtype.nbytes, 1, &f, err);
+    int rc = v->words != NULL && cm_zarr_meta_is_cut(v->words)
+                 ? describe_cut(v, a, &f, err)
+                 : cm_footprint_count(v->rank, v->shape, a->chunk, a->sharded ? a->shard : NULL,
+                                      v->dtype.nbytes, 1, &f, err);
     if (rc != CM_OK) {
         cm_error_prefix(err, "%s", v->name);
         return rc;
@@ -133,7 +153,7 @@ static int choose(cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_erro
     return CM_OK;
 }
 
-static int take(cm_calc *c, const cm_chunkcalc_array *a, cm_error *err)
+static int take(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;
 
@@ -158,6 +178,15 @@ static int take(cm_calc *c, const cm_chunkcalc_array *a, cm_error *err)
     if (a->chunk_nbytes == 0 && c->options->itemsize == 0)
         return cm_fail(err, CM_EINVAL, "%s: the elements of %s have no fixed size; say `itemsize`",
                        c->options->store, a->name);
+    const cm_variable *v = a->cut ? cm_dataset_find(in->ds, a->name) : NULL;
+    int rc = v != NULL ? cm_zarr_meta_copy(v->words, &c->present_words, err) : CM_OK;
+    if (rc == CM_OK && v != NULL)
+        rc = cm_calc_note(c, err,
+                          "the %s of %s differ in length (a rectilinear chunk grid): the present "
+                          "layout has the longest, and counts of it follow each",
+                          a->sharded ? "shards" : "chunks", a->name[0] != '\0' ? a->name : "/");
+    if (rc != CM_OK)
+        return rc;
     r->itemsize = a->chunk_nbytes;
     for (unsigned j = 0; j < a->rank; j++)
         r->itemsize /= a->chunk[j];
@@ -169,7 +198,7 @@ static int take(cm_calc *c, const cm_chunkcalc_array *a, cm_error *err)
 static int measure_chunks(cm_array *a, cm_codec_ctx *ctx, void *dst, cm_chunkcalc_array *out,
                           cm_error *err)
 {
-    uint64_t nbytes = cm_chain_decoded_nbytes(a->chain), stored = 0, decoded = 0, cpu = 0;
+    uint64_t stored = 0, decoded = 0, cpu = 0;
     uint64_t start = cm_now_ns(), n = a->grid.nchunks;
     uint64_t k = n < MEASURED_CHUNKS ? n : MEASURED_CHUNKS;
     cm_buf buf;
@@ -184,11 +213,12 @@ static int measure_chunks(cm_array *a, cm_codec_ctx *ctx, void *dst, cm_chunkcal
         rc = a->ops->fetch(a, number, &buf, &fetch, err);
         if (rc != CM_OK || !fetch.present)
             continue;
+        const cm_chain *chain = cm_array_chain(a, fetch.chain);
         uint64_t from = cm_thread_cpu_ns();
-        rc = cm_chain_decode(a->chain, ctx, buf.data, buf.nbytes, fetch.skip, dst, err);
+        rc = cm_chain_decode(chain, ctx, buf.data, buf.nbytes, fetch.skip, dst, err);
         cpu += cm_thread_cpu_ns() - from;
         stored += buf.nbytes;
-        decoded += nbytes;
+        decoded += cm_chain_decoded_nbytes(chain);
         out->measured_chunks++;
     }
     cm_buf_release(&buf);
@@ -207,7 +237,7 @@ static int measure_array(cm_array *a, cm_chunkcalc_array *out, cm_error *err)
 
     if (!a->chunked || a->grid.nchunks == 0)
         return CM_OK;
-    uint64_t nbytes = cm_chain_decoded_nbytes(a->chain);
+    uint64_t nbytes = cm_array_decoded_nbytes(a);
     if (nbytes == 0 || nbytes > MEASURED_CHUNK)
         return CM_OK;
     ctx = cm_codec_ctx_create(err);
@@ -357,7 +387,7 @@ int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
     if (rc == CM_OK)
         rc = choose(c, &in, &a, err);
     if (rc == CM_OK && choose_one) {
-        rc = take(c, a, err);
+        rc = take(c, &in, a, err);
         if (rc == CM_OK)
             rc = measure(&in, a, err);
         choose_preset(c, &in);

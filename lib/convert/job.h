@@ -135,6 +135,8 @@ int cm_job_find_range(cm_job *job, const char *option, const char *text, uint64_
 int cm_job_layout(cm_job *job, cm_error *err);
 /* All of V is taken, in the chunks that the source has. */
 bool cm_job_chunks_stay(const cm_job_var *v);
+/* True when chunks of V's source differ in length along a dimension. */
+bool cm_job_is_cut(const cm_job_var *v);
 /* describe.c: the metadata of every array. */
 int cm_job_describe(cm_job *job, cm_error *err);
 /*

@@ -54,7 +54,7 @@ static void count_read(const cm_transfer *t, const uint64_t *coord)
     cm_box box;
     if (t->counts == NULL)
         return;
-    cm_array_chunk_box(t->source, coord, &box);
+    cm_grid_box(&t->source->grid, coord, &box);
     atomic_fetch_add(&t->counts->nelem_read, cm_box_nelem(&box));
     atomic_fetch_add(&t->counts->decoded, 1);
 }

@@ -40,7 +40,7 @@ bool cm_transfer_is_direct(const cm_transfer *t)
         return false;
     for (unsigned j = 0; j < to->rank; j++)
         if (t->start[j] != 0 || t->step[j] != 1 || from->chunk[j] != to->chunk[j] ||
-            from->shape[j] != to->shape[j] || t->source->cuts[j] != NULL)
+            from->shape[j] != to->shape[j] || t->source->grid.cuts[j] != NULL)
             return false;
     return true;
 }

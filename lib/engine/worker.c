@@ -139,7 +139,7 @@ int cm_worker_decode(cm_worker *w, const cm_transfer *t, const cm_fetch_item *it
 {
     uint64_t start = cm_now_ns();
     const cm_array *source = t->source;
-    const cm_chain *chain = item->chain != NULL ? item->chain : source->chain;
+    const cm_chain *chain = cm_array_chain(source, item->chain);
     int rc = cm_chain_decode(chain, w->ctx, item->data, item->nbytes, item->skip, dst, err);
     cm_worker_stage(w, CM_STAGE_DECODE, t, item->number, start);
     if (rc != CM_OK) {

@@ -24,19 +24,7 @@ const char *cm_array_place(cm_array *a, uint64_t number)
 
 bool cm_array_is_cut(const cm_array *a)
 {
-    return cm_cuts_any(a->cuts, a->rank);
-}
-
-void cm_array_chunk_box(const cm_array *a, const uint64_t *coord, cm_box *out)
-{
-    cm_grid_box(&a->grid, coord, out);
-    for (unsigned j = 0; j < a->rank; j++) {
-        const cm_cuts *cuts = a->cuts[j];
-        if (cuts == NULL)
-            continue;
-        out->start[j] = cuts->first[coord[j]];
-        out->shape[j] = cuts->first[coord[j] + 1] - out->start[j];
-    }
+    return cm_grid_is_cut(&a->grid);
 }
 
 void cm_array_chunk_place(cm_array *a, const uint64_t *coord, uint64_t *origin, uint64_t *shape)
@@ -45,10 +33,9 @@ void cm_array_chunk_place(cm_array *a, const uint64_t *coord, uint64_t *origin, 
         a->ops->place(a, coord, origin, shape);
         return;
     }
-    for (unsigned j = 0; j < a->rank; j++) {
-        origin[j] = coord[j] * a->grid.chunk[j];
-        shape[j] = a->grid.chunk[j];
-    }
+    for (unsigned j = 0; j < a->rank; j++)
+        origin[j] = cm_grid_first(&a->grid, j, coord[j]);
+    cm_grid_chunk_shape(&a->grid, coord, shape);
 }
 
 size_t cm_array_decoded_nbytes(const cm_array *a)
@@ -76,7 +63,7 @@ typedef struct chunk_read {
 static int decode(chunk_read *r, const uint64_t *coord, const cm_fetch *fetch, cm_error *err)
 {
     cm_array *a = r->array;
-    const cm_chain *chain = fetch->chain != NULL ? fetch->chain : a->chain;
+    const cm_chain *chain = cm_array_chain(a, fetch->chain);
     size_t nbytes = cm_chain_decoded_nbytes(chain);
     r->elements = r->stored.data;
     if (cm_chain_is_raw(chain) && r->stored.nbytes == nbytes)
@@ -99,7 +86,7 @@ static int read_chunk(chunk_read *r, const uint64_t *coord, cm_error *err)
     cm_array *a = r->array;
     cm_box covered, part;
     uint64_t origin[CM_MAX_RANK], shape[CM_MAX_RANK];
-    cm_array_chunk_box(a, coord, &covered);
+    cm_grid_box(&a->grid, coord, &covered);
     if (!cm_box_intersect(&covered, r->box, &part))
         return CM_OK;
     size_t itemsize = a->dtype.nbytes;
@@ -130,12 +117,6 @@ static int read_chunks(chunk_read *r, cm_error *err)
     cm_array *a = r->array;
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
     cm_grid_cover(&a->grid, r->box, first, count);
-    for (unsigned i = 0; i < a->rank; i++) {
-        if (a->cuts[i] == NULL)
-            continue;
-        first[i] = cm_cuts_find(a->cuts[i], r->box->start[i]);
-        count[i] = cm_cuts_find(a->cuts[i], r->box->start[i] + r->box->shape[i] - 1) - first[i] + 1;
-    }
     for (unsigned i = 0; i < a->rank; i++) {
         coord[i] = first[i];
         left *= count[i];

@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "codec/codec.h"
 #include "model/box.h"
-#include "model/cuts.h"
 #include "model/strings.h"
 
 typedef struct cm_array cm_array;
@@ -82,8 +81,9 @@ typedef struct cm_array_ops {
     /* True when the chunk is known, without I/O on data, to hold only fill values. */
     bool (*is_absent)(cm_array *a, uint64_t number);
     /*
-     * Arrays with cuts: the ORIGIN and SHAPE of chunk COORD once it is decoded.  ORIGIN may lie
-     * before the array's first element (and wraps around).
+     * Arrays with cuts that are not those of stored chunks (else NULL): the ORIGIN and SHAPE of
+     * chunk COORD once it is decoded.  ORIGIN may lie before the array's first element (and wraps
+     * around).
      */
     void (*place)(cm_array *a, const uint64_t *coord, uint64_t *origin, uint64_t *shape);
     /* BOX as little-endian elements in C order. */
@@ -109,15 +109,10 @@ struct cm_array {
 
     bool chunked; /* fetch and chain are valid */
     /*
-     * Stored chunks.  Sliceable arrays: one chunk, the array, or the chunks that its library reads
-     * at once.
+     * Stored chunks; its cuts are borrowed from the kind of array.  Sliceable arrays: one chunk,
+     * the array, or the chunks that its library reads at once.
      */
     cm_grid grid;
-    /*
-     * Dimensions with chunks of several lengths: there grid.chunk is the longest, and grid.count
-     * the number of pieces; NULL: as the grid says.  Borrowed from the kind of array.
-     */
-    const cm_cuts *cuts[CM_MAX_RANK];
     cm_chain *chain;
     size_t max_stored_nbytes; /* upper bound for a stored chunk; 0 when not known */
     /* Arrays with several chains: the maximum over all of them; else 0. */
@@ -131,12 +126,15 @@ static inline const char *cm_array_label(const cm_array *a)
 {
     return a->name[0] != '\0' ? a->name : "/";
 }
+/* The chain of a chunk that was fetched with OWN; NULL: the array's. */
+static inline const cm_chain *cm_array_chain(const cm_array *a, const cm_chain *own)
+{
+    return own != NULL ? own : a->chain;
+}
 /* The file or store that chunk NUMBER is in, for messages; or NULL. */
 const char *cm_array_place(cm_array *a, uint64_t number);
 /* True when chunks are of several lengths along some dimension. */
 bool cm_array_is_cut(const cm_array *a);
-/* The elements that chunk COORD has, inside the array. */
-void cm_array_chunk_box(const cm_array *a, const uint64_t *coord, cm_box *out);
 /* Where chunk COORD lies once it is decoded: ORIGIN of its first element, and SHAPE. */
 void cm_array_chunk_place(cm_array *a, const uint64_t *coord, uint64_t *origin, uint64_t *shape);
 /* Of any chunk of a chunked array, at most. */

@@ -66,6 +66,7 @@ typedef struct cm_variable {
     bool located;           /* the place of every stored byte is known */
     bool has_source_chunks; /* stored in chunks of SOURCE_CHUNK */
     uint64_t source_chunk[CM_MAX_RANK];
+    bool is_cut;     /* along some dimensions these are of several lengths, up to SOURCE_CHUNK */
     bool is_sharded; /* those chunks lie in shards of SOURCE_SHARD */
     uint64_t source_shard[CM_MAX_RANK];
     uint64_t stored_nbytes; /* 0 where it is not known */

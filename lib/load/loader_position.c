@@ -29,6 +29,17 @@ static uint64_t mix_u64(uint64_t hash, uint64_t n)
     return mix(hash, le, sizeof le);
 }
 
+static uint64_t mix_chunks(uint64_t hash, const cm_grid *grid, unsigned d)
+{
+    const cm_cuts *cuts = grid->cuts[d];
+    hash = mix_u64(hash, grid->chunk[d]);
+    for (size_t i = 0; cuts != NULL && i < cuts->nruns; i++) {
+        hash = mix_u64(hash, cuts->run[i].first);
+        hash = mix_u64(hash, cuts->run[i].length);
+    }
+    return hash;
+}
+
 static uint64_t mix_part(uint64_t hash, const cm_load_run *run, size_t number)
 {
     const cm_sample_part *p = &run->shared.space.part[number];
@@ -39,7 +50,7 @@ static uint64_t mix_part(uint64_t hash, const cm_load_run *run, size_t number)
         hash = mix_u64(hash, (uint64_t)(int64_t)p->axis[d]);
         hash = mix_u64(hash, p->shape[d]);
         if (run->setting.planned) /* whose order follows the chunks */
-            hash = mix_u64(hash, a->grid.chunk[d]);
+            hash = mix_chunks(hash, &a->grid, d);
     }
     return hash;
 }

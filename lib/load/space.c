@@ -47,6 +47,7 @@ static int add_dims(cm_load_space *s, const cm_array *a, cm_error *err)
             return CM_ENOMEM;
         s->dim_length[j] = s->space.length[j] = a->shape[d];
         s->space.chunk[j] = a->chunked ? a->grid.chunk[d] : a->shape[d];
+        s->space.cuts[j] = a->grid.cuts[d];
         if (s->space.chunk[j] == 0)
             s->space.chunk[j] = 1;
         s->space.rank = j + 1;

@@ -60,6 +60,41 @@ int cm_grid_init(cm_grid *grid, unsigned rank, const uint64_t *shape, const uint
     return CM_OK;
 }
 
+int cm_grid_init_cut(cm_grid *grid, unsigned rank, const uint64_t *shape, const uint64_t *chunk,
+                     const cm_cuts *const *cuts, cm_error *err)
+{
+    uint64_t longest[CM_MAX_RANK] = {0};
+    for (unsigned j = 0; j < rank && j < CM_MAX_RANK; j++)
+        longest[j] = cuts[j] != NULL ? cuts[j]->longest : chunk[j];
+    int rc = cm_grid_init(grid, rank, shape, longest, err);
+    if (rc != CM_OK)
+        return rc;
+    for (unsigned j = 0; j < rank; j++) {
+        grid->cuts[j] = cuts[j];
+        if (cuts[j] != NULL)
+            grid->count[j] = cuts[j]->n;
+    }
+    if (!cm_product_u64(rank, grid->count, &grid->nchunks))
+        return cm_fail(err, CM_EFORMAT, "the array has more than 2^64 chunks");
+    return CM_OK;
+}
+
+bool cm_grid_is_cut(const cm_grid *grid)
+{
+    return cm_cuts_any(grid->cuts, grid->rank);
+}
+
+bool cm_grid_same_chunks(const cm_grid *a, const cm_grid *b)
+{
+    for (unsigned j = 0; j < a->rank; j++) {
+        if (a->chunk[j] != b->chunk[j] || (a->cuts[j] == NULL) != (b->cuts[j] == NULL))
+            return false;
+        if (a->cuts[j] != NULL && !cm_cuts_equal(a->cuts[j], b->cuts[j]))
+            return false;
+    }
+    return true;
+}
+
 void cm_grid_coord(const cm_grid *grid, uint64_t number, uint64_t *coord)
 {
     for (unsigned j = grid->rank; j-- > 0;) {
@@ -76,12 +111,39 @@ uint64_t cm_grid_number(const cm_grid *grid, const uint64_t *coord)
     return number;
 }
 
+uint64_t cm_grid_find(const cm_grid *grid, unsigned j, uint64_t position)
+{
+    return grid->cuts[j] != NULL ? cm_cuts_find(grid->cuts[j], position)
+                                 : position / grid->chunk[j];
+}
+
+uint64_t cm_grid_first(const cm_grid *grid, unsigned j, uint64_t k)
+{
+    return grid->cuts[j] != NULL ? cm_cuts_first(grid->cuts[j], k) : k * grid->chunk[j];
+}
+
+void cm_grid_chunk_shape(const cm_grid *grid, const uint64_t *coord, uint64_t *shape)
+{
+    for (unsigned j = 0; j < grid->rank; j++)
+        shape[j] = grid->cuts[j] != NULL ? cm_cuts_length(grid->cuts[j], coord[j]) : grid->chunk[j];
+}
+
+uint64_t cm_grid_chunk_nelem(const cm_grid *grid, const uint64_t *coord)
+{
+    uint64_t shape[CM_MAX_RANK], nelem = 1;
+    cm_grid_chunk_shape(grid, coord, shape);
+    for (unsigned j = 0; j < grid->rank; j++)
+        nelem *= shape[j];
+    return nelem;
+}
+
 void cm_grid_box(const cm_grid *grid, const uint64_t *coord, cm_box *out)
 {
     out->rank = grid->rank;
     for (unsigned j = 0; j < grid->rank; j++) {
-        const uint64_t start = coord[j] * grid->chunk[j];
-        const uint64_t left = grid->shape[j] - start;
+        const cm_cuts *cuts = grid->cuts[j];
+        const uint64_t start = cm_grid_first(grid, j, coord[j]);
+        const uint64_t left = (cuts != NULL ? cm_cuts_end(cuts, coord[j]) : grid->shape[j]) - start;
         out->start[j] = start;
         out->shape[j] = left < grid->chunk[j] ? left : grid->chunk[j];
     }
@@ -96,26 +158,37 @@ void cm_grid_chunk_box(const cm_grid *grid, uint64_t number, cm_box *out)
 
 bool cm_grid_is_edge(const cm_grid *grid, const uint64_t *coord)
 {
-    for (unsigned j = 0; j < grid->rank; j++) {
-        if (grid->shape[j] - coord[j] * grid->chunk[j] < grid->chunk[j])
+    uint64_t shape[CM_MAX_RANK];
+    cm_grid_chunk_shape(grid, coord, shape);
+    for (unsigned j = 0; j < grid->rank; j++)
+        if (grid->shape[j] - cm_grid_first(grid, j, coord[j]) < shape[j])
             return true;
-    }
     return false;
 }
 
 void cm_grid_cover(const cm_grid *grid, const cm_box *box, uint64_t *first, uint64_t *count)
 {
     for (unsigned j = 0; j < grid->rank; j++) {
-        const uint64_t last = (box->start[j] + box->shape[j] - 1) / grid->chunk[j];
-        first[j] = box->start[j] / grid->chunk[j];
-        count[j] = last - first[j] + 1;
+        first[j] = cm_grid_find(grid, j, box->start[j]);
+        count[j] = cm_grid_find(grid, j, box->start[j] + box->shape[j] - 1) - first[j] + 1;
     }
+}
+
+uint64_t cm_grid_stored_nelem(const cm_grid *grid, const uint64_t *first, const uint64_t *count)
+{
+    uint64_t nelem = 1;
+    for (unsigned j = 0; j < grid->rank; j++) {
+        const cm_cuts *cuts = grid->cuts[j];
+        nelem *= cuts != NULL ? cm_cuts_sum(cuts, first[j], first[j] + count[j])
+                              : count[j] * grid->chunk[j];
+    }
+    return nelem;
 }
 
 bool cm_grid_chunks_are_runs(const cm_grid *grid, const uint64_t *shape)
 {
     unsigned j = grid->rank;
-    while (j > 0 && grid->chunk[j - 1] == shape[j - 1])
+    while (j > 0 && grid->cuts[j - 1] == NULL && grid->chunk[j - 1] == shape[j - 1])
         j--;
     for (unsigned k = 0; k + 1 < j; k++)
         if (grid->chunk[k] != 1)

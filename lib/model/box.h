@@ -1,9 +1,10 @@
 /*
- * Boxes and regular chunk grids over N-dimensional arrays.  Pure arithmetic.
+ * Boxes and chunk grids over N-dimensional arrays.  Pure arithmetic.
  */
 #ifndef CM_MODEL_BOX_H
 #define CM_MODEL_BOX_H
 
+#include "model/cuts.h"
 #include "model/dtype.h"
 
 /* The elements start[j] <= i_j < start[j] + shape[j].  Rank 0 holds one element. */
@@ -19,8 +20,8 @@ bool cm_box_intersect(const cm_box *a, const cm_box *b, cm_box *out);
 bool cm_box_equal(const cm_box *a, const cm_box *b);
 
 /*
- * An array cut into chunks of one shape, the last ones clipped at the edge.
- * Chunks are numbered in C order.
+ * An array cut into chunks of one shape, the last ones clipped at the edge, or along some
+ * dimensions into chunks of several lengths.  Chunks are numbered in C order.
  */
 typedef struct cm_grid {
     unsigned rank;
@@ -29,6 +30,11 @@ typedef struct cm_grid {
     uint64_t count[CM_MAX_RANK]; /* chunks along each dimension; 0 where shape is 0 */
     uint64_t nchunks;
     uint64_t chunk_nelem;
+    /*
+     * Dimensions with chunks of several lengths: there `chunk` is the longest, and `count` the
+     * number of pieces; NULL: as above.  Borrowed.
+     */
+    const cm_cuts *cuts[CM_MAX_RANK];
 } cm_grid;
 
 /*
@@ -37,16 +43,33 @@ typedef struct cm_grid {
  */
 int cm_grid_init(cm_grid *grid, unsigned rank, const uint64_t *shape, const uint64_t *chunk,
                  cm_error *err);
+/*
+ * The same with CUTS (borrowed): where an entry is not NULL, CHUNK need not be set along that
+ * dimension, which SHAPE says as CUTS do.
+ */
+int cm_grid_init_cut(cm_grid *grid, unsigned rank, const uint64_t *shape, const uint64_t *chunk,
+                     const cm_cuts *const *cuts, cm_error *err);
+bool cm_grid_is_cut(const cm_grid *grid);
+/* True when both have the same chunks. */
+bool cm_grid_same_chunks(const cm_grid *a, const cm_grid *b);
 void cm_grid_coord(const cm_grid *grid, uint64_t number, uint64_t *coord);
 uint64_t cm_grid_number(const cm_grid *grid, const uint64_t *coord);
 /* The part of the array that chunk COORD covers, clipped to the array. */
 void cm_grid_box(const cm_grid *grid, const uint64_t *coord, cm_box *out);
 /* The same of chunk NUMBER. */
 void cm_grid_chunk_box(const cm_grid *grid, uint64_t number, cm_box *out);
+/* The lengths of chunk COORD as it is stored, not clipped to the array. */
+void cm_grid_chunk_shape(const cm_grid *grid, const uint64_t *coord, uint64_t *shape);
+uint64_t cm_grid_chunk_nelem(const cm_grid *grid, const uint64_t *coord);
+/* The chunk along dimension J that POSITION lies in, and where chunk K begins. */
+uint64_t cm_grid_find(const cm_grid *grid, unsigned j, uint64_t position);
+uint64_t cm_grid_first(const cm_grid *grid, unsigned j, uint64_t k);
 /* True when COORD's chunk reaches past the array's edge. */
 bool cm_grid_is_edge(const cm_grid *grid, const uint64_t *coord);
 /* First chunk and number of chunks in each dimension that meet BOX (none of whose lengths is 0). */
 void cm_grid_cover(const cm_grid *grid, const cm_box *box, uint64_t *first, uint64_t *count);
+/* Elements of the COUNT chunks from FIRST on along each dimension, as they are stored. */
+uint64_t cm_grid_stored_nelem(const cm_grid *grid, const uint64_t *first, const uint64_t *count);
 /*
  * True when a chunk is a run of elements of a box of SHAPE: length 1 before the first dimension
  * that it does not fill.

@@ -47,8 +47,8 @@ cm_range cm_axis_piece_span(const cm_axis *axis, cm_range block, uint64_t k)
         span.hi = span.lo + axis->source;
         break;
     case CM_PIECE_CUT:
-        span.lo = axis->cuts->first[k];
-        span.hi = axis->cuts->first[k + 1];
+        span.lo = cm_cuts_first(axis->cuts, k);
+        span.hi = cm_cuts_end(axis->cuts, k);
         break;
     }
     if (span.lo < block.lo)

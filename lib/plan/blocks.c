@@ -9,8 +9,9 @@
 #include "plan/meetings.h"
 
 enum {
-    ALIGN = 64,        /* of chunks and frames, bytes */
-    MOST_STRETCHED = 8 /* a cell may be so many times the chunk, to be a multiple of the step */
+    ALIGN = 64,            /* of chunks and frames, bytes */
+    MOST_STRETCHED = 8,    /* a cell may be so many times the chunk, to be a multiple of the step */
+    MOST_COUNTED = 1 << 14 /* blocks along a dimension that are looked at one by one */
 };
 
 /* ---- strips ---- */
@@ -123,8 +124,26 @@ static uint64_t chunks_along(const cm_blocks *b, const cm_block_strip *s, unsign
     const uint64_t end = b->space->origin[j] + b->space->length[j] - (j == 0 ? b->space->reach : 0);
     last = cm_min_u64(last, end - 1); /* clipped: CM_ORDER_ALL */
     last += j == 0 ? s->greatest_lag : 0;
-    *first = begin / s->grid->chunk[d];
-    return last / s->grid->chunk[d] - *first + 1;
+    *first = cm_grid_find(s->grid, d, begin);
+    return cm_grid_find(s->grid, d, last) - *first + 1;
+}
+
+/* Of chunks of several lengths, a bound where there are too many blocks to look at each. */
+static uint64_t most_of_cuts(const cm_blocks *b, const cm_block_strip *s, unsigned d)
+{
+    const int j = s->axis[d];
+    const cm_cuts *cuts = s->grid->cuts[d];
+    uint64_t most = 1, first, shortest = cuts->longest;
+    if (b->count[j] <= MOST_COUNTED) {
+        for (uint64_t at = 0; at < b->count[j]; at++)
+            most = cm_max_u64(most, chunks_along(b, s, d, at, &first));
+        return most;
+    }
+    for (size_t i = 0; i < cuts->nruns; i++)
+        shortest = cm_min_u64(shortest, cuts->run[i].length);
+    const uint64_t reach = j == 0 ? s->greatest_lag - s->least_lag : 0;
+    const uint64_t span = cm_add_sat(b->length[j] + b->space->sample[j], reach);
+    return cm_min_u64(span / shortest + 2, s->grid->count[d]);
 }
 
 /* Chunks of a block with N positions along J, the first of them BEHIND a chunk's beginning. */
@@ -147,6 +166,8 @@ static uint64_t most_along(const cm_blocks *b, const cm_block_strip *s, unsigned
     const int j = s->axis[d];
     if (j < 0)
         return s->grid->count[d];
+    if (s->grid->cuts[d] != NULL)
+        return most_of_cuts(b, s, d);
     const uint64_t chunk = s->grid->chunk[d], step = cm_block_step(b->space, (unsigned)j);
     const uint64_t start = b->space->origin[j] + (j == 0 ? s->least_lag : 0);
     uint64_t first;
@@ -252,10 +273,13 @@ static double mean_nsamples(const cm_blocks *b)
 static double met_by_sample(const cm_blocks *b, const cm_block_strip *s)
 {
     double n = 1;
-    for (unsigned d = 0; d < s->rank; d++)
-        n *= s->axis[d] < 0
-                 ? (double)s->grid->count[d]
-                 : 1 + (double)(b->space->sample[s->axis[d]] - 1) / (double)s->grid->chunk[d];
+    for (unsigned d = 0; d < s->rank; d++) {
+        const double mean = s->grid->cuts[d] != NULL
+                                ? (double)s->grid->shape[d] / (double)s->grid->count[d]
+                                : (double)s->grid->chunk[d];
+        n *= s->axis[d] < 0 ? (double)s->grid->count[d]
+                            : 1 + (double)(b->space->sample[s->axis[d]] - 1) / mean;
+    }
     return n;
 }
 
@@ -281,10 +305,12 @@ static double chunks_in_space(const cm_blocks *b, const cm_block_strip *s)
     double n = 1;
     for (unsigned d = 0; d < s->rank; d++) {
         const int j = s->axis[d];
-        const uint64_t chunk = s->grid->chunk[d];
-        n *= j < 0 ? (double)s->grid->count[d]
-                   : (double)((b->space->origin[j] + b->space->length[j] - 1) / chunk -
-                              b->space->origin[j] / chunk + 1);
+        if (j < 0) {
+            n *= (double)s->grid->count[d];
+            continue;
+        }
+        const uint64_t origin = b->space->origin[j], last = origin + b->space->length[j] - 1;
+        n *= (double)(cm_grid_find(s->grid, d, last) - cm_grid_find(s->grid, d, origin) + 1);
     }
     return n;
 }

@@ -140,3 +140,43 @@ int cm_footprint_count(unsigned rank, const uint64_t *shape, const uint64_t *chu
     out->stored_nbytes = (double)out->decoded_nbytes / ratio + (double)out->index_nbytes;
     return CM_OK;
 }
+
+/* The elements of all chunks of GRID, as they are stored. */
+static bool stored_nelem(const cm_grid *grid, uint64_t *nelem)
+{
+    *nelem = 1;
+    for (unsigned j = 0; j < grid->rank; j++) {
+        const cm_cuts *cuts = grid->cuts[j];
+        uint64_t along;
+        if (!cm_mul_u64(grid->count[j], grid->chunk[j], &along))
+            return false;
+        if (cuts != NULL)
+            along = cm_cuts_sum(cuts, 0, cuts->n);
+        if (!cm_mul_u64(*nelem, along, nelem))
+            return false;
+    }
+    return true;
+}
+
+int cm_footprint_of_grid(const cm_grid *chunks, const cm_grid *objects, uint64_t itemsize,
+                         double ratio, cm_footprint *out, cm_error *err)
+{
+    const bool sharded = memcmp(chunks->chunk, objects->chunk, sizeof chunks->chunk) != 0;
+    uint64_t nelem, in_shards, index = 0;
+
+    *out = (cm_footprint){.nchunks = chunks->nchunks, .nobjects = objects->nchunks};
+    if (!cm_product_u64(chunks->rank, chunks->shape, &out->array_nbytes) ||
+        !cm_mul_u64(out->array_nbytes, itemsize, &out->array_nbytes) ||
+        !cm_mul_u64(chunks->chunk_nelem, itemsize, &out->chunk_nbytes) ||
+        !stored_nelem(chunks, &nelem) || !cm_mul_u64(nelem, itemsize, &out->decoded_nbytes) ||
+        !stored_nelem(objects, &in_shards))
+        return too_large(err);
+    out->padding_nbytes = out->decoded_nbytes - out->array_nbytes;
+    if (sharded && (!cm_mul_u64(in_shards / chunks->chunk_nelem, 16, &index) ||
+                    !cm_mul_u64(out->nobjects, 4, &out->index_nbytes) ||
+                    index > UINT64_MAX - out->index_nbytes))
+        return too_large(err);
+    out->index_nbytes += index;
+    out->stored_nbytes = (double)out->decoded_nbytes / ratio + (double)out->index_nbytes;
+    return CM_OK;
+}

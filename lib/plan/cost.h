@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "model/dtype.h"
+#include "model/box.h"
 
 typedef struct cm_cost_model {
     double latency;     /* seconds a request for an object */
@@ -69,5 +69,11 @@ typedef struct cm_footprint {
 int cm_footprint_count(unsigned rank, const uint64_t *shape, const uint64_t *chunk,
                        const uint64_t *shard, uint64_t itemsize, double ratio, cm_footprint *out,
                        cm_error *err);
+
+/*
+ * The same of an array whose CHUNKS lie in OBJECTS (the same grid without shards), of any lengths.
+ */
+int cm_footprint_of_grid(const cm_grid *chunks, const cm_grid *objects, uint64_t itemsize,
+                         double ratio, cm_footprint *out, cm_error *err);
 
 #endif

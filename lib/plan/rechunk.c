@@ -454,8 +454,10 @@ static uint64_t read_along(const cm_route_request *r, const cm_sweep *sweep, uns
     for (uint64_t lo = 0; lo < axis->n; lo += step) {
         cm_range block = {lo, cm_min_u64(lo + step, axis->n)};
         cm_range k = cm_axis_pieces(axis, block, block);
-        for (; axis->kind == CM_PIECE_CUT && k.lo < k.hi; k.lo++)
-            total += cm_cuts_length(axis->cuts, k.lo);
+        if (axis->kind == CM_PIECE_CUT) {
+            total += cm_cuts_sum(axis->cuts, k.lo, k.hi);
+            continue;
+        }
         if (axis->kind == CM_PIECE_CHUNK) {
             uint64_t first = k.lo * axis->source, end = cm_mul_sat(k.hi, axis->source);
             total += cm_min_u64(end, r->whole[j]) - first;

@@ -179,8 +179,11 @@ static uint64_t block_shuffled(const cm_sample_space *s, uint64_t epoch, uint64_
 static void places_of_chunk(const cm_sample_space *s, unsigned j, uint64_t x, uint64_t *first,
                             uint64_t *n)
 {
-    const uint64_t origin = s->origin[j], chunk = s->chunk[j];
-    const uint64_t start = (origin + x * s->sample[j]) / chunk * chunk;
+    const uint64_t origin = s->origin[j], at = origin + x * s->sample[j];
+    const cm_cuts *cuts = s->cuts[j];
+    const uint64_t k = cuts != NULL ? cm_cuts_find(cuts, at) : at / s->chunk[j];
+    const uint64_t start = cuts != NULL ? cm_cuts_first(cuts, k) : k * s->chunk[j];
+    const uint64_t chunk = cuts != NULL ? cm_cuts_end(cuts, k) - start : s->chunk[j];
     uint64_t end = s->count[j];
 
     *first = start > origin ? cm_div_ceil(start - origin, s->sample[j]) : 0;

@@ -39,7 +39,9 @@ typedef struct cm_sample_space {
     uint64_t sample[CM_MAX_RANK]; /* elements a sample takes; MAP and SERIES set theirs, LIST the
                                      longest of each dimension */
     uint64_t chunk[CM_MAX_RANK];  /* CM_ORDER_CHUNKS; >= 1 */
-    uint64_t reach;               /* the greatest lag: dimension 0 is that much shorter */
+    /* CM_ORDER_CHUNKS: chunks of several lengths, `chunk` at most; borrowed; NULL: of one. */
+    const cm_cuts *cuts[CM_MAX_RANK];
+    uint64_t reach; /* the greatest lag: dimension 0 is that much shorter */
     cm_order order;
     uint64_t parameter; /* N of STRIDED, K of BLOCK_SHUFFLE; >= 1 */
     uint64_t seed;

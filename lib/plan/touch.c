@@ -71,7 +71,7 @@ static uint64_t every_of(const cm_touch_axis *a)
     return 1;
 }
 
-static int check_axis(const cm_touch_axis *a, cm_error *err)
+int cm_touch_check_axis(const cm_touch_axis *a, cm_error *err)
 {
     uint64_t span;
 
@@ -141,7 +141,7 @@ static int count_both(const grid_view *chunk, const grid_view *shard, uint64_t n
 
 int cm_touch_count_axis(const cm_touch_axis *axis, cm_touch_count *out, cm_error *err)
 {
-    int rc = check_axis(axis, err);
+    int rc = cm_touch_check_axis(axis, err);
 
     if (rc != CM_OK)
         return rc;

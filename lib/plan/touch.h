@@ -10,10 +10,11 @@
  * floors (in O(log C)) when they are EVERY elements apart.
  *
  * Dimensions are independent, so chunks multiply; the bytes read are the chunks
- * met times a chunk's bytes, edge chunks being stored whole.  A sharded read
- * asks once for each shard's index and once for each inner chunk.  Neither
- * neighbouring ranges nor cached indices are assumed: this counts requests of a
- * cold reader of shards whose inner chunks lie in any order.
+ * met times a chunk's bytes, edge chunks being stored whole.  Where chunks are of several lengths
+ * the chunks that are met are counted from place to place (touch_cut.h), not in closed form.  A
+ * sharded read asks once for each shard's index and once for each inner chunk.  Neither
+ * neighbouring ranges nor cached indices are assumed: this counts requests of a cold reader of
+ * shards whose inner chunks lie in any order.
  *
  * Counts are integers and exact; only probabilities are rounded.  Pure
  * arithmetic, any thread.
@@ -24,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/cuts.h"
 #include "model/dtype.h"
 
 typedef enum cm_align {
@@ -41,7 +43,12 @@ typedef struct cm_touch_axis {
     uint64_t shard;  /* a multiple of chunk; 0: not sharded */
     cm_align align;
     uint64_t every; /* CM_ALIGN_EVERY: at least 1 */
+    /* Chunks, or shards, of several lengths, the longest of which is above; borrowed; or NULL. */
+    const cm_cuts *cuts, *shard_cuts;
 } cm_touch_axis;
+
+/* CM_EINVAL: as for cm_touch_count_axis. */
+int cm_touch_check_axis(const cm_touch_axis *axis, cm_error *err);
 
 /*
  * Chunks and shards that the read touches along one dimension: CHUNKS + i chunks and SHARDS + j
@@ -55,13 +62,13 @@ typedef struct cm_touch_count {
 } cm_touch_count;
 
 /*
- * CM_EINVAL: a length is 0 or exceeds 2^62, the sample does not fit the array, or
- * SHARD is no multiple; CM_EUNSUPPORTED: a shard whose offsets would take more
- * than 2^24 steps to count (CM_ALIGN_EVERY on a bounded array only).
+ * Of chunks of one length.  CM_EINVAL: a length is 0 or exceeds 2^62, the sample does not fit the
+ * array, or SHARD is no multiple; CM_EUNSUPPORTED: a shard whose offsets would take more than 2^24
+ * steps to count (CM_ALIGN_EVERY on a bounded array only).
  */
 int cm_touch_count_axis(const cm_touch_axis *axis, cm_touch_count *out, cm_error *err);
 
-/* The mean number of chunks alone: what an optimiser asks for, often. */
+/* The mean number of chunks alone, of one length: what an optimiser asks for, often. */
 double cm_touch_mean(const cm_touch_axis *axis);
 
 /* Elements of one dimension that some reads took. */
@@ -109,8 +116,9 @@ int cm_touch_read(unsigned rank, const cm_touch_axis *axis, uint64_t itemsize, c
  * The mean number of distinct chunks that BATCH independent reads meet together:
  * the sum of 1 - (1 - p)^BATCH over all chunks, p being the probability that one
  * read meets the chunk.  In an endless array no two reads meet: BATCH times the
- * mean.  Chunks with equal p are counted together; CM_EUNSUPPORTED when more than
- * 2^22 groups, or 2^22 chunks along a dimension that need counting one by one.
+ * mean.  CM_EUNSUPPORTED for chunks of several lengths.  Chunks with equal p are counted together;
+ * CM_EUNSUPPORTED when more than 2^22 groups, or 2^22 chunks along a dimension that need counting
+ * one by one.
  */
 int cm_touch_batch(unsigned rank, const cm_touch_axis *axis, uint64_t batch, double *nchunks,
                    cm_error *err);

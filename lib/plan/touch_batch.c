@@ -140,6 +140,8 @@ int cm_touch_batch(unsigned rank, const cm_touch_axis *axis, uint64_t batch, dou
         return cm_fail(err, CM_EINVAL, "%u dimensions are too many", rank);
     for (unsigned j = 0; j < rank; j++) {
         cm_touch_count count;
+        if (axis[j].cuts != NULL)
+            return cm_fail(err, CM_EUNSUPPORTED, "chunks of several lengths are not counted");
         rc = cm_touch_count_axis(&axis[j], &count, err);
         if (rc != CM_OK)
             return rc;

@@ -47,6 +47,7 @@ typedef struct cm_access_array {
     unsigned rank;
     const uint64_t *shape;
     const uint64_t *chunk; /* of an object: of a shard, where there are shards */
+    cm_cuts *const *cuts;  /* of each dimension, where objects are of several lengths; or NULL */
 } cm_access_array;
 
 /* Reads of one array, in the order in which they began. */

@@ -154,27 +154,37 @@ static int collect_wanted(const cm_access_log *log, const cm_access_array *a, sp
     return rc;
 }
 
+static int objects_of(const cm_access_array *a, cm_grid *out, cm_error *err)
+{
+    const cm_cuts *cuts[CM_MAX_RANK] = {NULL};
+    for (unsigned j = 0; a->cuts != NULL && j < a->rank; j++)
+        cuts[j] = a->cuts[j];
+    return cm_grid_init_cut(out, a->rank, a->shape, a->chunk, cuts, err);
+}
+
 /* Requests for chunks, each as the box of the chunk. */
 static int collect_chunks(const cm_access_log *log, const cm_access_array *a, spans *s,
                           cm_error *err)
 {
-    int rc = CM_OK;
+    cm_grid grid;
+    int rc = objects_of(a, &grid, err);
     for (size_t i = 0; i < log->nrequests && rc == CM_OK; i++) {
         const cm_access_request *r = &log->request[i];
         uint64_t start[CM_MAX_RANK] = {0}, count[CM_MAX_RANK] = {0};
+        cm_box box;
         if (!cm_access_key_coord(cm_access_text(log, r->key), a->name, a->rank, start))
             continue;
         for (unsigned j = 0; j < a->rank; j++) {
-            if (a->chunk[j] == 0 || start[j] > (a->shape[j] - (a->shape[j] > 0)) / a->chunk[j] ||
-                a->shape[j] == 0)
+            if (start[j] >= grid.count[j])
                 return cm_fail(err, CM_EINVAL,
                                "%s, line %" PRIu64
                                ": the array has no chunk %s now: the store changed since, or it "
                                "is another one",
                                log->name, r->line, cm_access_text(log, r->key));
-            start[j] *= a->chunk[j];
-            count[j] = cm_min_u64(a->chunk[j], a->shape[j] - start[j]);
         }
+        cm_grid_box(&grid, start, &box);
+        memcpy(start, box.start, sizeof start);
+        memcpy(count, box.shape, sizeof count);
         const span one = {.at = r->at,
                           .end = r->at + r->seconds,
                           .pid = r->pid,

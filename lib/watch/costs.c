@@ -165,7 +165,7 @@ void cm_cost_probe_free(cm_cost_probe *p)
 /* Handles a fetched chunk as a reader does. */
 static int take(cm_cost_probe *p, const cm_fetch_item *item, cm_error *err)
 {
-    const cm_chain *chain = item->chain != NULL ? item->chain : p->array->chain;
+    const cm_chain *chain = cm_array_chain(p->array, item->chain);
     const size_t nbytes = cm_chain_decoded_nbytes(chain);
     const cm_cost_calls *c = &p->calls;
     int rc = CM_OK;

@@ -29,9 +29,9 @@ static void check_reads(const cm_access_log *log, const cm_access_array *array)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     static const uint64_t shape[] = {10, 20, 6}, chunk[] = {4, 10, 6}, none[] = {0, 0, 0};
-    static const cm_access_array array[] = {{"t", 2, shape, chunk},   {"", 3, shape, chunk},
-                                            {"g/t", 1, shape, chunk}, {"t", 0, shape, chunk},
-                                            {"t", 2, none, chunk},    {"t", 2, shape, none}};
+    static const cm_access_array array[] = {
+        {"t", 2, shape, chunk, NULL}, {"", 3, shape, chunk, NULL}, {"g/t", 1, shape, chunk, NULL},
+        {"t", 0, shape, chunk, NULL}, {"t", 2, none, chunk, NULL}, {"t", 2, shape, none, NULL}};
     cm_access_log *log;
     cm_error err = {0};
     if (nbytes > MAX_LINES)

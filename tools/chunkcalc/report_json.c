@@ -148,6 +148,9 @@ static cm_json *stored_array_json(cm_document *doc, const cm_chunkcalc_array *a)
     cm_document_shape(doc, o, "shape", a->rank, a->shape, true);
     cm_document_shape(doc, o, "chunks", a->rank, a->chunk, a->chunked);
     cm_document_shape(doc, o, "shards", a->rank, a->shard, a->sharded);
+    if (a->cut)
+        cm_document_shape(doc, o, a->sharded ? "shortest_shards" : "shortest_chunks", a->rank,
+                          a->shortest, true);
     cm_document_u64(doc, o, "chunk_nbytes", a->chunk_nbytes);
     cm_document_u64(doc, o, "nchunks", a->nchunks);
     cm_document_u64(doc, o, "nobjects", a->nobjects);

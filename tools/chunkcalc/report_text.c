@@ -29,6 +29,22 @@ static void shape_cell(grid *g, unsigned rank, const uint64_t *shape)
     grid_cell(g, "%s", cm_format_shape(rank, shape, text, sizeof(text)));
 }
 
+/* "28-31x5": lengths from SHORTEST to LONGEST along the first dimension. */
+static void range_cell(grid *g, unsigned rank, const uint64_t *shortest, const uint64_t *longest)
+{
+    char text[2 * SHAPE_TEXT] = "scalar";
+    size_t used = 0;
+    for (unsigned j = 0; j < rank && used < sizeof(text); j++) {
+        const char *by = j > 0 ? "x" : "";
+        int n = shortest[j] == longest[j]
+                    ? snprintf(text + used, sizeof(text) - used, "%s%" PRIu64, by, longest[j])
+                    : snprintf(text + used, sizeof(text) - used, "%s%" PRIu64 "-%" PRIu64, by,
+                               shortest[j], longest[j]);
+        used += n > 0 ? (size_t)n : sizeof(text);
+    }
+    grid_cell(g, "%s", text);
+}
+
 static void size_cell(grid *g, double nbytes)
 {
     char text[32];
@@ -334,11 +350,11 @@ static int print_arrays(const printer *p, cm_error *err)
         grid_cell(&g, "%s", a->type);
         shape_cell(&g, a->rank, a->shape);
         if (a->chunked)
-            shape_cell(&g, a->rank, a->chunk);
+            range_cell(&g, a->rank, a->cut && !a->sharded ? a->shortest : a->chunk, a->chunk);
         else
             grid_cell(&g, "contiguous");
         if (a->sharded)
-            shape_cell(&g, a->rank, a->shard);
+            range_cell(&g, a->rank, a->cut ? a->shortest : a->shard, a->shard);
         else
             grid_cell(&g, "-");
         grid_cell(&g, "%s", a->codec != NULL ? a->codec : "-");

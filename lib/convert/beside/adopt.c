@@ -60,11 +60,11 @@ static int judge_chunk(judge *j, uint64_t number, bool *good, cm_error *err)
     if (rc == CM_OK && is_zeros(j->stored.data, j->stored.nbytes))
         return CM_OK;
     if (rc == CM_OK && cm_chain_decoded_nbytes(a->chain) == 0)
-        rc = cm_chain_decode_strings(a->chain, j->ctx, j->stored.data, j->stored.nbytes, &j->text,
-                                     &why);
+        rc = cm_chain_decode_strings(cm_array_chain(a, fetch.chain), j->ctx, j->stored.data,
+                                     j->stored.nbytes, &j->text, &why);
     else if (rc == CM_OK)
-        rc = cm_chain_decode(a->chain, j->ctx, j->stored.data, j->stored.nbytes, 0, j->decoded.data,
-                             &why);
+        rc = cm_chain_decode(cm_array_chain(a, fetch.chain), j->ctx, j->stored.data,
+                             j->stored.nbytes, 0, j->decoded.data, &why);
     *good = rc == CM_OK;
     return rc == CM_OK || rc == CM_EFORMAT ? CM_OK : cm_fail(err, (cm_status)rc, "%s", why.text);
 }
@@ -77,8 +77,8 @@ static int show_chunk(judge *j, uint64_t number, cm_error *err)
     cm_fetch fetch;
     int rc = a->ops->fetch(a, number, &j->stored, &fetch, err);
     if (rc == CM_OK && fetch.present)
-        rc = cm_chain_decode(a->chain, j->ctx, j->stored.data, j->stored.nbytes, 0, j->decoded.data,
-                             err);
+        rc = cm_chain_decode(cm_array_chain(a, fetch.chain), j->ctx, j->stored.data,
+                             j->stored.nbytes, 0, j->decoded.data, err);
     return rc == CM_OK
                ? node->see(node->see_context, number, fetch.present ? j->decoded.data : NULL, err)
                : rc;

@@ -78,6 +78,7 @@ int cm_job_set_codecs(const cm_job_var *v, cm_array_doc *out, cm_error *err)
     m->codecs = inner;
     m->ncodecs = ninner;
     memcpy(m->chunk, v->layout.sharded ? v->layout.shard : v->layout.chunk, sizeof(m->chunk));
+    cm_zarr_meta_drop_cuts(m);
     if (!v->layout.sharded)
         return CM_OK;
     cm_shard_spec shard = {.rank = v->view.rank,
@@ -119,7 +120,8 @@ static bool same_grid(const cm_job_var *v, const cm_zarr_meta *m)
 {
     const cm_shard_spec *shard = cm_zarr_sharding(m);
     const uint64_t *chunk = shard != NULL ? shard->chunk : m->chunk;
-    return v->view.whole && memcmp(v->source->source_chunk, chunk, m->rank * sizeof(chunk[0])) == 0;
+    return v->view.whole && !cm_job_is_cut(v) &&
+           memcmp(v->source->source_chunk, chunk, m->rank * sizeof(chunk[0])) == 0;
 }
 
 static bool words_fill_stays(const cm_job_var *v, const cm_zarr_meta *m)

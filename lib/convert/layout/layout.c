@@ -110,10 +110,16 @@ static uint64_t count_chunks(const cm_job_var *v)
     return n;
 }
 
+bool cm_job_is_cut(const cm_job_var *v)
+{
+    const cm_array *a = v->source->array;
+    return v->source->is_cut || (a != NULL && a->chunked && cm_array_is_cut(a));
+}
+
 bool cm_job_chunks_stay(const cm_job_var *v)
 {
     uint64_t source[CM_MAX_RANK];
-    return v->view.whole && source_chunks(v, source) &&
+    return v->view.whole && source_chunks(v, source) && !cm_job_is_cut(v) &&
            memcmp(source, v->layout.chunk, v->view.rank * sizeof(source[0])) == 0;
 }
 

@@ -14,7 +14,7 @@ typedef struct cm_move {
     cm_transfer transfer;
     /* Where the source's chunks are of several lengths, in target elements; NULL: they are not. */
     const cm_cuts *cuts[CM_MAX_RANK];
-    cm_cuts own_cuts[2]; /* of them, those of a part of the source */
+    cm_cuts own_cuts[CM_MAX_RANK]; /* of them, those of a part of the source */
 } cm_move;
 
 /* Counted by many threads at once. */

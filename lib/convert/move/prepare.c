@@ -84,23 +84,17 @@ static bool may_be_nodata(const cm_job *job, const cm_job_var *v)
 /* Where the source is cut, counted in the target's elements. */
 static int set_cuts(cm_job_var *v, cm_error *err)
 {
-    enum {
-        MOST = sizeof(v->move.own_cuts) / sizeof(v->move.own_cuts[0])
-    };
     const cm_array *a = v->source->array;
     int rc = CM_OK;
-    for (unsigned j = 0, own = 0; rc == CM_OK && j < a->rank; j++) {
-        v->move.cuts[j] = a->cuts[j];
-        if (a->cuts[j] == NULL ||
+    for (unsigned j = 0; rc == CM_OK && j < a->rank; j++) {
+        v->move.cuts[j] = a->grid.cuts[j];
+        if (a->grid.cuts[j] == NULL ||
             (v->view.start[j] == 0 && v->view.step[j] == 1 && v->view.shape[j] == a->shape[j]))
             continue;
-        if (own == MOST)
-            return cm_fail(err, CM_EINTERNAL, "variable %s: it is cut along %u dimensions",
-                           cm_job_name(v), own + 1);
-        cm_cuts_release(&v->move.own_cuts[own]);
-        rc = cm_cuts_part(a->cuts[j], v->view.start[j], v->view.step[j], v->view.shape[j],
-                          &v->move.own_cuts[own], err);
-        v->move.cuts[j] = &v->move.own_cuts[own++];
+        cm_cuts_release(&v->move.own_cuts[j]);
+        rc = cm_cuts_part(a->grid.cuts[j], v->view.start[j], v->view.step[j], v->view.shape[j],
+                          &v->move.own_cuts[j], err);
+        v->move.cuts[j] = &v->move.own_cuts[j];
     }
     memcpy(v->move.transfer.cuts, v->move.cuts, sizeof(v->move.transfer.cuts));
     return rc;

@@ -121,6 +121,7 @@ static int load_chunk(cm_job_var *v, const uint64_t *coord, mover *m, cm_error *
 {
     cm_array *source = v->source->array;
     uint64_t number = cm_grid_number(&source->grid, coord);
+    const uint64_t nelem = cm_grid_chunk_nelem(&source->grid, coord);
     cm_fetch fetch = {0};
     if (m->holds == number)
         return CM_OK;
@@ -129,13 +130,13 @@ static int load_chunk(cm_job_var *v, const uint64_t *coord, mover *m, cm_error *
     if (rc != CM_OK)
         return rc;
     if (fetch.present)
-        rc = reset(m, &m->decoded, source->grid.chunk_nelem, err);
+        rc = reset(m, &m->decoded, nelem, err);
     if (rc == CM_OK && fetch.present)
-        rc = cm_chain_decode_strings(source->chain, m->ctx, m->stored.data, m->stored.nbytes,
-                                     &m->decoded, err);
-    if (rc == CM_OK && fetch.present && m->decoded.nelem != source->grid.chunk_nelem)
+        rc = cm_chain_decode_strings(cm_array_chain(source, fetch.chain), m->ctx, m->stored.data,
+                                     m->stored.nbytes, &m->decoded, err);
+    if (rc == CM_OK && fetch.present && m->decoded.nelem != nelem)
         rc = cm_fail(err, CM_EFORMAT, "has %zu elements instead of %llu", m->decoded.nelem,
-                     (unsigned long long)source->grid.chunk_nelem);
+                     (unsigned long long)nelem);
     if (rc != CM_OK) {
         cm_grid_explain(&source->grid, number, "array", v->name, err);
         cm_error_place(err, source->place);
@@ -151,17 +152,18 @@ static int scatter(const cm_array *source, const uint64_t *coord, const cm_box *
                    cm_error *err)
 {
     const char *fill = source->fill_text != NULL ? source->fill_text : "";
-    uint64_t at[CM_MAX_RANK] = {0};
+    uint64_t at[CM_MAX_RANK] = {0}, shape[CM_MAX_RANK];
     cm_box covered, part;
     int rc = CM_OK;
     cm_grid_box(&source->grid, coord, &covered);
+    cm_grid_chunk_shape(&source->grid, coord, shape);
     if (!cm_box_intersect(&covered, box, &part))
         return CM_OK;
     for (uint64_t k = cm_box_nelem(&part); rc == CM_OK && k > 0; k--) {
         uint64_t from = 0, to = 0;
         for (unsigned j = 0; j < source->rank; j++) {
             uint64_t index = part.start[j] + at[j];
-            from = from * source->grid.chunk[j] + (index - covered.start[j]);
+            from = from * shape[j] + (index - covered.start[j]);
             to = to * box->shape[j] + (index - box->start[j]);
         }
         size_t nbytes = strlen(fill);

@@ -34,7 +34,7 @@ static int predict_with_gaps(const cm_job *job, cm_job_var *v, cm_error *err)
             coord[j] = cm_axis_source_chunk(&s->axis[j], c.piece[j]);
         if (!is_present(v, cm_grid_number(grid, coord)))
             continue;
-        cm_array_chunk_box(v->source->array, coord, &box);
+        cm_grid_box(&v->source->array->grid, coord, &box);
         p->chunk_reads++;
         p->element_nbytes_read += cm_box_nelem(&box) * itemsize;
         for (unsigned j = 0; j < s->rank; j++) {

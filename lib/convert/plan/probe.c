@@ -47,11 +47,12 @@ static int read_chunk(probe *p, uint64_t number, cm_error *err)
     uint64_t fetched = cm_now_ns();
     if (rc != CM_OK || !fetch.present)
         return rc;
-    rc = cm_chain_decode(s->chain, p->ctx, p->stored.data, p->stored.nbytes, fetch.skip,
+    const cm_chain *chain = cm_array_chain(s, fetch.chain);
+    rc = cm_chain_decode(chain, p->ctx, p->stored.data, p->stored.nbytes, fetch.skip,
                          p->decoded.data, err);
     p->read_ns += fetched - start;
     p->decode_ns += cm_now_ns() - fetched;
-    p->nread += p->decoded.nbytes;
+    p->nread += cm_chain_decoded_nbytes(chain);
     return rc;
 }
 
@@ -104,7 +105,7 @@ static int prepare(probe *p, cm_error *err)
     const cm_grid *grid = cm_zarr_writer_grid(p->v->move.writer);
     int rc = (p->ctx = cm_codec_ctx_create(err)) == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK)
-        rc = cm_buf_resize(&p->decoded, cm_chain_decoded_nbytes(p->v->source->array->chain), err);
+        rc = cm_buf_resize(&p->decoded, cm_array_decoded_nbytes(p->v->source->array), err);
     if (rc == CM_OK)
         rc = cm_buf_resize(&p->target, grid->chunk_nelem * p->v->view.type.nbytes, err);
     if (rc == CM_OK)

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "codec/shard.h"
 #include "convert/source/listing.h"
+#include "format/zarr/shapes.h"
 
 enum {
     MAX_OBJECTS = 8 << 20, /* a minute of asking; a bit for each is nothing */
@@ -24,7 +25,8 @@ typedef struct search {
     const char *path;
     const cm_zarr_meta *meta;
     const cm_shard_spec *spec; /* NULL: no shards */
-    cm_shard_layout *layout;
+    cm_zarr_shapes *shapes;    /* NULL: all objects have one shape */
+    cm_shard_layout *layout;   /* of the largest shard */
     cm_grid grid, outer;
     const cm_stop *stop;
     cm_census_tally *tally; /* or NULL */
@@ -56,16 +58,17 @@ static void mark(finder *f, const uint64_t *coord, uint64_t nbytes)
         f->found.max_nbytes = nbytes;
 }
 
-static void mark_entries(finder *f, const uint64_t *shard)
+/* FIRST is the first chunk of the shard. */
+static void mark_entries(finder *f, const cm_shard_layout *layout, const uint64_t *first)
 {
     const search *s = f->all;
-    const cm_grid *within = cm_shard_grid(s->layout);
-    for (uint64_t i = 0; i < cm_shard_nchunks(s->layout); i++) {
+    const cm_grid *within = cm_shard_grid(layout);
+    for (uint64_t i = 0; i < cm_shard_nchunks(layout); i++) {
         uint64_t coord[CM_MAX_RANK];
         bool inside = true;
         cm_grid_coord(within, i, coord);
         for (unsigned j = 0; j < s->grid.rank; j++) {
-            coord[j] += shard[j] * within->count[j];
+            coord[j] += first[j];
             inside = inside && coord[j] < s->grid.count[j];
         }
         if (inside && f->entry[i].offset != CM_SHARD_MISSING)
@@ -80,23 +83,28 @@ static int read_index(finder *f, const char *key, const uint64_t *shard, cm_erro
 {
     const search *s = f->all;
     cm_object_reader *object;
-    size_t nbytes = cm_shard_index_nbytes(s->layout);
-    int rc = cm_object_open(s->store, key, &object, err);
+    const cm_shard_layout *layout;
+    uint64_t first[CM_MAX_RANK];
+    int rc =
+        cm_zarr_shard_at(s->shapes, s->layout, &s->outer, &s->grid, shard, first, &layout, err);
+    if (rc == CM_OK)
+        rc = cm_object_open(s->store, key, &object, err);
     if (rc != CM_OK)
         return rc;
+    const size_t nbytes = cm_shard_index_nbytes(layout);
     uint64_t total = cm_object_nbytes(object);
     if (total < nbytes)
         rc = cm_fail(err, CM_EFORMAT, "%s: is shorter than its index", key);
     if (rc == CM_OK)
         rc = cm_buf_resize(&f->index, nbytes, err);
     if (rc == CM_OK)
-        rc = cm_object_read(object, cm_shard_index_at_start(s->layout) ? 0 : total - nbytes,
+        rc = cm_object_read(object, cm_shard_index_at_start(layout) ? 0 : total - nbytes,
                             f->index.data, nbytes, err);
     cm_object_close(object);
     if (rc == CM_OK)
-        rc = cm_shard_index_decode(s->layout, f->index.data, nbytes, total, f->entry, err);
+        rc = cm_shard_index_decode(layout, f->index.data, nbytes, total, f->entry, err);
     if (rc == CM_OK) {
-        mark_entries(f, shard);
+        mark_entries(f, layout, first);
         return CM_OK;
     }
     char text[CM_MAX_RANK * 21];
@@ -172,9 +180,11 @@ static int prepare(search *s, cm_error *err)
 {
     const cm_zarr_meta *m = s->meta;
     s->spec = cm_zarr_sharding(m);
-    int rc = cm_grid_init(&s->outer, m->rank, m->shape, m->chunk, err);
+    int rc = cm_zarr_meta_outer_grid(m, &s->outer, err);
     if (rc == CM_OK)
-        rc = cm_grid_init(&s->grid, m->rank, m->shape, s->spec ? s->spec->chunk : m->chunk, err);
+        rc = cm_zarr_meta_grid(m, &s->grid, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_shapes_create(m, &s->shapes, err);
     if (rc == CM_OK && s->spec != NULL)
         rc = cm_shard_layout_create(s->spec, m->rank, m->chunk, &s->layout, err);
     if (rc != CM_OK)
@@ -260,6 +270,7 @@ int cm_presence_find(cm_store *store, const char *path, const cm_zarr_meta *meta
         rc = s.status;
     }
     cm_shard_layout_free(s.layout);
+    cm_zarr_shapes_free(s.shapes);
     cm_listing_release(&s.list);
     if (rc != CM_OK)
         cm_presence_release(out);

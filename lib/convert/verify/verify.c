@@ -169,7 +169,7 @@ static bool chunk_is_missing(const subject *s, const uint64_t *at, cm_compare_bu
     if (!a->chunked)
         return false;
     for (unsigned j = 0; j < a->rank; j++)
-        coord[j] = at[j] / a->grid.chunk[j];
+        coord[j] = cm_grid_find(&a->grid, j, at[j]);
     return a->ops->fetch(a, cm_grid_number(&a->grid, coord), &b->dense, &fetch, NULL) == CM_OK &&
            !fetch.present;
 }

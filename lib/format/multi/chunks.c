@@ -115,7 +115,7 @@ static void place(cm_array *array, const uint64_t *coord, uint64_t *origin, uint
     for (unsigned i = 0; i < a->var->naxes; i++) {
         unsigned j = a->var->axis[i];
         const cm_multi_row *r = row_along(a, i, coord);
-        if (array->cuts[j] == NULL)
+        if (array->grid.cuts[j] == NULL)
             continue;
         origin[j] = r->origin + chunk_in_file(r, coord[j]) * r->chunk - r->first;
         shape[j] = r->chunk;

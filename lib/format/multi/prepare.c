@@ -161,25 +161,16 @@ static int make_grid(cm_multi_array *a, const uint64_t *chunk, cm_error *err)
     const cm_multi_var *v = a->var;
     cm_grid *grid = &a->base.grid;
     uint64_t length[CM_MAX_RANK];
+    const cm_cuts *cuts[CM_MAX_RANK] = {NULL};
     memcpy(length, chunk, sizeof(length));
     for (unsigned i = 0; i < v->naxes; i++) {
         const cm_multi_axis *axis = &a->axis[i];
         if (axis->cuts.n > 0)
-            length[v->axis[i]] = axis->cuts.longest;
+            cuts[v->axis[i]] = &axis->cuts;
         else if (axis->nrows > 0)
             length[v->axis[i]] = axis->row[0].chunk;
     }
-    int rc = cm_grid_init(grid, v->rank, v->shape, length, err);
-    for (unsigned i = 0; rc == CM_OK && i < v->naxes; i++) {
-        if (a->axis[i].cuts.n == 0)
-            continue;
-        grid->count[v->axis[i]] = a->axis[i].cuts.n;
-        a->base.cuts[v->axis[i]] = &a->axis[i].cuts;
-    }
-    grid->nchunks = 1;
-    for (unsigned j = 0; rc == CM_OK && j < v->rank; j++)
-        if (!cm_mul_u64(grid->nchunks, grid->count[j], &grid->nchunks))
-            rc = CM_EFORMAT;
+    int rc = cm_grid_init_cut(grid, v->rank, v->shape, length, cuts, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "variable %s", v->name);
     return rc;

@@ -207,16 +207,15 @@ static bool is_regular(const cm_multi_array *a, const cm_multi_axis *axis)
     return true;
 }
 
-static void cut_row(const cm_multi_row *r, uint64_t k, uint64_t next, cm_cuts *cuts)
+static int cut_row(const cm_multi_row *r, uint64_t k, uint64_t next, cm_cuts *cuts, cm_error *err)
 {
-    for (uint64_t at = r->first, local = 0; k < next; k++, local++) {
+    int rc = CM_OK;
+    for (uint64_t at = r->first, local = 0; rc == CM_OK && k < next; k++, local++) {
         uint64_t end = end_of(r, local);
-        cuts->first[k] = r->origin + (at - r->first);
-        if (end - at > cuts->longest)
-            cuts->longest = end - at;
+        rc = cm_cuts_add(cuts, end - at, 1, err);
         at = end;
     }
-    cuts->first[k] = r->origin + r->count;
+    return rc;
 }
 
 int cm_multi_rows_cut(cm_multi_array *a, unsigned i, cm_error *err)
@@ -234,10 +233,11 @@ int cm_multi_rows_cut(cm_multi_array *a, unsigned i, cm_error *err)
     }
     if (axis->nrows == 0 || is_regular(a, axis))
         return CM_OK;
-    int rc = cm_cuts_init(&axis->cuts, axis->npieces, err);
+    int rc = CM_OK;
     for (uint64_t k = 0; rc == CM_OK && k < axis->nrows; k++) {
         const cm_multi_row *r = cm_multi_row_at(a, axis, k);
-        cut_row(r, r->piece, k + 1 < axis->nrows ? r[1].piece : axis->npieces, &axis->cuts);
+        rc = cut_row(r, r->piece, k + 1 < axis->nrows ? r[1].piece : axis->npieces, &axis->cuts,
+                     err);
     }
     return rc;
 }

@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "format/zarr/census_tally.h"
+#include "format/zarr/shapes.h"
 
 enum {
     SHARE = 64, /* objects that a thread takes at once */
@@ -17,8 +18,9 @@ enum {
 typedef struct examination {
     cm_store *store;
     cm_census_tally *tally;
-    cm_array *array; /* to decode with; NULL: no chunk is decoded */
-    cm_shard_layout *layout;
+    cm_array *array;         /* to decode with; NULL: no chunk is decoded */
+    cm_zarr_shapes *shapes;  /* NULL: all objects have one shape */
+    cm_shard_layout *layout; /* of the largest shard */
     const cm_stop *stop;
     atomic_uint_fast64_t next;
     atomic_bool failed;
@@ -47,17 +49,21 @@ static bool is_of_object(const examination *x, int rc)
 
 /* ---- one chunk ----------------------------------------------------------------------------- */
 
-static int decode(examiner *e, const cm_fetch *fetch, cm_error *err)
+static int decode(examiner *e, uint64_t number, const cm_fetch *fetch, cm_error *err)
 {
     const cm_array *a = e->all->array;
+    const cm_chain *chain = cm_array_chain(a, fetch->chain);
     if (!cm_dtype_is_vlen(&a->dtype))
-        return cm_chain_decode(a->chain, e->ctx, e->stored.data, e->stored.nbytes, fetch->skip,
+        return cm_chain_decode(chain, e->ctx, e->stored.data, e->stored.nbytes, fetch->skip,
                                e->decoded, err);
-    int rc = cm_chain_decode_strings(a->chain, e->ctx, e->stored.data, e->stored.nbytes,
-                                     &e->strings, err);
-    if (rc == CM_OK && e->strings.nelem != a->grid.chunk_nelem)
+    uint64_t coord[CM_MAX_RANK];
+    cm_grid_coord(&a->grid, number, coord);
+    const uint64_t nelem = cm_grid_chunk_nelem(&a->grid, coord);
+    int rc =
+        cm_chain_decode_strings(chain, e->ctx, e->stored.data, e->stored.nbytes, &e->strings, err);
+    if (rc == CM_OK && e->strings.nelem != nelem)
         rc = cm_fail(err, CM_EFORMAT, "has %zu elements instead of %llu", e->strings.nelem,
-                     (unsigned long long)a->grid.chunk_nelem);
+                     (unsigned long long)nelem);
     return rc;
 }
 
@@ -76,7 +82,7 @@ static int decode_chunk(examiner *e, uint64_t number, cm_error *err)
         !cm_census_tally_size(x->tally, number, (uint64_t)e->stored.nbytes))
         return CM_OK;
     if (rc == CM_OK)
-        rc = decode(e, &fetch, &why);
+        rc = decode(e, number, &fetch, &why);
     if (rc == CM_OK || !is_of_object(x, rc)) {
         if (rc != CM_OK && err != NULL)
             *err = why;
@@ -88,17 +94,18 @@ static int decode_chunk(examiner *e, uint64_t number, cm_error *err)
 
 /* ---- one shard ----------------------------------------------------------------------------- */
 
-static int judge_entry(examiner *e, const uint64_t *shard, uint64_t i, uint64_t total,
-                       cm_error *err)
+/* Entry I of the shard LAYOUT of TOTAL bytes, whose first chunk is FIRST. */
+static int judge_entry(examiner *e, const cm_shard_layout *layout, const uint64_t *first,
+                       uint64_t i, uint64_t total, cm_error *err)
 {
     examination *x = e->all;
-    const cm_grid *within = cm_shard_grid(x->layout);
+    const cm_grid *within = cm_shard_grid(layout);
     const cm_shard_entry *entry = &e->entry[i];
     uint64_t coord[CM_MAX_RANK];
     char why[160];
     cm_grid_coord(within, i, coord);
     for (unsigned j = 0; j < within->rank; j++) {
-        coord[j] += shard[j] * within->count[j];
+        coord[j] += first[j];
         if (coord[j] >= x->tally->grid.count[j])
             return CM_OK; /* of a shard at the edge */
     }
@@ -121,15 +128,16 @@ static int judge_entry(examiner *e, const uint64_t *shard, uint64_t i, uint64_t 
 }
 
 /* Reads the index of the shard KEY; *nbytes are those of the shard. */
-static int read_index(examiner *e, const char *key, uint64_t *nbytes, cm_error *err)
+static int read_index(examiner *e, const cm_shard_layout *layout, const char *key, uint64_t *nbytes,
+                      cm_error *err)
 {
     examination *x = e->all;
     cm_object_reader *object;
-    const size_t want = cm_shard_index_nbytes(x->layout);
+    const size_t want = cm_shard_index_nbytes(layout);
     if (want > MAX_INDEX)
         return cm_fail(err, CM_EBUDGET, "the index of a shard has %zu bytes", want);
-    int rc = cm_object_open_part(x->store, key, !cm_shard_index_at_start(x->layout), want,
-                                 &e->index, &object, err);
+    int rc = cm_object_open_part(x->store, key, !cm_shard_index_at_start(layout), want, &e->index,
+                                 &object, err);
     if (rc != CM_OK)
         return rc;
     *nbytes = cm_object_nbytes(object);
@@ -140,7 +148,7 @@ static int read_index(examiner *e, const char *key, uint64_t *nbytes, cm_error *
         (e->entry = cm_calloc((size_t)cm_shard_nchunks(x->layout), sizeof(*e->entry), err)) == NULL)
         return CM_ENOMEM;
     /* Entries are judged one by one: that one leaves the shard tells nothing of the others. */
-    return cm_shard_index_decode(x->layout, e->index.data, want, UINT64_MAX, e->entry, err);
+    return cm_shard_index_decode(layout, e->index.data, want, UINT64_MAX, e->entry, err);
 }
 
 static int examine_shard(examiner *e, const char *key, uint64_t number, cm_error *err)
@@ -148,9 +156,15 @@ static int examine_shard(examiner *e, const char *key, uint64_t number, cm_error
     examination *x = e->all;
     cm_error why = {0};
     char text[96];
-    uint64_t coord[CM_MAX_RANK], total = 0;
-    const size_t want = cm_shard_index_nbytes(x->layout);
-    int rc = read_index(e, key, &total, &why);
+    const cm_shard_layout *layout;
+    uint64_t coord[CM_MAX_RANK], first[CM_MAX_RANK], total = 0;
+    cm_grid_coord(&x->tally->names.grid, number, coord);
+    int rc = cm_zarr_shard_at(x->shapes, x->layout, &x->tally->names.grid, &x->tally->grid, coord,
+                              first, &layout, err);
+    if (rc != CM_OK)
+        return rc;
+    const size_t want = cm_shard_index_nbytes(layout);
+    rc = read_index(e, layout, key, &total, &why);
     /* Servers refuse ranges of an object without bytes. */
     if (is_of_object(x, rc) && cm_store_size(x->store, key, &total, NULL) == CM_OK && total == 0)
         rc = CM_OK;
@@ -172,9 +186,8 @@ static int examine_shard(examiner *e, const char *key, uint64_t number, cm_error
             *err = why;
         return rc;
     }
-    cm_grid_coord(&x->tally->names.grid, number, coord);
-    for (uint64_t i = 0; rc == CM_OK && i < cm_shard_nchunks(x->layout); i++)
-        rc = judge_entry(e, coord, i, total, err);
+    for (uint64_t i = 0; rc == CM_OK && i < cm_shard_nchunks(layout); i++)
+        rc = judge_entry(e, layout, first, i, total, err);
     return rc;
 }
 
@@ -285,6 +298,9 @@ static int make_layout(examination *x, cm_error *err)
     const cm_zarr_meta *m = x->tally->meta;
     if (!x->tally->sharded)
         return CM_OK;
+    int rc = cm_zarr_shapes_create(m, &x->shapes, err);
+    if (rc != CM_OK)
+        return rc;
     return cm_shard_layout_create(cm_zarr_sharding(m), m->rank, m->chunk, &x->layout, err);
 }
 
@@ -325,6 +341,7 @@ int cm_census_examine(cm_dataset *ds, cm_census_tally *t, const cm_census_option
         rc = x.status;
     }
     cm_shard_layout_free(x.layout);
+    cm_zarr_shapes_free(x.shapes);
     if (opened)
         cm_dataset_unprepare(ds, t->var);
     return rc;

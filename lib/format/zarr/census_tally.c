@@ -7,14 +7,15 @@
 
 /* ---- sizes that an object must have -------------------------------------------------------- */
 
-/* The stored bytes of every chunk, where no codec's output depends on the values; 0 otherwise. */
-static uint64_t fixed_nbytes(const cm_zarr_meta *m)
+/* The stored bytes of every chunk, where no codec's output depends on the values. */
+static void find_fixed_nbytes(cm_census_tally *t)
 {
-    uint64_t n;
+    const cm_zarr_meta *m = t->meta;
+    uint64_t n, more = 0;
     bool has_bytes = false;
     if (cm_dtype_is_vlen(&m->dtype) || !cm_product_u64(m->rank, m->chunk, &n) ||
         !cm_mul_u64(n, m->dtype.nbytes, &n))
-        return 0;
+        return;
     for (size_t i = 0; i < m->ncodecs; i++) {
         switch (m->codecs[i].id) {
         case CM_CODEC_BYTES:
@@ -26,13 +27,24 @@ static uint64_t fixed_nbytes(const cm_zarr_meta *m)
         case CM_CODEC_CRC32:
         case CM_CODEC_ADLER32:
         case CM_CODEC_FLETCHER32:
-            n += 4;
+            more += 4;
             break;
         default:
-            return 0;
+            return;
         }
     }
-    return has_bytes ? n : 0;
+    t->element_nbytes = has_bytes ? m->dtype.nbytes : 0;
+    t->more_nbytes = more;
+}
+
+/* The bytes that OBJECT must have; 0: that depends on its values. */
+static uint64_t fixed_nbytes(const cm_census_tally *t, uint64_t object)
+{
+    uint64_t coord[CM_MAX_RANK];
+    if (t->element_nbytes == 0)
+        return 0;
+    cm_grid_coord(&t->names.grid, object, coord);
+    return cm_grid_chunk_nelem(&t->names.grid, coord) * t->element_nbytes + t->more_nbytes;
 }
 
 /* Headers and trailers of compressed chunks have so many bytes. */
@@ -78,15 +90,14 @@ int cm_census_tally_init(cm_census_tally *t, cm_variable *v, cm_census_array *ou
     t->sharded = shard != NULL;
     out->no_fill = !v->words->has_fill;
     if (unclear == NULL &&
-        (!t->names.has_grid ||
-         cm_grid_init(&t->grid, v->words->rank, v->words->shape,
-                      shard != NULL ? shard->chunk : v->words->chunk, NULL) != CM_OK))
+        (!t->names.has_grid || cm_zarr_meta_grid(v->words, &t->grid, NULL) != CM_OK))
         unclear = "its grid of chunks is not understood";
     if (unclear != NULL) {
         out->unclear = cm_strdup(unclear, err);
         return out->unclear != NULL ? CM_OK : CM_ENOMEM;
     }
-    t->stored_nbytes = shard != NULL ? 0 : fixed_nbytes(v->words);
+    if (shard == NULL)
+        find_fixed_nbytes(t);
     t->least_nbytes = shard != NULL ? 1 : least_nbytes(v->words);
     if (t->names.grid.nchunks <= CM_CENSUS_BITS) {
         t->seen = cm_calloc((size_t)(t->names.grid.nchunks / 64 + 1), sizeof(*t->seen), err);
@@ -197,7 +208,7 @@ void cm_census_tally_object(cm_census_tally *t, cm_census_hole kind, uint64_t nu
 bool cm_census_tally_size(cm_census_tally *t, uint64_t object, uint64_t nbytes)
 {
     char why[96];
-    const uint64_t want = t->stored_nbytes;
+    const uint64_t want = fixed_nbytes(t, object);
     if (nbytes == 0) {
         cm_census_tally_object(t, CM_CENSUS_EMPTY, object, NULL);
         return false;

@@ -28,9 +28,10 @@ typedef struct cm_census_tally {
     cm_chunk_names names; /* its grid is that of objects */
     cm_grid grid;         /* of chunks: inner ones where there are shards */
     bool sharded;
-    uint64_t stored_nbytes; /* of every object, where codecs leave no choice; 0: the sizes vary */
-    uint64_t least_nbytes;  /* of an object */
-    uint64_t *seen;         /* a bit for each object; NULL: too many */
+    /* An object has so many bytes for each element and besides; the first is 0: sizes vary. */
+    uint64_t element_nbytes, more_nbytes;
+    uint64_t least_nbytes; /* of an object */
+    uint64_t *seen;        /* a bit for each object; NULL: too many */
     uint64_t nseen;
     bool sized;           /* the listing told sizes, and they were judged */
     pthread_mutex_t lock; /* of what follows */

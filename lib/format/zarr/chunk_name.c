@@ -9,7 +9,7 @@ void cm_chunk_names_init(const cm_zarr_meta *meta, cm_chunk_names *out)
     for (unsigned i = 0; i < meta->rank; i++)
         if (meta->chunk[i] == 0)
             return;
-    out->has_grid = cm_grid_init(&out->grid, meta->rank, meta->shape, meta->chunk, NULL) == CM_OK;
+    out->has_grid = cm_zarr_meta_outer_grid(meta, &out->grid, NULL) == CM_OK;
 }
 
 /* Whether P begins with a number as keys have it; *end points after it. */

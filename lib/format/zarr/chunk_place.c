@@ -32,14 +32,35 @@ uint64_t cm_zarr_max_stored(const cm_zarr_array *z)
 
 void cm_zarr_locate(const cm_zarr_array *z, uint64_t number, uint64_t *shard_coord, uint64_t *local)
 {
-    const cm_grid *within = cm_shard_grid(z->layout);
-    uint64_t coord[CM_MAX_RANK], rest[CM_MAX_RANK];
-    cm_grid_coord(&z->base.grid, number, coord);
-    for (unsigned i = 0; i < z->base.rank; i++) {
-        shard_coord[i] = coord[i] / within->count[i];
-        rest[i] = coord[i] % within->count[i];
+    const cm_grid *inner = &z->base.grid, *outer = &z->outer;
+    uint64_t coord[CM_MAX_RANK], shape[CM_MAX_RANK];
+    cm_grid_coord(inner, number, coord);
+    for (unsigned i = 0; i < inner->rank; i++)
+        shard_coord[i] = cm_grid_find(outer, i, coord[i] * inner->chunk[i]);
+    cm_grid_chunk_shape(outer, shard_coord, shape);
+    *local = 0;
+    for (unsigned i = 0; i < inner->rank; i++) {
+        const uint64_t first = cm_grid_first(outer, i, shard_coord[i]) / inner->chunk[i];
+        *local = *local * (shape[i] / inner->chunk[i]) + (coord[i] - first);
     }
-    *local = cm_grid_number(within, rest);
+}
+
+int cm_zarr_layout_of(const cm_zarr_array *z, const uint64_t *coord, const cm_shard_layout **out,
+                      cm_error *err)
+{
+    uint64_t first[CM_MAX_RANK];
+    return cm_zarr_shard_at(z->shapes, z->layout, &z->outer, &z->base.grid, coord, first, out, err);
+}
+
+int cm_zarr_chain_of(const cm_zarr_array *z, uint64_t number, const cm_chain **out, cm_error *err)
+{
+    uint64_t coord[CM_MAX_RANK], shape[CM_MAX_RANK];
+    *out = NULL;
+    if (z->shapes == NULL || z->layout != NULL)
+        return CM_OK;
+    cm_grid_coord(&z->base.grid, number, coord);
+    cm_grid_chunk_shape(&z->base.grid, coord, shape);
+    return cm_zarr_shapes_chain(z->shapes, shape, out, err);
 }
 
 int cm_zarr_find_inner(const cm_zarr_array *z, const cm_shard *shard, uint64_t local, bool *present,

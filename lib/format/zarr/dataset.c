@@ -107,6 +107,7 @@ static int describe(zarr_dataset *d, const cm_zarr_node *node, cm_variable *out,
     out->has_source_chunks = true;
     memcpy(out->source_chunk, shard != NULL ? shard->chunk : m->chunk, sizeof(out->source_chunk));
     out->is_sharded = shard != NULL;
+    out->is_cut = shard == NULL && cm_zarr_meta_is_cut(m);
     if (shard != NULL)
         memcpy(out->source_shard, m->chunk, sizeof(out->source_shard));
     out->codecs = shard != NULL ? shard->codecs : m->codecs;

@@ -61,6 +61,7 @@ static many_state *state_of(cm_fetch_many *many, cm_error *err)
         item->skip = 0;
         item->data = NULL;
         item->nbytes = 0;
+        item->chain = NULL;
     }
     return s;
 }
@@ -88,17 +89,23 @@ static int name_objects(const cm_zarr_array *z, cm_fetch_many *many, many_state 
     return CM_OK;
 }
 
-static void point_objects(const many_state *s, cm_fetch_many *many)
+static int point_objects(const cm_zarr_array *z, const many_state *s, cm_fetch_many *many,
+                         cm_error *err)
 {
     for (size_t i = 0; i < many->n; i++) {
         const cm_store_read *r = &s->read[i];
         if (r->absent)
             continue;
+        const uint64_t number = many->item[i].number;
+        int rc = cm_zarr_chain_of(z, number, &many->item[i].chain, err);
+        if (rc != CM_OK)
+            return cm_zarr_prefix_chunk(err, z, number, rc);
         many->item[i].present = true;
         many->item[i].data = many->buf.data + r->at;
         many->item[i].nbytes = r->got_nbytes;
     }
     many->nbytes = many->buf.nbytes;
+    return CM_OK;
 }
 
 int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
@@ -117,8 +124,7 @@ int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
     many->io_ns = cm_now_ns() - start;
     if (rc != CM_OK)
         return cm_fetch_blame(a, many, rc, err);
-    point_objects(s, many);
-    return CM_OK;
+    return point_objects(z, s, many, err);
 }
 
 bool cm_zarr_begin_objects(cm_array *a, cm_fetch_many *many)
@@ -140,8 +146,7 @@ int cm_zarr_end_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
     s->reading = NULL;
     if (rc != CM_OK)
         return rc == CM_ECANCELED ? rc : cm_fetch_blame(a, many, rc, err);
-    point_objects(s, many);
-    return CM_OK;
+    return point_objects((cm_zarr_array *)a, s, many, err);
 }
 
 void cm_zarr_unwant(cm_array *a, cm_fetch_many *many)
@@ -159,11 +164,15 @@ static int acquire_shard(cm_zarr_array *z, many_state *s, cm_fetch_many *many, u
 {
     uint64_t coord[CM_MAX_RANK];
     char key[CM_ZARR_KEY_SIZE];
+    const cm_shard_layout *layout;
     cm_shard_cost cost = {0};
     cm_grid_coord(&z->outer, number, coord);
     int rc = cm_zarr_object_key(z, coord, key, err);
     if (rc == CM_OK)
-        rc = cm_shard_cache_acquire(z->cache, number, key, &s->shard[s->nshards], &cost, err);
+        rc = cm_zarr_layout_of(z, coord, &layout, err);
+    if (rc == CM_OK)
+        rc = cm_shard_cache_acquire(z->cache, number, layout, key, &s->shard[s->nshards], &cost,
+                                    err);
     if (rc == CM_OK)
         s->nshards++;
     many->nrequests += cost.nrequests;

@@ -112,6 +112,12 @@ int cm_scale_offset_parse(const cm_json *config, const cm_codec_scene *scene, cm
 int cm_scale_offset_format(const cm_codec_spec *spec, const cm_codec_scene *scene, cm_json *object,
                            cm_error *err);
 
+/* ---- chunk grids ---- */
+
+/* Reads the chunk_grid of document J into META, which has its shape. */
+int cm_zarr_grid_from_v3(const cm_json *j, cm_zarr_meta *meta, cm_error *err);
+cm_json *cm_zarr_grid_to_v3(const cm_zarr_meta *meta); /* NULL: no memory */
+
 /* ---- shared by both formats ---- */
 
 /* Checks META's chunk, of CHUNK_RANK dimensions, against its shape. */

@@ -19,6 +19,15 @@ static int copy_json(cm_json **j, cm_error *err)
     return CM_OK;
 }
 
+static int copy_cuts(cm_cuts **cuts, cm_error *err)
+{
+    const cm_cuts *from = *cuts;
+    if (from == NULL)
+        return CM_OK;
+    *cuts = cm_calloc(1, sizeof(**cuts), err);
+    return *cuts != NULL ? cm_cuts_copy(from, *cuts, err) : CM_ENOMEM;
+}
+
 int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err)
 {
     cm_zarr_meta copy = *meta;
@@ -26,6 +35,7 @@ int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err
     copy.attrs = NULL;
     copy.raw = NULL;
     memset(copy.dim_name, 0, sizeof copy.dim_name);
+    memset(copy.cuts, 0, sizeof copy.cuts);
     copy.fill = NULL;
     copy.fill_text = NULL;
     copy.codecs = NULL;
@@ -39,6 +49,9 @@ int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err
         char *name = meta->dim_name[i];
         rc = copy_text(&name, err);
         copy.dim_name[i] = rc != CM_OK ? NULL : name;
+        copy.cuts[i] = rc != CM_OK ? NULL : meta->cuts[i];
+        if (rc == CM_OK)
+            rc = copy_cuts(&copy.cuts[i], err);
     }
     if (rc == CM_OK && meta->fill != NULL) {
         copy.fill = cm_calloc(meta->dtype.nbytes, 1, err);
@@ -73,6 +86,8 @@ int cm_zarr_meta_set_format(cm_zarr_meta *meta, int zarr_format, cm_error *err)
     if (meta->verbatim)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "metadata that is not understood cannot become Zarr v%d", zarr_format);
+    if (cm_zarr_meta_is_cut(meta))
+        return cm_fail(err, CM_EUNSUPPORTED, "Zarr v%d has no rectilinear chunk grid", zarr_format);
     cm_zarr_meta old = *meta;
     meta->zarr_format = zarr_format;
     meta->separator = zarr_format == 3 ? '/' : '.';

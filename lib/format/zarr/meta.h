@@ -28,6 +28,11 @@ typedef struct cm_zarr_meta {
     unsigned rank;
     uint64_t shape[CM_MAX_RANK];
     uint64_t chunk[CM_MAX_RANK]; /* of the outermost grid: the shard if there are shards */
+    /*
+     * v3: dimensions of a rectilinear grid along which chunks differ in length, owned; there
+     * `chunk` is the longest.  NULL: all have the length `chunk`.
+     */
+    cm_cuts *cuts[CM_MAX_RANK];
     char *dim_name[CM_MAX_RANK]; /* v3 dimension_names, v2 _ARRAY_DIMENSIONS; NULL: no name */
     bool has_dim_names;
     bool has_fill;         /* v2: fill_value is not null; v3: always true */
@@ -46,6 +51,14 @@ typedef struct cm_zarr_meta {
 void cm_zarr_meta_release(cm_zarr_meta *meta); /* zeroed memory is fine */
 /* META's shards if sharding is its whole chain; NULL: no shards, or inside other codecs. */
 const cm_shard_spec *cm_zarr_sharding(const cm_zarr_meta *meta);
+/* True when chunks (or shards) differ in length along a dimension: the grid is rectilinear. */
+bool cm_zarr_meta_is_cut(const cm_zarr_meta *meta);
+/* Makes META's grid regular. */
+void cm_zarr_meta_drop_cuts(cm_zarr_meta *meta);
+/* META's grid of objects: shards, or the chunks themselves.  It borrows META's cuts. */
+int cm_zarr_meta_outer_grid(const cm_zarr_meta *meta, cm_grid *out, cm_error *err);
+/* META's grid of chunks: inner chunks if there are shards. */
+int cm_zarr_meta_grid(const cm_zarr_meta *meta, cm_grid *out, cm_error *err);
 int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err);
 
 /*

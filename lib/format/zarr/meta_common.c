@@ -17,7 +17,56 @@ int cm_zarr_check_grid(cm_zarr_meta *meta, unsigned chunk_rank, const char *what
             return cm_fail(err, CM_EFORMAT, "%s has a zero", what);
     }
     cm_grid grid;
-    return cm_grid_init(&grid, meta->rank, meta->shape, meta->chunk, err);
+    return cm_zarr_meta_outer_grid(meta, &grid, err);
+}
+
+bool cm_zarr_meta_is_cut(const cm_zarr_meta *meta)
+{
+    for (unsigned i = 0; i < meta->rank; i++)
+        if (meta->cuts[i] != NULL)
+            return true;
+    return false;
+}
+
+void cm_zarr_meta_drop_cuts(cm_zarr_meta *meta)
+{
+    for (unsigned i = 0; i < CM_MAX_RANK; i++) {
+        cm_cuts_release(meta->cuts[i]);
+        free(meta->cuts[i]);
+        meta->cuts[i] = NULL;
+    }
+}
+
+int cm_zarr_meta_outer_grid(const cm_zarr_meta *meta, cm_grid *out, cm_error *err)
+{
+    const cm_cuts *cuts[CM_MAX_RANK];
+    for (unsigned i = 0; i < CM_MAX_RANK; i++)
+        cuts[i] = meta->cuts[i];
+    return cm_grid_init_cut(out, meta->rank, meta->shape, meta->chunk, cuts, err);
+}
+
+static int check_shards(const cm_cuts *cuts, unsigned dim, uint64_t inner, cm_error *err)
+{
+    for (size_t i = 0; i < cuts->nruns; i++)
+        if (cuts->run[i].length % inner != 0)
+            return cm_fail(
+                err, CM_EFORMAT,
+                "dimension %u of a shard, %llu, is not a multiple of the inner chunk's, %llu", dim,
+                (unsigned long long)cuts->run[i].length, (unsigned long long)inner);
+    return CM_OK;
+}
+
+/* The lengths of shards are multiples of those of inner chunks, so that these are on one grid. */
+int cm_zarr_meta_grid(const cm_zarr_meta *meta, cm_grid *out, cm_error *err)
+{
+    const cm_shard_spec *shard = cm_zarr_sharding(meta);
+    if (shard == NULL)
+        return cm_zarr_meta_outer_grid(meta, out, err);
+    int rc = cm_grid_init(out, meta->rank, meta->shape, shard->chunk, err);
+    for (unsigned i = 0; rc == CM_OK && i < meta->rank; i++)
+        if (meta->cuts[i] != NULL)
+            rc = check_shards(meta->cuts[i], i, shard->chunk[i], err);
+    return rc;
 }
 
 int cm_zarr_read_dim_names(const cm_json *names, cm_zarr_meta *out, cm_error *err)
@@ -95,6 +144,7 @@ void cm_zarr_meta_release(cm_zarr_meta *meta)
     cm_json_free(meta->raw);
     for (unsigned i = 0; i < CM_MAX_RANK; i++)
         free(meta->dim_name[i]);
+    cm_zarr_meta_drop_cuts(meta);
     free(meta->fill);
     free(meta->fill_text);
     cm_codec_specs_free(meta->codecs, meta->ncodecs);

@@ -19,23 +19,6 @@ static int read_attributes(const cm_json *j, cm_json **out, cm_error *err)
     return *out != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for attributes");
 }
 
-static int read_chunk_grid(const cm_json *j, cm_zarr_meta *out, cm_error *err)
-{
-    const char *name;
-    const cm_json *config;
-    int rc = cm_zarr_named(cm_json_member(j, "chunk_grid"), "chunk_grid", &name, &config, err);
-    if (rc != CM_OK)
-        return rc;
-    if (strcmp(name, "regular") != 0)
-        return cm_fail(err, CM_EUNSUPPORTED, "chunk grid '%s' is not supported", name);
-    unsigned rank;
-    rc = cm_zarr_read_lengths(cm_json_member(config, "chunk_shape"), "chunk_shape", 0, &rank,
-                              out->chunk, err);
-    if (rc != CM_OK)
-        return rc;
-    return cm_zarr_check_grid(out, rank, "chunk_shape", err);
-}
-
 static int read_key_encoding(const cm_json *j, cm_zarr_meta *out, cm_error *err)
 {
     const char *name;
@@ -136,7 +119,7 @@ static int read_array(const cm_json *j, cm_zarr_meta *out, cm_error *err)
     if (rc == CM_OK)
         rc = read_dimension_names(j, out, err);
     static int (*const step[])(const cm_json *, cm_zarr_meta *, cm_error *) = {
-        read_chunk_grid, read_key_encoding, read_type_and_codecs};
+        cm_zarr_grid_from_v3, read_key_encoding, read_type_and_codecs};
     int unsupported = CM_OK;
     cm_error first = {0}, now = {0};
     if (rc == CM_OK)
@@ -209,18 +192,6 @@ static int fill_to_json(const cm_zarr_meta *meta, cm_json **out, cm_error *err)
     return rc;
 }
 
-static cm_json *grid_json(const cm_zarr_meta *meta)
-{
-    cm_json *config = cm_json_object();
-    int rc = CM_OK;
-    cm_zarr_set(&rc, config, "chunk_shape", cm_zarr_lengths(meta->rank, meta->chunk), NULL);
-    if (rc != CM_OK) {
-        cm_json_free(config);
-        return NULL;
-    }
-    return cm_zarr_named_json("regular", config);
-}
-
 static cm_json *key_encoding_json(const cm_zarr_meta *meta)
 {
     cm_json *config = cm_json_object();
@@ -252,7 +223,7 @@ static int array_to_json(const cm_zarr_meta *meta, cm_json *j, cm_error *err)
     }
     cm_zarr_set(&rc, j, "shape", cm_zarr_lengths(meta->rank, meta->shape), err);
     cm_zarr_set(&rc, j, "data_type", type, err);
-    cm_zarr_set(&rc, j, "chunk_grid", grid_json(meta), err);
+    cm_zarr_set(&rc, j, "chunk_grid", cm_zarr_grid_to_v3(meta), err);
     cm_zarr_set(&rc, j, "chunk_key_encoding", key_encoding_json(meta), err);
     cm_zarr_set(&rc, j, "fill_value", fill, err);
     cm_zarr_set(&rc, j, "codecs", codecs, err);

@@ -35,6 +35,8 @@ static int fetch_object(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out
     }
     if (rc == CM_ENOTFOUND)
         return CM_OK;
+    if (rc == CM_OK)
+        rc = cm_zarr_chain_of(z, number, &out->chain, err);
     out->present = rc == CM_OK;
     out->nbytes = rc != CM_OK ? 0 : buf->nbytes;
     return cm_zarr_prefix_chunk(err, z, number, rc);
@@ -60,14 +62,22 @@ static int read_inner(cm_zarr_array *z, const cm_shard *shard, uint64_t local, c
     return rc;
 }
 
-/* Reads inner chunk LOCAL of shard NUMBER; *CHANGED: it failed because the shard was replaced. */
-static int fetch_from(cm_zarr_array *z, uint64_t number, const char *key, uint64_t local,
+/*
+ * Reads inner chunk LOCAL of the shard at COORD; *CHANGED: it failed because the shard was
+ * replaced.
+ */
+static int fetch_from(cm_zarr_array *z, const uint64_t *coord, const char *key, uint64_t local,
                       cm_buf *buf, cm_fetch *out, bool *changed, cm_error *err)
 {
     const cm_shard *shard;
+    const cm_shard_layout *layout;
     cm_shard_cost cost;
     *changed = false;
-    int rc = cm_shard_cache_acquire(z->cache, number, key, &shard, &cost, err);
+    int rc = cm_zarr_layout_of(z, coord, &layout, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_shard_cache_acquire(z->cache, cm_grid_number(&z->outer, coord), layout, key, &shard,
+                                &cost, err);
     out->nrequests += cost.nrequests;
     out->nbytes += cost.nbytes;
     if (rc != CM_OK)
@@ -90,10 +100,9 @@ static int fetch_inner(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out,
     int rc = cm_zarr_object_key(z, coord, key, err);
     if (rc == CM_OK) {
         uint64_t start = cm_now_ns();
-        const uint64_t shard = cm_grid_number(&z->outer, coord);
         bool changed = true;
         for (int i = 0; changed && i < CM_ZARR_TRIES; i++)
-            rc = fetch_from(z, shard, key, local, buf, out, &changed, err);
+            rc = fetch_from(z, coord, key, local, buf, out, &changed, err);
         out->io_ns = cm_now_ns() - start;
     }
     return cm_zarr_prefix_chunk(err, z, number, rc);
@@ -145,7 +154,9 @@ static int scatter_strings(string_read *r, const uint64_t *coord, const cm_strin
 {
     const cm_array *a = &r->z->base;
     cm_box covered, part;
+    uint64_t shape[CM_MAX_RANK];
     cm_grid_box(&a->grid, coord, &covered);
+    cm_grid_chunk_shape(&a->grid, coord, shape);
     if (!cm_box_intersect(&covered, r->box, &part))
         return CM_OK;
     const char *fill = a->fill_text != NULL ? a->fill_text : "";
@@ -154,7 +165,7 @@ static int scatter_strings(string_read *r, const uint64_t *coord, const cm_strin
         uint64_t from = 0, to = 0;
         for (unsigned i = 0; i < a->rank; i++) {
             uint64_t index = part.start[i] + at[i];
-            from = from * a->grid.chunk[i] + (index - covered.start[i]);
+            from = from * shape[i] + (index - covered.start[i]);
             to = to * r->box->shape[i] + (index - r->box->start[i]);
         }
         size_t nbytes = strlen(fill);
@@ -172,10 +183,12 @@ static int scatter_strings(string_read *r, const uint64_t *coord, const cm_strin
 static bool is_box(const string_read *r, const uint64_t *coord)
 {
     const cm_grid *grid = &r->z->base.grid;
+    uint64_t shape[CM_MAX_RANK];
     bool same = true;
+    cm_grid_chunk_shape(grid, coord, shape);
     for (unsigned i = 0; i < grid->rank; i++)
-        same = same && r->box->start[i] == coord[i] * grid->chunk[i] &&
-               r->box->shape[i] == grid->chunk[i];
+        same = same && r->box->start[i] == cm_grid_first(grid, i, coord[i]) &&
+               r->box->shape[i] == shape[i];
     return same;
 }
 
@@ -191,10 +204,12 @@ static int read_string_chunk(string_read *r, const uint64_t *coord, cm_error *er
         return rc;
     if (!fetch.present)
         return scatter_strings(r, coord, NULL, err);
-    rc = cm_chain_decode_strings(a->chain, r->ctx, r->stored.data, r->stored.nbytes, chunk, err);
-    if (rc == CM_OK && chunk->nelem != a->grid.chunk_nelem)
+    const uint64_t nelem = cm_grid_chunk_nelem(&a->grid, coord);
+    rc = cm_chain_decode_strings(cm_array_chain(a, fetch.chain), r->ctx, r->stored.data,
+                                 r->stored.nbytes, chunk, err);
+    if (rc == CM_OK && chunk->nelem != nelem)
         rc = cm_fail(err, CM_EFORMAT, "has %zu elements instead of %llu", chunk->nelem,
-                     (unsigned long long)a->grid.chunk_nelem);
+                     (unsigned long long)nelem);
     if (rc == CM_OK && !whole)
         rc = scatter_strings(r, coord, chunk, err);
     return cm_zarr_prefix_chunk(err, r->z, number, rc);
@@ -237,6 +252,8 @@ static void free_array(cm_array *a)
     cm_zarr_array *z = (cm_zarr_array *)a;
     cm_shard_cache_free(z->cache);
     cm_shard_layout_free(z->layout);
+    cm_zarr_shapes_free(z->shapes);
+    cm_zarr_meta_release(&z->keys);
     cm_codec_ctx_free(z->idle);
     pthread_mutex_destroy(&z->lock);
     cm_chain_free(a->chain);
@@ -287,7 +304,11 @@ static int copy_description(cm_zarr_array *z, const cm_zarr_node *node, cm_error
     copy.attrs = NULL;
     copy.fill = NULL;
     copy.fill_text = NULL;
+    memcpy(z->keys.cuts, copy.cuts, sizeof copy.cuts);
+    memset(copy.cuts, 0, sizeof copy.cuts);
     cm_zarr_meta_release(&copy);
+    memcpy(z->keys.shape, m->shape, sizeof m->shape);
+    memcpy(z->keys.chunk, m->chunk, sizeof m->chunk);
     z->keys.zarr_format = m->zarr_format;
     z->keys.key_v2 = m->key_v2;
     z->keys.separator = m->separator;
@@ -304,15 +325,19 @@ static int prepare(cm_zarr_array *z, const cm_zarr_meta *m, size_t index_cache_n
     bool is_vlen = cm_dtype_is_vlen(&m->dtype);
     const cm_shard_spec *shard = cm_zarr_sharding(m);
     a->ops = shard != NULL ? &shard_ops : &object_ops;
-    int rc = cm_grid_init(&z->outer, m->rank, m->shape, m->chunk, err);
+    int rc = cm_zarr_meta_outer_grid(&z->keys, &z->outer, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_shapes_create(m, &z->shapes, err);
     if (rc == CM_OK && shard != NULL) {
         rc = cm_shard_layout_create(shard, m->rank, m->chunk, &z->layout, err);
         if (rc == CM_OK)
-            rc = cm_shard_cache_create(z->store, z->layout, index_cache_nbytes, &z->cache, err);
+            rc = cm_shard_cache_create(z->store, index_cache_nbytes, &z->cache, err);
     }
     const uint64_t *chunk = shard != NULL ? shard->chunk : m->chunk;
     if (rc == CM_OK)
-        rc = cm_grid_init(&a->grid, m->rank, m->shape, chunk, err);
+        rc = cm_zarr_meta_grid(m, &a->grid, err);
+    for (unsigned i = 0; i < m->rank; i++) /* M need not outlive the array */
+        a->grid.cuts[i] = shard != NULL ? NULL : z->outer.cuts[i];
     if (rc == CM_OK)
         rc = cm_chain_create(shard != NULL ? shard->codecs : m->codecs,
                              shard != NULL ? shard->ncodecs : m->ncodecs, &m->dtype, m->rank, chunk,

@@ -5,17 +5,19 @@
 #include <pthread.h>
 
 #include "format/zarr/open.h"
+#include "format/zarr/shapes.h"
 #include "format/zarr/shard_cache.h"
 #include "store/io.h"
 
 typedef struct cm_zarr_array {
     cm_array base;
     cm_store *store;
-    char *prefix;      /* of chunk keys: "" or "a/b/" */
-    cm_zarr_meta keys; /* only the members needed by cm_zarr_chunk_key */
-    cm_grid outer;     /* of objects: shards, or the chunks themselves */
-    cm_shard_layout *layout;
-    cm_shard_cache *cache; /* NULL: not sharded */
+    char *prefix;            /* of chunk keys: "" or "a/b/" */
+    cm_zarr_meta keys;       /* only its grid, and the members needed by cm_zarr_chunk_key */
+    cm_grid outer;           /* of objects: shards, or the chunks themselves */
+    cm_zarr_shapes *shapes;  /* NULL: all objects have one shape */
+    cm_shard_layout *layout; /* of the largest shard */
+    cm_shard_cache *cache;   /* NULL: not sharded */
 
     pthread_mutex_t lock; /* guards idle */
     cm_codec_ctx *idle;   /* one context kept between calls of read_strings */
@@ -37,6 +39,11 @@ int cm_zarr_object_key(const cm_zarr_array *z, const uint64_t *coord, char *buf,
 /* Splits inner chunk NUMBER of the array into its shard and its number within. */
 void cm_zarr_locate(const cm_zarr_array *z, uint64_t number, uint64_t *shard_coord,
                     uint64_t *local);
+/* The layout of the shard at COORD. */
+int cm_zarr_layout_of(const cm_zarr_array *z, const uint64_t *coord, const cm_shard_layout **out,
+                      cm_error *err);
+/* The chain of chunk NUMBER; NULL: the array's. */
+int cm_zarr_chain_of(const cm_zarr_array *z, uint64_t number, const cm_chain **out, cm_error *err);
 /* Upper bound for a stored chunk. */
 uint64_t cm_zarr_max_stored(const cm_zarr_array *z);
 /* Finds inner chunk LOCAL; *present is false if it is missing. */

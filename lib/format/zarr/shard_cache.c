@@ -20,6 +20,7 @@ typedef enum slot_state {
 typedef struct slot {
     cm_shard shard; /* first: callers hold a pointer to it */
     uint64_t number;
+    const cm_shard_layout *layout;
     slot_state state;
     unsigned users;
     bool gone; /* out of the table: its object was replaced */
@@ -34,7 +35,6 @@ TAILQ_HEAD(slot_list, slot);
 
 struct cm_shard_cache {
     cm_store *store;
-    const cm_shard_layout *layout;
     size_t max_nbytes;
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t loaded;
@@ -44,14 +44,12 @@ struct cm_shard_cache {
     unsigned nopen;
 };
 
-int cm_shard_cache_create(cm_store *store, const cm_shard_layout *layout, size_t max_nbytes,
-                          cm_shard_cache **out, cm_error *err)
+int cm_shard_cache_create(cm_store *store, size_t max_nbytes, cm_shard_cache **out, cm_error *err)
 {
     cm_shard_cache *cache = cm_calloc(1, sizeof *cache, err);
     if (cache == NULL)
         return CM_ENOMEM;
     cache->store = store;
-    cache->layout = layout;
     cache->max_nbytes = max_nbytes;
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->loaded, NULL);
@@ -61,10 +59,10 @@ int cm_shard_cache_create(cm_store *store, const cm_shard_layout *layout, size_t
     return CM_OK;
 }
 
-static size_t slot_nbytes(const cm_shard_cache *cache, const slot *s)
+static size_t slot_nbytes(const slot *s)
 {
     return sizeof *s +
-           (s->entry != NULL ? (size_t)cm_shard_nchunks(cache->layout) * sizeof *s->entry : 0);
+           (s->entry != NULL ? (size_t)cm_shard_nchunks(s->layout) * sizeof *s->entry : 0);
 }
 
 static void slot_free(slot *s);
@@ -121,7 +119,7 @@ static void take_out(cm_shard_cache *cache, slot *s)
     }
     *place_of(cache, s->number) = s->next;
     TAILQ_REMOVE(&cache->recent, s, recent);
-    cache->nbytes -= slot_nbytes(cache, s);
+    cache->nbytes -= slot_nbytes(s);
 }
 
 static void forget(cm_shard_cache *cache, slot *s)
@@ -159,26 +157,26 @@ static void evict(cm_shard_cache *cache)
 /* ---- without the lock ---- */
 
 /* Opens KEY and reads its index, by one request if the store can. */
-static int open_with_index(const cm_shard_cache *cache, const char *key, cm_object_reader **object,
-                           cm_buf *encoded, cm_error *err)
+static int open_with_index(const cm_shard_cache *cache, const cm_shard_layout *layout,
+                           const char *key, cm_object_reader **object, cm_buf *encoded,
+                           cm_error *err)
 {
-    return cm_object_open_part(cache->store, key, !cm_shard_index_at_start(cache->layout),
-                               cm_shard_index_nbytes(cache->layout), encoded, object, err);
+    return cm_object_open_part(cache->store, key, !cm_shard_index_at_start(layout),
+                               cm_shard_index_nbytes(layout), encoded, object, err);
 }
 
-static int decode_index(const cm_shard_cache *cache, const cm_buf *encoded, uint64_t total,
+static int decode_index(const cm_shard_layout *layout, const cm_buf *encoded, uint64_t total,
                         const char *key, cm_shard_entry **out, cm_error *err)
 {
-    size_t nbytes = cm_shard_index_nbytes(cache->layout);
+    size_t nbytes = cm_shard_index_nbytes(layout);
     if (total < nbytes || encoded->nbytes < nbytes)
         return cm_fail(err, CM_EFORMAT,
                        "%s: the shard has %llu bytes, and its index alone needs %zu", key,
                        (unsigned long long)total, nbytes);
     /* The object has at least the index's size, so this allocation is bounded by it. */
-    cm_shard_entry *entry = cm_calloc(cm_shard_nchunks(cache->layout), sizeof *entry, err);
-    int rc = entry != NULL
-                 ? cm_shard_index_decode(cache->layout, encoded->data, nbytes, total, entry, err)
-                 : CM_ENOMEM;
+    cm_shard_entry *entry = cm_calloc(cm_shard_nchunks(layout), sizeof *entry, err);
+    int rc = entry != NULL ? cm_shard_index_decode(layout, encoded->data, nbytes, total, entry, err)
+                           : CM_ENOMEM;
     if (rc != CM_OK) {
         if (entry != NULL)
             cm_error_prefix(err, "%s", key);
@@ -190,19 +188,20 @@ static int decode_index(const cm_shard_cache *cache, const cm_buf *encoded, uint
 }
 
 /* Opens KEY and reads its index unless ENTRY is set.  An absent object leaves both NULL. */
-static int load(const cm_shard_cache *cache, const char *key, cm_object_reader **object,
-                cm_shard_entry **entry, cm_shard_cost *cost, cm_error *err)
+static int load(const cm_shard_cache *cache, const cm_shard_layout *layout, const char *key,
+                cm_object_reader **object, cm_shard_entry **entry, cm_shard_cost *cost,
+                cm_error *err)
 {
     cm_buf encoded = {0};
     int rc = *entry != NULL ? cm_object_open(cache->store, key, object, err)
-                            : open_with_index(cache, key, object, &encoded, err);
+                            : open_with_index(cache, layout, key, object, &encoded, err);
     if (*entry == NULL) /* opening alone is part of the following read */
         cost->nrequests = 1;
     if (rc == CM_ENOTFOUND && *entry == NULL)
         rc = CM_OK;
     else if (rc == CM_OK && *entry == NULL) {
-        rc = decode_index(cache, &encoded, cm_object_nbytes(*object), key, entry, err);
-        cost->nbytes = rc != CM_OK ? 0 : cm_shard_index_nbytes(cache->layout);
+        rc = decode_index(layout, &encoded, cm_object_nbytes(*object), key, entry, err);
+        cost->nbytes = rc != CM_OK ? 0 : cm_shard_index_nbytes(layout);
         if (rc != CM_OK) {
             cm_object_close(*object);
             *object = NULL;
@@ -214,16 +213,18 @@ static int load(const cm_shard_cache *cache, const char *key, cm_object_reader *
 
 /* ---- acquire and release ---- */
 
-static slot *new_slot(cm_shard_cache *cache, uint64_t number, cm_error *err)
+static slot *new_slot(cm_shard_cache *cache, uint64_t number, const cm_shard_layout *layout,
+                      cm_error *err)
 {
     slot *s = cm_calloc(1, sizeof *s, err);
     if (s == NULL)
         return NULL;
     s->number = number;
+    s->layout = layout;
     s->state = SLOT_LOADING;
     *place_of(cache, number) = s;
     TAILQ_INSERT_HEAD(&cache->recent, s, recent);
-    cache->nbytes += slot_nbytes(cache, s);
+    cache->nbytes += slot_nbytes(s);
     return s;
 }
 
@@ -245,7 +246,7 @@ static void load_slot(cm_shard_cache *cache, slot *s, const char *key, cm_shard_
     bool had_entry = entry != NULL;
     cm_error error = {0};
     pthread_mutex_unlock(&cache->lock);
-    int rc = load(cache, key, &object, &entry, cost, &error);
+    int rc = load(cache, s->layout, key, &object, &entry, cost, &error);
     pthread_mutex_lock(&cache->lock);
     if (rc != CM_OK) {
         forget(cache, s);
@@ -256,7 +257,7 @@ static void load_slot(cm_shard_cache *cache, slot *s, const char *key, cm_shard_
         s->entry = entry;
         s->shard.entry = entry;
         if (!had_entry && entry != NULL)
-            cache->nbytes += (size_t)cm_shard_nchunks(cache->layout) * sizeof *entry;
+            cache->nbytes += (size_t)cm_shard_nchunks(s->layout) * sizeof *entry;
         if (object != NULL) {
             s->shard.object = object;
             TAILQ_INSERT_HEAD(&cache->opened, s, opened);
@@ -267,8 +268,9 @@ static void load_slot(cm_shard_cache *cache, slot *s, const char *key, cm_shard_
     pthread_cond_broadcast(&cache->loaded);
 }
 
-int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *key,
-                           const cm_shard **out, cm_shard_cost *cost, cm_error *err)
+int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const cm_shard_layout *layout,
+                           const char *key, const cm_shard **out, cm_shard_cost *cost,
+                           cm_error *err)
 {
     *cost = (cm_shard_cost){0};
     pthread_mutex_lock(&cache->lock);
@@ -285,7 +287,7 @@ int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *k
                 load_slot(cache, s, key, cost);
             }
         }
-    } else if ((s = new_slot(cache, number, err)) != NULL) {
+    } else if ((s = new_slot(cache, number, layout, err)) != NULL) {
         s->users++;
         load_slot(cache, s, key, cost);
     }

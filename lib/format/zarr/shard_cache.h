@@ -13,9 +13,8 @@
 
 typedef struct cm_shard_cache cm_shard_cache;
 
-/* Borrows STORE and LAYOUT. */
-int cm_shard_cache_create(cm_store *store, const cm_shard_layout *layout, size_t max_nbytes,
-                          cm_shard_cache **out, cm_error *err);
+/* Borrows STORE. */
+int cm_shard_cache_create(cm_store *store, size_t max_nbytes, cm_shard_cache **out, cm_error *err);
 /* No shard may be in use.  NULL accepted. */
 void cm_shard_cache_free(cm_shard_cache *cache);
 
@@ -31,9 +30,13 @@ typedef struct cm_shard_cost {
     uint64_t nbytes;
 } cm_shard_cost;
 
-/* Acquires shard NUMBER, whose object is KEY.  An absent shard is not an error. */
-int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *key,
-                           const cm_shard **out, cm_shard_cost *cost, cm_error *err);
+/*
+ * Acquires shard NUMBER, whose object is KEY, and whose LAYOUT (borrowed) is always the same.  An
+ * absent shard is not an error.
+ */
+int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const cm_shard_layout *layout,
+                           const char *key, const cm_shard **out, cm_shard_cost *cost,
+                           cm_error *err);
 /*
  * True when acquiring shard NUMBER needs no request, and the indices are within their limit:
  * asynchronous reads that hold shards must not exceed it.

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "model/copy.h"
 
 int cm_reader_create(const cm_reader_options *options, cm_reader **out, cm_error *err)
 {
@@ -74,9 +73,8 @@ static int begin(cm_read_call *c, cm_reader *r, cm_array *a, const cm_feed *feed
     int rc = check(r, a, box, err);
     if (rc != CM_OK || !a->chunked || r->options.library)
         return rc;
-    cm_strides_c(a->rank, a->grid.chunk, c->itemsize, c->chunk_stride);
     c->in_place = c->feed == NULL && cm_grid_chunks_are_runs(&a->grid, box->shape);
-    rc = cm_buf_reserve(&r->decoded, cm_chain_decoded_nbytes(a->chain), err);
+    rc = cm_buf_reserve(&r->decoded, cm_array_decoded_nbytes(a), err);
     if (rc == CM_OK && c->feed != NULL)
         rc = cm_feed_scratch_reserve(&r->scratch, feed, a->grid.chunk_nelem, err);
     return rc;

@@ -9,11 +9,26 @@ static void chunk_failed(cm_read_call *c, int rc)
     cm_read_keep_error(c, rc);
 }
 
+/* Bytes of chunk NUMBER when it is decoded. */
+static size_t decoded_nbytes(const cm_read_call *c, uint64_t number)
+{
+    uint64_t coord[CM_MAX_RANK], origin[CM_MAX_RANK], shape[CM_MAX_RANK];
+    size_t nbytes = c->itemsize;
+    if (!cm_array_is_cut(c->array))
+        return cm_chain_decoded_nbytes(c->array->chain);
+    cm_grid_coord(&c->array->grid, number, coord);
+    cm_array_chunk_place(c->array, coord, origin, shape);
+    for (unsigned j = 0; j < c->array->rank; j++)
+        nbytes *= (size_t)shape[j];
+    return nbytes;
+}
+
 static int decode(cm_read_call *c, const cm_fetch_item *item, void *dst, bool far)
 {
     cm_error *err = cm_read_next_error(c);
-    int rc = (far ? cm_chain_decode_far : cm_chain_decode)(
-        c->array->chain, c->reader->ctx, item->data, item->nbytes, item->skip, dst, err);
+    int rc = (far ? cm_chain_decode_far : cm_chain_decode)(cm_array_chain(c->array, item->chain),
+                                                           c->reader->ctx, item->data, item->nbytes,
+                                                           item->skip, dst, err);
     if (rc != CM_OK)
         cm_grid_explain(&c->array->grid, item->number, "array", c->array->name, err);
     return rc;
@@ -23,14 +38,15 @@ static int decode(cm_read_call *c, const cm_fetch_item *item, void *dst, bool fa
 static void deliver(cm_read_call *c, const cm_fetch_item *item, cm_cached_chunk *entry)
 {
     cm_reader *r = c->reader;
-    const size_t nbytes = cm_chain_decoded_nbytes(c->array->chain);
+    const cm_chain *chain = cm_array_chain(c->array, item->chain);
+    const size_t nbytes = cm_chain_decoded_nbytes(chain);
     if (!item->present) {
         if (entry != NULL)
             cm_chunk_cache_abandon(c->cache, entry);
         cm_read_fill(c, item->number);
         return;
     }
-    const bool raw = cm_chain_is_raw(c->array->chain) && item->nbytes == nbytes;
+    const bool raw = cm_chain_is_raw(chain) && item->nbytes == nbytes;
     uint8_t *place = entry != NULL ? NULL : cm_read_place(c, item->number);
     const uint8_t *data = entry != NULL   ? cm_cached_chunk_data(entry)
                           : place != NULL ? place
@@ -107,8 +123,8 @@ static void fetch_items(cm_read_call *c, size_t n)
 static cm_cache_answer look_up(cm_read_call *c, uint64_t number, bool wait, cm_cached_chunk **entry)
 {
     cm_cache_answer answer =
-        cm_chunk_cache_lookup(c->cache, c->array, number, cm_chain_decoded_nbytes(c->array->chain),
-                              wait, entry, &c->counts->cache_evictions);
+        cm_chunk_cache_lookup(c->cache, c->array, number, decoded_nbytes(c, number), wait, entry,
+                              &c->counts->cache_evictions);
     if (answer == CM_CACHE_HIT) {
         if (wait)
             cm_read_stage(c, CM_LOAD_STORAGE);

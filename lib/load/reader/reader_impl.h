@@ -42,7 +42,6 @@ typedef struct cm_read_call {
     cm_chunk_cache *cache; /* or NULL */
     bool count_only;       /* nothing is read */
     bool in_place;         /* a chunk that lies whole in the box can be decoded where it goes */
-    int64_t chunk_stride[CM_MAX_RANK];
     cm_load_counts *counts;
     int status;
     cm_error *err;

@@ -4,7 +4,7 @@
 /* Bytes of a stored chunk of A at most, except one that no encoder of ours would write. */
 static size_t usual_nbytes(const cm_array *a)
 {
-    const size_t decoded = cm_chain_decoded_nbytes(a->chain), most = a->max_stored_nbytes;
+    const size_t decoded = cm_array_decoded_nbytes(a), most = a->max_stored_nbytes;
     return most > 0 && most < decoded ? most : decoded;
 }
 
@@ -38,10 +38,10 @@ size_t cm_reader_memory(const cm_array *a, const cm_feed *feed)
     size_t total = sizeof(cm_reader);
     if (!a->chunked)
         return total;
-    size_t decoded = cm_chain_decoded_nbytes(a->chain);
+    size_t decoded = cm_array_decoded_nbytes(a);
     if (!cm_add_size(total, cm_reader_stored_nbytes(a, 0), &total) ||
         !cm_add_size(total, decoded, &total) ||
-        !cm_add_size(total, cm_chain_decode_memory(a->chain), &total))
+        !cm_add_size(total, cm_array_decode_memory(a), &total))
         return SIZE_MAX;
     if (feed != NULL && !cm_feed_is_identity(feed)) {
         size_t converted = a->grid.chunk_nelem * cm_feed_nbytes(feed);

@@ -25,14 +25,17 @@ static bool share_of(const cm_read_call *c, const cm_box *covered, cm_box *part,
 void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data)
 {
     const unsigned rank = c->array->rank;
-    const int64_t *stride = c->chunk_stride;
     cm_box covered, part;
-    int64_t dst_stride[CM_MAX_RANK];
+    uint64_t coord[CM_MAX_RANK], origin[CM_MAX_RANK], shape[CM_MAX_RANK];
+    int64_t dst_stride[CM_MAX_RANK], stride[CM_MAX_RANK];
     uint8_t *dst;
-    cm_grid_chunk_box(&c->array->grid, number, &covered);
+    cm_grid_coord(&c->array->grid, number, coord);
+    cm_grid_box(&c->array->grid, coord, &covered);
     if (share_of(c, &covered, &part, &dst, dst_stride)) {
+        cm_array_chunk_place(c->array, coord, origin, shape);
+        cm_strides_c(rank, shape, c->itemsize, stride);
         for (unsigned j = 0; j < rank; j++)
-            data += (int64_t)(part.start[j] - covered.start[j]) * stride[j];
+            data += (int64_t)(part.start[j] - origin[j]) * stride[j];
         if (c->feed == NULL)
             cm_copy_nd(rank, part.shape, c->out_itemsize, dst, dst_stride, data, stride);
         else
@@ -66,13 +69,15 @@ void cm_read_fill(cm_read_call *c, uint64_t number)
 void *cm_read_place(const cm_read_call *c, uint64_t number)
 {
     cm_box covered, part;
+    uint64_t coord[CM_MAX_RANK], origin[CM_MAX_RANK], shape[CM_MAX_RANK];
     int64_t dst_stride[CM_MAX_RANK];
     uint8_t *dst;
     if (!c->in_place)
         return NULL;
-    cm_grid_chunk_box(&c->array->grid, number, &covered);
+    cm_grid_coord(&c->array->grid, number, coord);
+    cm_grid_box(&c->array->grid, coord, &covered);
     if (!share_of(c, &covered, &part, &dst, dst_stride))
         return NULL;
-    return memcmp(part.shape, c->array->grid.chunk, part.rank * sizeof(part.shape[0])) == 0 ? dst
-                                                                                            : NULL;
+    cm_array_chunk_place(c->array, coord, origin, shape);
+    return memcmp(part.shape, shape, part.rank * sizeof(part.shape[0])) == 0 ? dst : NULL;
 }

@@ -303,7 +303,6 @@ static void test_v3_members(void **state)
         {"\"x\":0", "\"ext\":{}", CM_EUNSUPPORTED, "extension 'ext'"},
         {"\"x\":0", "\"ext\":1", CM_EUNSUPPORTED, "extension 'ext'"},
         {"\"x\":0", "\"storage_transformers\":[{\"name\":\"t\"}]", CM_EUNSUPPORTED, "transformers"},
-        {"\"regular\"", "\"rectilinear\"", CM_EUNSUPPORTED, "'rectilinear'"},
         {"\"default\"", "\"hilbert\"", CM_EUNSUPPORTED, "'hilbert'"},
         {"\"x\":0", "\"attributes\":[]", CM_EFORMAT, "attributes"},
         {"\"x\":0", "\"dimension_names\":[\"y\"]", CM_EFORMAT, "dimension_names"},

@@ -13,6 +13,7 @@ enum {
 
 typedef struct scene {
     cm_sample_space space;
+    cm_cuts cuts; /* of the first dimension of array 0; else zeroed */
     cm_grid grid[2];
     const cm_grid *grids[2];
     cm_sample_part part[MAX_PARTS];
@@ -20,6 +21,23 @@ typedef struct scene {
     size_t nparts;
     cm_blocks blocks;
 } scene;
+
+static void release(scene *s)
+{
+    cm_blocks_release(&s->blocks);
+    cm_cuts_release(&s->cuts);
+}
+
+/* Array 0 in chunks of several lengths along its first dimension. */
+static void cut_first(scene *s, const uint64_t *shape, const uint64_t *chunk)
+{
+    const cm_cuts *cuts[3] = {&s->cuts};
+    while (s->cuts.end < shape[0])
+        assert_int_equal(cm_cuts_add(&s->cuts, 1 + random_below(9), 1 + random_below(3), NULL),
+                         CM_OK);
+    cm_cuts_trim(&s->cuts, shape[0]);
+    assert_int_equal(cm_grid_init_cut(&s->grid[0], s->space.rank, shape, chunk, cuts, NULL), CM_OK);
+}
 
 static void make_blocks(scene *s)
 {
@@ -69,6 +87,8 @@ static void make_scene(scene *s)
     assert_int_equal(cm_sample_space_init(&s->space, NULL, NULL), CM_OK);
     s->space.by_number = true;
     assert_int_equal(cm_grid_init(&s->grid[0], rank, shape, chunk, NULL), CM_OK);
+    if (random_below(3) == 0)
+        cut_first(s, shape, chunk);
     chunk[0] = 1 + random_below(9);
     assert_int_equal(cm_grid_init(&s->grid[1], 1, shape + rank - 1, chunk, NULL), CM_OK);
     s->grids[0] = &s->grid[0];
@@ -123,7 +143,7 @@ static void test_positions(void **unused)
         }
         assert_int_equal(total, s.space.nsamples);
         test_free(n);
-        cm_blocks_release(&s.blocks);
+        release(&s);
     }
 }
 
@@ -198,7 +218,7 @@ static void test_chunks(void **unused)
         for (int a = 0; a < 2; a++)
             test_free(m.of_array[a]);
         test_free(m.in_block);
-        cm_blocks_release(&s.blocks);
+        release(&s);
     }
 }
 
@@ -226,7 +246,7 @@ static void test_no_halo(void **unused)
         const cm_blocks_count n = cm_blocks_decodes(&s.blocks);
         if (fabs(n.decoded / n.distinct - row[i].decodes) > 0.02)
             fail_msg("row %zu: %f decodes a chunk", i, n.decoded / n.distinct);
-        cm_blocks_release(&s.blocks);
+        release(&s);
     }
 }
 
@@ -274,7 +294,7 @@ static void test_each_sample_once(void **unused)
         check_order(&s, 1 + random_below(s.blocks.nblocks));
         check_order(&s, 1);
         check_order(&s, s.blocks.nblocks);
-        cm_blocks_release(&s.blocks);
+        release(&s);
     }
 }
 
@@ -325,7 +345,7 @@ static void test_mixing(void **unused)
                 fail_msg("%" PRIu64 " samples a block, window %" PRIu64 ": %f blocks of %f",
                          chunk[i], window, mean, freely);
             cm_block_order_release(&o);
-            cm_blocks_release(&s.blocks);
+            release(&s);
         }
 }
 
@@ -345,7 +365,7 @@ static void test_large(void **unused)
     cm_block_order_at(&o, 999999999, &later);
     assert_int_equal(at.number, later.number);
     cm_block_order_release(&o);
-    cm_blocks_release(&s.blocks);
+    release(&s);
 }
 
 /* ---- choosing ---- */
@@ -378,7 +398,7 @@ static void test_choice(void **unused)
             assert_int_equal(rc, budget.nbytes >= least ? CM_OK : CM_EBUDGET);
         else
             assert_true(fitted.window == budget.window || fitted.window == s.blocks.nblocks);
-        cm_blocks_release(&s.blocks);
+        release(&s);
     }
 }
 
@@ -398,7 +418,7 @@ static void test_growth(void **unused)
     assert_true(n.decoded / n.distinct < 1.1);
     assert_int_equal(cm_blocks_fit(&s.blocks, &budget, &fitted), CM_OK);
     assert_true(fitted.window >= 16);
-    cm_blocks_release(&s.blocks);
+    release(&s);
 }
 
 int main(void)

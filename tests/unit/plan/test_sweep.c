@@ -222,18 +222,12 @@ static void cut_at_random(cut_axis *a, uint64_t length, uint64_t start, uint64_t
 {
     cm_error err = {0};
     uint64_t k = 0;
-    assert_int_equal(cm_cuts_init(&a->whole, length, &err), CM_OK);
-    for (uint64_t i = 0; i < length; i++) {
-        if (i == 0 || rand() % 4 == 0) {
-            a->whole.first[k++] = i;
-        }
-        a->piece[i] = k - 1;
-    }
-    a->whole.n = k;
-    a->whole.first[k] = length;
-    for (uint64_t i = 0; i < k; i++) {
-        uint64_t long_one = a->whole.first[i + 1] - a->whole.first[i];
-        a->whole.longest = long_one > a->whole.longest ? long_one : a->whole.longest;
+    for (uint64_t i = 0, piece; i < length; i += piece, k++) {
+        for (piece = 1; i + piece < length && rand() % 4 != 0;)
+            piece++;
+        assert_int_equal(cm_cuts_add(&a->whole, piece, 1, &err), CM_OK);
+        for (uint64_t e = i; e < i + piece; e++)
+            a->piece[e] = k;
     }
     assert_int_equal(cm_cuts_part(&a->whole, start, step, n, &a->part, &err), CM_OK);
 }

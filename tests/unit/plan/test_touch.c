@@ -139,6 +139,92 @@ static void check_case(long case_number, unsigned rank, uint64_t size)
     assert_true(fabs(mean - stats.chunks.mean) <= 1e-12 * mean);
 }
 
+/* ---- chunks of several lengths ---- */
+
+enum {
+    LONG_SIDE = 40
+};
+
+static uint64_t cut_axis_at_random(cm_cuts *cuts, uint64_t length, uint64_t multiple)
+{
+    *cuts = (cm_cuts){0};
+    while (cuts->end < length)
+        assert_int_equal(
+            cm_cuts_add(cuts, multiple * (1 + random_below(8)), 1 + random_below(2), NULL), 0);
+    cm_cuts_trim(cuts, length);
+    return cuts->longest;
+}
+
+/* Of the read at OFFSET: chunks, shards, and the elements of those chunks. */
+static void meet_pieces(const cm_touch_axis *a, uint64_t offset, uint64_t *chunks, uint64_t *shards,
+                        uint64_t *nelem)
+{
+    uint64_t chunk = UINT64_MAX, shard = UINT64_MAX;
+    *chunks = *shards = *nelem = 0;
+    for (uint64_t i = 0; i < a->sample; i++) {
+        const uint64_t at = offset + i * a->step;
+        const uint64_t c = a->cuts != NULL ? cm_cuts_find(a->cuts, at) : at / a->chunk;
+        const uint64_t s = a->shard == 0 ? 0 : cm_cuts_find(a->shard_cuts, at);
+        *shards += a->shard != 0 && s != shard;
+        if (c != chunk)
+            *nelem += a->cuts != NULL ? cm_cuts_length(a->cuts, c) : a->chunk;
+        *chunks += c != chunk;
+        chunk = c;
+        shard = s;
+    }
+}
+
+static void chunks_of_several_lengths(void **context)
+{
+    (void)context;
+    for (int round = 0; round < 4000; round++) {
+        cm_cuts cuts;
+        cm_touch_axis a = {.length = 1 + random_below(LONG_SIDE), .step = 1};
+        cm_touch_stats stats;
+        cm_error err = {0};
+        const bool sharded = random_below(3) == 0;
+        if (random_below(3) == 0)
+            a.step = 1 + random_below(9);
+        a.sample = 1 + random_below((a.length - 1) / a.step + 1);
+        a.chunk = 1 + random_below(3);
+        a.align = (cm_align)random_below(3);
+        a.every = 1 + random_below(5);
+        const uint64_t longest = cut_axis_at_random(&cuts, a.length, sharded ? a.chunk : 1);
+        if (sharded) {
+            a.shard = longest;
+            a.shard_cuts = &cuts;
+        } else {
+            a.chunk = longest;
+            a.cuts = &cuts;
+        }
+        uint64_t n = 0, most_bytes = 0, least_bytes = UINT64_MAX, most_shards = 0;
+        double chunks = 0, nelem = 0;
+        for (uint64_t o = 0; o + (a.sample - 1) * a.step < a.length; o++) {
+            const bool begins =
+                sharded ? o % a.chunk == 0 : cm_cuts_first(&cuts, cm_cuts_find(&cuts, o)) == o;
+            uint64_t c, s, e;
+            if ((a.align == CM_ALIGN_CHUNK && !begins) ||
+                (a.align == CM_ALIGN_EVERY && o % a.every != 0))
+                continue;
+            meet_pieces(&a, o, &c, &s, &e);
+            n++;
+            chunks += (double)c;
+            nelem += (double)e;
+            most_bytes = cm_max_u64(most_bytes, 4 * e);
+            least_bytes = cm_min_u64(least_bytes, 4 * e);
+            most_shards = cm_max_u64(most_shards, s);
+        }
+        if (cm_touch_read(1, &a, 4, &stats, &err) != 0)
+            fail_msg("round %d: %s", round, err.text);
+        assert_true(fabs(stats.chunks.mean - chunks / (double)n) < 1e-12 * stats.chunks.mean);
+        assert_true(fabs(stats.bytes.mean - 4 * nelem / (double)n) < 1e-12 * stats.bytes.mean);
+        assert_int_equal(stats.bytes.max, most_bytes);
+        assert_int_equal(stats.bytes.min, least_bytes);
+        assert_int_equal(stats.shards.max, most_shards);
+        cm_cuts_release(&cuts);
+    }
+}
+
 static void equals_brute_force_in_one_dimension(void **context)
 {
     (void)context;
@@ -260,19 +346,21 @@ static const struct {
     cm_touch_axis axis;
     int want;
 } refused[] = {
-    {"no sample", {0, 0, 1, 4, 0, CM_ALIGN_RANDOM, 0}, CM_EINVAL},
-    {"no step", {0, 1, 0, 4, 0, CM_ALIGN_RANDOM, 0}, CM_EINVAL},
-    {"no chunk", {0, 1, 1, 0, 0, CM_ALIGN_RANDOM, 0}, CM_EINVAL},
-    {"every 0", {0, 1, 1, 4, 0, CM_ALIGN_EVERY, 0}, CM_EINVAL},
-    {"sample over the array", {10, 11, 1, 4, 0, CM_ALIGN_RANDOM, 0}, CM_EINVAL},
-    {"stride over the array", {10, 6, 2, 4, 0, CM_ALIGN_RANDOM, 0}, CM_EINVAL},
-    {"span overflows", {0, UINT64_MAX, UINT64_MAX, 4, 0, CM_ALIGN_RANDOM, 0}, CM_EINVAL},
-    {"length over 2^62", {UINT64_MAX, 1, 1, 4, 0, CM_ALIGN_RANDOM, 0}, CM_EINVAL},
-    {"shard no multiple", {0, 8, 1, 4, 6, CM_ALIGN_RANDOM, 0}, CM_EINVAL},
+    {"no sample", {0, 0, 1, 4, 0, CM_ALIGN_RANDOM, 0, NULL, NULL}, CM_EINVAL},
+    {"no step", {0, 1, 0, 4, 0, CM_ALIGN_RANDOM, 0, NULL, NULL}, CM_EINVAL},
+    {"no chunk", {0, 1, 1, 0, 0, CM_ALIGN_RANDOM, 0, NULL, NULL}, CM_EINVAL},
+    {"every 0", {0, 1, 1, 4, 0, CM_ALIGN_EVERY, 0, NULL, NULL}, CM_EINVAL},
+    {"sample over the array", {10, 11, 1, 4, 0, CM_ALIGN_RANDOM, 0, NULL, NULL}, CM_EINVAL},
+    {"stride over the array", {10, 6, 2, 4, 0, CM_ALIGN_RANDOM, 0, NULL, NULL}, CM_EINVAL},
+    {"span overflows",
+     {0, UINT64_MAX, UINT64_MAX, 4, 0, CM_ALIGN_RANDOM, 0, NULL, NULL},
+     CM_EINVAL},
+    {"length over 2^62", {UINT64_MAX, 1, 1, 4, 0, CM_ALIGN_RANDOM, 0, NULL, NULL}, CM_EINVAL},
+    {"shard no multiple", {0, 8, 1, 4, 6, CM_ALIGN_RANDOM, 0, NULL, NULL}, CM_EINVAL},
     {"shard too long to count",
-     {UINT64_C(1) << 40, 10, 1, 4, UINT64_C(1) << 32, CM_ALIGN_EVERY, 3},
+     {UINT64_C(1) << 40, 10, 1, 4, UINT64_C(1) << 32, CM_ALIGN_EVERY, 3, NULL, NULL},
      CM_EUNSUPPORTED},
-    {"stride that just fits", {11, 6, 2, 4, 0, CM_ALIGN_RANDOM, 0}, CM_OK},
+    {"stride that just fits", {11, 6, 2, 4, 0, CM_ALIGN_RANDOM, 0, NULL, NULL}, CM_OK},
 };
 
 static void wrong_axes_are_refused(void **context)
@@ -344,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
         cmocka_unit_test(floor_sums_equal_their_definition),
+        cmocka_unit_test(chunks_of_several_lengths),
         cmocka_unit_test(equals_brute_force_in_one_dimension),
         cmocka_unit_test(equals_brute_force_in_two_dimensions),
         cmocka_unit_test(equals_brute_force_in_three_dimensions),

@@ -11,7 +11,7 @@
 #define BOX(box, at, rest) "{\"array\":\"t\",\"box\":" box ",\"time\":" at "," TIMES rest "}\n"
 
 static const uint64_t SHAPE[] = {10, 20}, CHUNK[] = {4, 10};
-static const cm_access_array ARRAY = {"t", 2, SHAPE, CHUNK};
+static const cm_access_array ARRAY = {"t", 2, SHAPE, CHUNK, NULL};
 
 static int parse(const char *text, cm_access_log **out, cm_error *err)
 {
