@@ -61,6 +61,11 @@ typedef struct cm_other_variable {
     char *const *dim_name;
 } cm_other_variable;
 
+typedef enum cm_grid_choice {
+    CM_GRID_REGULAR,
+    CM_GRID_RECTILINEAR /* Zarr 3: where chunks of the source differ in length, they stay so */
+} cm_grid_choice;
+
 typedef struct cm_transform_options {
     cm_defaults defaults;
     const char *source; /* a file, a folder, "file://...", or any of them with "::group/array" */
@@ -72,6 +77,7 @@ typedef struct cm_transform_options {
     cm_texts chunks;      /* "[VAR:]SHAPE", "auto", "auto:SIZE", "source" */
     cm_texts shards;      /* "[VAR:]SHAPE", "auto", "auto:SIZE", "none", "source" */
     cm_texts codec;       /* "[VAR:]SPEC" */
+    cm_grid_choice grid;
     const char *sample;   /* SHAPE, or NULL */
     cm_texts variable;    /* "A,B" */
     cm_texts exclude;     /* "A,B" */
@@ -158,6 +164,9 @@ typedef struct cm_transform_variable {
     char *dim_name[32];
     bool unlimited[32];
     uint64_t chunk_before[32], chunk[32];
+    /* Less than those where chunks differ in length. */
+    uint64_t shortest_chunk_before[32], shortest_chunk[32];
+    bool rectilinear; /* the grid that is written */
     uint64_t shard_before[32], shard[32]; /* all 0: not sharded */
     uint64_t nchunks_before, nchunks;
     uint64_t missing_before;  /* source chunks that are absent: fill value */

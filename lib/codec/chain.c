@@ -235,6 +235,18 @@ void cm_chain_free(cm_chain *chain)
     free(chain);
 }
 
+bool cm_chain_same_codecs(const cm_chain *a, const cm_chain *b)
+{
+    if (a->nsteps != b->nsteps || !cm_dtype_equal(&a->step[0].in.type, &b->step[0].in.type))
+        return false;
+    for (size_t i = 0; i < a->nsteps; i++) {
+        const cm_codec_spec *x = &a->specs[i], *y = &b->specs[i];
+        if (x->cast != NULL || x->shard != NULL || memcmp(x, y, sizeof(*x)) != 0)
+            return false;
+    }
+    return true;
+}
+
 size_t cm_chain_decoded_nbytes(const cm_chain *chain)
 {
     return chain->decoded_nbytes;

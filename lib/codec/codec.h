@@ -169,6 +169,8 @@ int cm_chain_create(const cm_codec_spec *specs, size_t nspecs, const cm_dtype *t
                     const uint64_t *shape, cm_chain **out, cm_error *err);
 void cm_chain_free(cm_chain *chain);
 
+/* True when both have the same codecs, for chunks of any shape; false where it is not known. */
+bool cm_chain_same_codecs(const cm_chain *a, const cm_chain *b);
 /* CM_OK, or CM_EUNSUPPORTED with a sentence that names the codec that has no encoder. */
 int cm_chain_can_encode(const cm_chain *chain, cm_error *err);
 

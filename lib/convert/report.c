@@ -9,11 +9,14 @@
 #include "base/sentences.h"
 #include "convert/layout/codec_text.h"
 #include "convert/layout/keep.h"
+#include "convert/layout/rectilinear.h"
 #include "convert/plan/part_cut.h"
 
 /* The readers that do not open V: docs/readers.md. */
 static const char *readers_of(const cm_job_var *v, int zarr_format)
 {
+    if (v->layout.rectilinear)
+        return cm_job_rectilinear_readers;
     if (v->source->words != NULL && v->doc.keeps_words)
         return NULL;
     if (v->doc.pass != CM_PASS_NOTHING)
@@ -108,12 +111,20 @@ static int set_texts(const cm_job *job, const cm_job_var *v, cm_transform_variab
     return CM_OK;
 }
 
+static uint64_t shortest_of(const cm_cuts *cuts, uint64_t longest)
+{
+    for (size_t i = 0; cuts != NULL && i < cuts->nruns; i++)
+        longest = cm_min_u64(longest, cuts->run[i].length);
+    return longest;
+}
+
 static int set_layout(const cm_job_var *v, cm_transform_variable *out, cm_error *err)
 {
     const cm_variable *s = v->source;
     const cm_zarr_meta *m = &v->doc.meta;
     const cm_shard_spec *shard = cm_zarr_sharding(m);
     out->rank = v->view.rank;
+    out->rectilinear = cm_zarr_meta_is_cut(m);
     out->decoded_nbytes = v->view.type.nbytes;
     for (unsigned j = 0; j < v->view.rank; j++) {
         out->shape[j] = v->view.shape[j];
@@ -121,6 +132,9 @@ static int set_layout(const cm_job_var *v, cm_transform_variable *out, cm_error 
         out->shard_before[j] = s->is_sharded ? s->source_shard[j] : 0;
         out->chunk[j] = shard != NULL ? shard->chunk[j] : m->chunk[j];
         out->shard[j] = shard != NULL ? m->chunk[j] : 0;
+        out->shortest_chunk[j] = shortest_of(m->cuts[j], out->chunk[j]);
+        out->shortest_chunk_before[j] =
+            shortest_of(s->is_cut ? s->words->cuts[j] : NULL, out->chunk_before[j]);
         out->order[j] = v->plan.routed ? v->plan.route.sweep.order[j] : j;
         out->unlimited[j] = s->unlimited[j];
         out->decoded_nbytes *= v->view.shape[j];

@@ -196,11 +196,12 @@ int cm_worker_put(cm_worker *w, const cm_transfer *t, uint64_t number, const uin
 }
 
 /* Whether the encoded bytes in W give back the elements DATA, of which those in VALID count. */
-static int check_return(cm_worker *w, const cm_transfer *t, const cm_grid *grid,
-                        const cm_box *valid, const uint8_t *data, size_t nbytes, cm_error *err)
+static int check_return(cm_worker *w, const cm_transfer *t, const cm_chain *chain,
+                        const cm_grid *grid, const cm_box *valid, const uint8_t *data,
+                        size_t nbytes, cm_error *err)
 {
     uint8_t *back = w->converted.data;
-    int rc = cm_chain_decode(t->target->chain, w->ctx, w->encoded.data, nbytes, 0, back, err);
+    int rc = cm_chain_decode(chain, w->ctx, w->encoded.data, nbytes, 0, back, err);
     if (rc != CM_OK)
         return rc;
     pad(grid, valid, back, t->target_type.nbytes, t->target_fill);
@@ -215,14 +216,15 @@ static int check_return(cm_worker *w, const cm_transfer *t, const cm_grid *grid,
 static int encode(cm_worker *w, const cm_transfer *t, const cm_grid *grid, uint64_t number,
                   const cm_box *valid, uint8_t **data, size_t *nbytes, cm_error *err)
 {
-    const cm_chain *chain = t->target->chain;
+    const cm_chain *chain;
     *nbytes = grid->chunk_nelem * t->target_type.nbytes;
-    if (cm_chain_is_raw(chain))
-        return CM_OK;
+    int rc = cm_target_chain(t->target, number, &chain, err);
+    if (rc != CM_OK || cm_chain_is_raw(chain))
+        return rc;
     uint64_t start = cm_now_ns();
-    int rc = cm_chain_encode(chain, w->ctx, *data, w->encoded.data, nbytes, err);
+    rc = cm_chain_encode(chain, w->ctx, *data, w->encoded.data, nbytes, err);
     if (rc == CM_OK && t->must_return)
-        rc = check_return(w, t, grid, valid, *data, *nbytes, err);
+        rc = check_return(w, t, chain, grid, valid, *data, *nbytes, err);
     cm_worker_stage(w, CM_STAGE_ENCODE, t, number, start);
     *data = w->encoded.data;
     return rc;
@@ -231,7 +233,8 @@ static int encode(cm_worker *w, const cm_transfer *t, const cm_grid *grid, uint6
 int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const uint64_t *coord,
                       const cm_box *valid, uint8_t *elements, cm_error *err)
 {
-    const cm_grid *grid = &t->target->grid;
+    cm_grid own;
+    const cm_grid *grid = cm_grid_around(&t->target->grid, coord, &own);
     uint8_t *data;
     size_t nbytes;
     int rc = finish_elements(w, t, grid, cm_grid_is_edge(grid, coord), valid, elements, &data, err);

@@ -16,13 +16,14 @@ typedef struct done {
 static int make_absent(cm_worker *w, uint64_t number, cm_error *err)
 {
     const cm_transfer *t = w->same.transfer;
-    const cm_grid *grid = &t->target->grid;
+    cm_grid own;
     uint64_t coord[CM_MAX_RANK];
     int64_t stride[CM_MAX_RANK];
     cm_box valid;
     if (t->absent_is_empty)
         return cm_worker_skip(w, t, number, err);
-    cm_grid_coord(grid, number, coord);
+    cm_grid_coord(&t->target->grid, number, coord);
+    const cm_grid *grid = cm_grid_around(&t->target->grid, coord, &own);
     cm_grid_box(grid, coord, &valid);
     cm_strides_c(grid->rank, grid->chunk, t->source->dtype.nbytes, stride);
     cm_fill_nd(grid->rank, grid->chunk, t->source->dtype.nbytes, w->decoded.data, stride,
@@ -51,7 +52,8 @@ static int rewrap(cm_worker *w, const cm_fetch_item *item, cm_error *err)
     const cm_buf zlib = {.data = (uint8_t *)(uintptr_t)item->data, .nbytes = item->nbytes};
     int rc = cm_worker_decode(w, t, item, w->decoded.data, err);
     if (rc == CM_OK)
-        rc = cm_zlib_to_gzip(&zlib, w->decoded.data, cm_chain_decoded_nbytes(t->source->chain),
+        rc = cm_zlib_to_gzip(&zlib, w->decoded.data,
+                             cm_chain_decoded_nbytes(cm_array_chain(t->source, item->chain)),
                              &w->encoded, err);
     if (rc == CM_OK)
         rc = cm_worker_put(w, t, item->number, w->encoded.data, w->encoded.nbytes, err);
@@ -66,6 +68,18 @@ static int show(cm_worker *w, const cm_fetch_item *item, cm_error *err)
     return rc == CM_OK ? t->see(t->see_context, item->number, w->decoded.data, err) : rc;
 }
 
+/*
+ * A chunk that skipped a filter, or went through others, is not what the output's metadata says: it
+ * is recoded.  One of another length has another chain of the same codecs.
+ */
+static bool goes_through(const cm_transfer *t, const cm_fetch_item *item)
+{
+    if (t->pass == CM_PASS_NOTHING || item->skip != 0)
+        return false;
+    return item->chain == NULL || (cm_grid_is_cut(&t->target->grid) &&
+                                   cm_chain_same_codecs(item->chain, t->source->chain));
+}
+
 /* Moves chunk ITEM, which has NELEM elements inside the array, and counts the work. */
 static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, done *d,
                       cm_error *err)
@@ -76,11 +90,7 @@ static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, d
     if (!item->present)
         return make_absent(w, item->number, err);
     d->read_nelem += nelem;
-    /*
-     * A chunk that skipped a filter, or went through others, is not what the output's metadata
-     * says: it is recoded.
-     */
-    if (t->pass == CM_PASS_NOTHING || item->skip != 0 || item->chain != NULL) {
+    if (!goes_through(t, item)) {
         d->decoded++;
         return recode(w, item, err);
     }
@@ -109,8 +119,10 @@ typedef struct walk {
 
 static uint64_t extent(const cm_grid *grid, unsigned j, uint64_t k)
 {
-    uint64_t rest = grid->shape[j] - k * grid->chunk[j];
-    return rest < grid->chunk[j] ? rest : grid->chunk[j];
+    const uint64_t first = cm_grid_first(grid, j, k);
+    if (grid->cuts[j] != NULL)
+        return cm_cuts_end(grid->cuts[j], k) - first;
+    return grid->shape[j] - first < grid->chunk[j] ? grid->shape[j] - first : grid->chunk[j];
 }
 
 static void enter_row(const cm_grid *grid, walk *at)

@@ -39,10 +39,9 @@ bool cm_transfer_is_direct(const cm_transfer *t)
     if (!t->source->chunked || t->spill != NULL || t->end_block != 0 || from->rank != to->rank)
         return false;
     for (unsigned j = 0; j < to->rank; j++)
-        if (t->start[j] != 0 || t->step[j] != 1 || from->chunk[j] != to->chunk[j] ||
-            from->shape[j] != to->shape[j] || t->source->grid.cuts[j] != NULL)
+        if (t->start[j] != 0 || t->step[j] != 1 || from->shape[j] != to->shape[j])
             return false;
-    return true;
+    return cm_grid_same_chunks(from, to);
 }
 
 bool cm_transfer_has_shards(const cm_transfer *t)

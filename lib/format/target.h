@@ -26,7 +26,7 @@ typedef struct cm_target {
     /* of the chunks that are put and skipped: inner chunks where there are shards */
     cm_grid grid;
     cm_grid outer;       /* of shards; equal to GRID without shards */
-    cm_chain *chain;     /* encodes a chunk */
+    cm_chain *chain;     /* encodes a chunk: the largest, where they differ in shape */
     bool sends;          /* cm_target_begin may be called */
     size_t shard_nbytes; /* that one shard in assembly holds in memory; 0 without shards */
     size_t sent_nbytes;  /* part of SHARD_NBYTES that the store keeps until it is sent */
@@ -52,7 +52,17 @@ typedef struct cm_target_ops {
     int (*begin)(cm_target *t, const cm_put *put, cm_sent *out, cm_error *err);
     bool (*is_done)(const cm_sent *sent);
     int (*end)(cm_target *t, const cm_sent *sent, cm_error *err);
+    /* The chain of chunk NUMBER, where they differ in shape; NULL: not supported. */
+    int (*chain_of)(cm_target *t, uint64_t number, const cm_chain **out, cm_error *err);
 } cm_target_ops;
+
+/* The chain that encodes chunk NUMBER. */
+static inline int cm_target_chain(cm_target *t, uint64_t number, const cm_chain **out,
+                                  cm_error *err)
+{
+    *out = t->chain;
+    return cm_grid_is_cut(&t->grid) ? t->ops->chain_of(t, number, out, err) : CM_OK;
+}
 
 /*
  * Puts encoded chunks.  Each chunk is put or skipped exactly once, from any thread.  Consecutive

@@ -128,6 +128,16 @@ void cm_grid_chunk_shape(const cm_grid *grid, const uint64_t *coord, uint64_t *s
         shape[j] = grid->cuts[j] != NULL ? cm_cuts_length(grid->cuts[j], coord[j]) : grid->chunk[j];
 }
 
+const cm_grid *cm_grid_around(const cm_grid *grid, const uint64_t *coord, cm_grid *own)
+{
+    if (!cm_grid_is_cut(grid))
+        return grid;
+    *own = *grid;
+    cm_grid_chunk_shape(grid, coord, own->chunk);
+    own->chunk_nelem = cm_grid_chunk_nelem(grid, coord);
+    return own;
+}
+
 uint64_t cm_grid_chunk_nelem(const cm_grid *grid, const uint64_t *coord)
 {
     uint64_t shape[CM_MAX_RANK], nelem = 1;

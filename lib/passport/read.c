@@ -133,6 +133,9 @@ static int set_layout(const cm_variable *v, cm_passport_variable *to, cm_error *
             to->nchunks *= (v->shape[j] + to->chunk[j] - 1) / to->chunk[j];
         to->decoded_nbytes *= v->shape[j];
     }
+    cm_grid grid;
+    if (v->is_cut && cm_zarr_meta_grid(v->words, &grid, NULL) == CM_OK)
+        to->nchunks = grid.nchunks;
     return cm_codec_names(v->codecs, v->ncodecs, &to->codec, err);
 }
 

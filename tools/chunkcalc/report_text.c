@@ -29,20 +29,10 @@ static void shape_cell(grid *g, unsigned rank, const uint64_t *shape)
     grid_cell(g, "%s", cm_format_shape(rank, shape, text, sizeof(text)));
 }
 
-/* "28-31x5": lengths from SHORTEST to LONGEST along the first dimension. */
 static void range_cell(grid *g, unsigned rank, const uint64_t *shortest, const uint64_t *longest)
 {
-    char text[2 * SHAPE_TEXT] = "scalar";
-    size_t used = 0;
-    for (unsigned j = 0; j < rank && used < sizeof(text); j++) {
-        const char *by = j > 0 ? "x" : "";
-        int n = shortest[j] == longest[j]
-                    ? snprintf(text + used, sizeof(text) - used, "%s%" PRIu64, by, longest[j])
-                    : snprintf(text + used, sizeof(text) - used, "%s%" PRIu64 "-%" PRIu64, by,
-                               shortest[j], longest[j]);
-        used += n > 0 ? (size_t)n : sizeof(text);
-    }
-    grid_cell(g, "%s", text);
+    char text[SHAPE_TEXT];
+    grid_cell(g, "%s", cm_format_shapes(rank, shortest, longest, text, sizeof(text)));
 }
 
 static void size_cell(grid *g, double nbytes)

@@ -89,12 +89,16 @@ void cm_table_release(cm_table *table)
     memset(table, 0, sizeof(*table));
 }
 
-char *cm_format_shape(unsigned rank, const uint64_t *shape, char *buf, size_t size)
+char *cm_format_shapes(unsigned rank, const uint64_t *shortest, const uint64_t *longest, char *buf,
+                       size_t size)
 {
     snprintf(buf, size, "scalar");
     size_t at = 0;
     for (unsigned d = 0; d < rank; d++) {
-        int n = snprintf(buf + at, size - at, "%s%" PRIu64, d ? "x" : "", shape[d]);
+        char first[24] = "";
+        if (shortest[d] != longest[d])
+            snprintf(first, sizeof(first), "%" PRIu64 "-", shortest[d]);
+        int n = snprintf(buf + at, size - at, "%s%s%" PRIu64, d ? "x" : "", first, longest[d]);
         if (n < 0 || (size_t)n >= size - at) {
             if (size > 4)
                 memcpy(buf + size - 4, "...", 4);
@@ -103,6 +107,11 @@ char *cm_format_shape(unsigned rank, const uint64_t *shape, char *buf, size_t si
         at += (size_t)n;
     }
     return buf;
+}
+
+char *cm_format_shape(unsigned rank, const uint64_t *shape, char *buf, size_t size)
+{
+    return cm_format_shapes(rank, shape, shape, buf, size);
 }
 
 char *cm_format_percent(double part, double whole, char *buf, size_t size)

@@ -34,6 +34,9 @@ void cm_table_release(cm_table *table);
  * "24x64x64", or "scalar" when RANK is 0, into BUF, which is returned; cut with "..." where it
  * is longer.
  */
+/* "28-31x5": lengths from SHORTEST to LONGEST along the first dimension. */
+char *cm_format_shapes(unsigned rank, const uint64_t *shortest, const uint64_t *longest, char *buf,
+                       size_t size);
 char *cm_format_shape(unsigned rank, const uint64_t *shape, char *buf, size_t size);
 
 /* "83 %", "0.4 %" of WHOLE, "-" when WHOLE is 0, into BUF, which is returned. */

@@ -2,6 +2,7 @@
 #include "suits.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "../common/census_json.h"
 #include "../common/document.h"
@@ -52,6 +53,8 @@ static cm_json *variable_json(cm_document *doc, const cm_transform_variable *v, 
     put_dimensions(doc, o, v);
     cm_document_shape(doc, o, "shape", v->rank, v->shape, true);
     cm_document_shape(doc, o, "chunks", v->rank, v->chunk, true);
+    if (memcmp(v->shortest_chunk, v->chunk, v->rank * sizeof(v->chunk[0])) != 0)
+        cm_document_shape(doc, o, "shortest_chunks", v->rank, v->shortest_chunk, true);
     cm_document_shape(doc, o, "shards", v->rank, v->shard, sharded(v));
     cm_document_text(doc, o, "codec", checked ? NULL : v->codec);
     cm_document_text(doc, o, "access", v->access);

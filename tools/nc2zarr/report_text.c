@@ -40,6 +40,13 @@ static void shape_cell(cm_table *t, unsigned rank, const uint64_t *shape)
     cm_table_cell(t, "%s", cm_format_shape(rank, shape, text, sizeof(text)));
 }
 
+static void range_cell(cm_table *t, unsigned rank, const uint64_t *shortest,
+                       const uint64_t *longest)
+{
+    char text[SHAPE_TEXT];
+    cm_table_cell(t, "%s", cm_format_shapes(rank, shortest, longest, text, sizeof(text)));
+}
+
 static bool sharded(const cm_transform_variable *v)
 {
     for (unsigned d = 0; d < v->rank; d++)
@@ -65,7 +72,7 @@ static void layout_cells(cm_table *t, const cm_transform_variable *v, bool shard
     if (v->rank == 0)
         cm_table_cell(t, "-");
     else
-        shape_cell(t, v->rank, v->chunk);
+        range_cell(t, v->rank, v->shortest_chunk, v->chunk);
     if (shards && sharded(v))
         shape_cell(t, v->rank, v->shard);
     else if (shards)
@@ -253,11 +260,15 @@ static void print_details(const cm_transform_report *r)
         cm_print_stages(NC2ZARR.name, r->stage, r->nstages);
 }
 
-/* CODE as a command; frees it.  NULL: there was no memory for it. */
-static void print_python(char *code)
+/*
+ * CODE as a command; frees it.  NULL: there was no memory for it.  RECTILINEAR: zarr-python reads
+ * such grids where it is told to.
+ */
+static void print_python(char *code, bool rectilinear)
 {
     if (code != NULL) {
-        fputs("  python3 -c ", stdout);
+        fputs(rectilinear ? "  ZARR_ARRAY__RECTILINEAR_CHUNKS=True python3 -c " : "  python3 -c ",
+              stdout);
         cm_print_shell_word(code, stdout);
         putchar('\n');
     }
@@ -265,7 +276,8 @@ static void print_python(char *code)
 }
 
 /* The line that opens GROUP (NULL: the root) of the store in xarray, quoted for a shell. */
-static void print_open(const char *store, const char *group, size_t group_nbytes, bool consolidated)
+static void print_open(const char *store, const char *group, size_t group_nbytes, bool consolidated,
+                       bool rectilinear)
 {
     cm_outtext t;
     FILE *f = cm_outtext_open(&t);
@@ -282,14 +294,23 @@ static void print_open(const char *store, const char *group, size_t group_nbytes
         cm_print_python_string(group, group_nbytes, f);
     }
     fputs(consolidated ? "))" : ", consolidated=False))", f);
-    print_python(cm_outtext_close(&t));
+    print_python(cm_outtext_close(&t), rectilinear);
+}
+
+static bool any_rectilinear(const cm_transform_report *r)
+{
+    for (size_t i = 0; i < r->nvariables; i++)
+        if (r->variable[i].rectilinear)
+            return true;
+    return false;
 }
 
 static void print_how_to_open(const cm_transform_options *options, const cm_transform_report *r)
 {
     if (cm_is_repository(options->target)) {
         puts("\nOpen it:");
-        print_python(cm_repository_code(options->target, options->branch, options->refer != NULL));
+        print_python(cm_repository_code(options->target, options->branch, options->refer != NULL),
+                     false);
         return;
     }
     char *store = NULL;
@@ -310,7 +331,7 @@ static void print_how_to_open(const cm_transform_options *options, const cm_tran
     /* It was written to: there is no URL in it that cannot be read. */
     if (cm_fileurl_path(r->target ? r->target : options->target, &store, NULL) == CM_OK) {
         puts("\nOpen it:");
-        print_open(store, group, group_nbytes, !options->no_consolidate);
+        print_open(store, group, group_nbytes, !options->no_consolidate, any_rectilinear(r));
     }
     free(store);
 }
@@ -340,7 +361,7 @@ static void print_references(const cm_transform_options *options, const cm_trans
           f);
     cm_print_python_string(options->target, strlen(options->target), f);
     fputs("}}))", f);
-    print_python(cm_outtext_close(&t));
+    print_python(cm_outtext_close(&t), false);
 }
 
 /* ": time=20:30 anew from " */

@@ -50,7 +50,7 @@ static const cm_transform_variable *variable_of(const cm_transform_report *r)
     const cm_transform_variable *largest = NULL;
     for (size_t i = 0; i < r->nvariables; i++) {
         const cm_transform_variable *v = &r->variable[i];
-        if (v->rank > 0 && !is_axis(v) && v->nchunks > 0 && !v->passed_through &&
+        if (v->rank > 0 && !is_axis(v) && v->nchunks > 0 && !v->passed_through && !v->rectilinear &&
             (largest == NULL || nelements(v) > nelements(largest)))
             largest = v;
     }

@@ -89,6 +89,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_SAMPLE(VALUE(o.sample)),
     CM_ROW_SHARDS(VALUE(o.shards), .unset = "none up to 10,000 objects per store, above that auto "
                                             "(256 MiB), and the summary says so"),
+    CM_ROW_GRID(VALUE(o.grid), ", such as months of 28 to 31 days with --codec keep"),
     {.name = "codec",
      .brief = true,
      .value = "[VAR:]SPEC",

@@ -51,6 +51,16 @@ static void shape_change_cell(cm_table *t, unsigned rank, const uint64_t *before
                 shape_text(rank, after, known_after, b));
 }
 
+static void chunk_change_cell(cm_table *t, const cm_transform_variable *v)
+{
+    char a[SHAPE_TEXT] = "-", b[SHAPE_TEXT] = "-";
+    if (v->rank > 0 && v->chunk_before[0] > 0)
+        cm_format_shapes(v->rank, v->shortest_chunk_before, v->chunk_before, a, sizeof(a));
+    if (v->rank > 0)
+        cm_format_shapes(v->rank, v->shortest_chunk, v->chunk, b, sizeof(b));
+    change_cell(t, a, b);
+}
+
 static bool any_sharded(const cm_transform_report *r)
 {
     for (size_t i = 0; i < r->nvariables; i++) {
@@ -67,8 +77,7 @@ static void array_cells(cm_table *t, const cm_transform_variable *a, bool shards
     cm_table_cell(t, "%s", a->name[0] ? a->name : "/");
     cm_table_cell(t, "%s", a->type);
     cm_table_cell(t, "%s", cm_format_shape(a->rank, a->shape, text, sizeof(text)));
-    shape_change_cell(t, a->rank, a->chunk_before, a->chunk, a->rank == 0 || a->chunk_before[0] > 0,
-                      true);
+    chunk_change_cell(t, a);
     if (shards)
         shape_change_cell(t, a->rank, a->shard_before, a->shard,
                           rechunk_sharded(a->rank, a->shard_before),
@@ -100,6 +109,22 @@ static void print_arrays(const cm_transform_report *r, bool plan)
     if (!cm_table_print(&t, 2, stdout))
         cm_say(RECHUNK.name, "no memory for the table of arrays");
     cm_table_release(&t);
+}
+
+/* Not all readers open such grids. */
+static void print_rectilinear(const cm_transform_report *r)
+{
+    const char *readers = NULL;
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const cm_transform_variable *v = &r->variable[i];
+        if (!v->rectilinear)
+            continue;
+        cm_print(stdout, readers == NULL ? "  Rectilinear chunk grid: " : ", ");
+        cm_print_clean(v->name[0] != '\0' ? v->name : "/", stdout);
+        readers = v->readers;
+    }
+    if (readers != NULL)
+        cm_print(stdout, "\n  Readers: %s\n", readers);
 }
 
 static void print_verification(const cm_transform_options *options, const cm_transform_report *r)
@@ -212,6 +237,7 @@ void rechunk_print_summary(const cm_transform_options *options, const cm_transfo
     if (!plan)
         print_verification(options, report);
     print_digests(report);
+    print_rectilinear(report);
     print_empty(report);
     if (report->append.on)
         cm_growth_print_rest(&report->append);

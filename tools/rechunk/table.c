@@ -10,6 +10,7 @@ static const cm_option OPTIONS[] = {
                   .unset = "source, the present chunks of each array"),
     CM_ROW_SAMPLE(VALUE(o.sample)),
     CM_ROW_SHARDS(VALUE(o.shards), .unset = "the source's where the chunks stay, otherwise none"),
+    CM_ROW_GRID(VALUE(o.grid), ""),
     {.name = "codec",
      .brief = true,
      .value = "[VAR:]SPEC",

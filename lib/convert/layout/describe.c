@@ -8,6 +8,7 @@
 
 #include "convert/layout/describe.h"
 #include "convert/layout/keep.h"
+#include "convert/layout/rectilinear.h"
 #include "convert/layout/refer.h"
 #include "convert/select/rename.h"
 #include "options/varopt.h"
@@ -79,6 +80,8 @@ int cm_job_set_codecs(const cm_job_var *v, cm_array_doc *out, cm_error *err)
     m->ncodecs = ninner;
     memcpy(m->chunk, v->layout.sharded ? v->layout.shard : v->layout.chunk, sizeof(m->chunk));
     cm_zarr_meta_drop_cuts(m);
+    if (v->layout.rectilinear)
+        return cm_job_set_cuts(v, m, err);
     if (!v->layout.sharded)
         return CM_OK;
     cm_shard_spec shard = {.rank = v->view.rank,
@@ -120,7 +123,9 @@ static bool same_grid(const cm_job_var *v, const cm_zarr_meta *m)
 {
     const cm_shard_spec *shard = cm_zarr_sharding(m);
     const uint64_t *chunk = shard != NULL ? shard->chunk : m->chunk;
-    return v->view.whole && !cm_job_is_cut(v) &&
+    if (cm_job_is_cut(v))
+        return v->layout.rectilinear;
+    return v->view.whole &&
            memcmp(v->source->source_chunk, chunk, m->rank * sizeof(chunk[0])) == 0;
 }
 

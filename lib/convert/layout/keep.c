@@ -1,5 +1,7 @@
 #include "convert/layout/keep.h"
 
+#include "convert/layout/rectilinear.h"
+
 #include <string.h>
 
 /*
@@ -49,7 +51,7 @@ const char *cm_job_codecs_obstacle(const cm_codec_spec *spec, size_t n, size_t n
  * Why V's stored bytes cannot be passed on; NULL: they can.  The table of pass-through in the
  * README follows it.
  */
-static const char *obstacle(const cm_job_var *v)
+static const char *obstacle(const cm_job *job, const cm_job_var *v, const cm_layout *out)
 {
     size_t n = v->source->ncodecs;
     const cm_codec_spec *spec = v->source->codecs;
@@ -60,8 +62,10 @@ static const char *obstacle(const cm_job_var *v)
         return "its values are changed on the way";
     if (!a->chunked || spec == NULL)
         return "the file does not store it in chunks that can be copied";
-    if (cm_array_is_cut(a))
-        return "chunks of its files do not lie on one grid";
+    if (cm_array_is_cut(a) && !out->rectilinear)
+        return cm_job_rectilinear_obstacle(job, v) == NULL
+                   ? "chunks of its files differ in length; `grid` rectilinear keeps them"
+                   : "chunks of its files do not lie on one grid";
     for (unsigned j = 0; j < v->view.rank; j++)
         if (v->view.start[j] != 0 || v->view.step[j] != 1 || v->view.shape[j] != a->shape[j])
             return "only a part of it is converted";
@@ -83,7 +87,7 @@ static bool is_uncompressed(const cm_job_var *v)
 
 int cm_job_keep(cm_job *job, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
-    const char *why = obstacle(v);
+    const char *why = obstacle(job, v, out);
     if (why == NULL && out->codec.keep_gzip && !is_plain_deflate(v) && !is_uncompressed(v))
         why = "it is not plain deflate, which alone can be wrapped as gzip";
     if (why == NULL) {

@@ -8,6 +8,7 @@
 #include "chunkcalc/suit.h"
 #include "convert/layout/carry_over.h"
 #include "convert/layout/keep.h"
+#include "convert/layout/rectilinear.h"
 #include "format/multi/multi.h"
 #include "options/layout_option.h"
 #include "plan/autochunk.h"
@@ -35,6 +36,7 @@ typedef struct layout {
     cm_shape_option sample;
     bool has_sample;
     bool sampled; /* it chose the chunks of an array */
+    bool cut;     /* `grid` rectilinear: some chunks of the source differ in length */
     cm_suit_run run;
     size_t nunmeasured;     /* variables that take more memory to measure than this may take; */
     const char *unmeasured; /* the one that takes most, */
@@ -119,7 +121,9 @@ bool cm_job_is_cut(const cm_job_var *v)
 bool cm_job_chunks_stay(const cm_job_var *v)
 {
     uint64_t source[CM_MAX_RANK];
-    return v->view.whole && source_chunks(v, source) && !cm_job_is_cut(v) &&
+    if (cm_job_is_cut(v))
+        return v->layout.rectilinear;
+    return v->view.whole && source_chunks(v, source) &&
            memcmp(source, v->layout.chunk, v->view.rank * sizeof(source[0])) == 0;
 }
 
@@ -181,9 +185,44 @@ static int keep_chunks(layout *l, const cm_job_var *v, cm_layout *out, cm_error 
                        "`chunks` %s: variable %s has `codec` keep, which keeps the file's chunks; "
                        "leave out one of the two",
                        value, v->name);
-    if (v->source->has_source_chunks)
+    if (v->source->has_source_chunks && !out->rectilinear)
         memcpy(out->chunk, v->source->source_chunk, sizeof(out->chunk));
     return cm_job_keep(l->job, v, out, err);
+}
+
+/* ---- rectilinear grids ---- */
+
+/* Chunks that V is to have are named for it, not by an option for all. */
+static int check_chunks_option(layout *l, const cm_job_var *v, bool *named, cm_error *err)
+{
+    const char *value = option_of(&l->chunks, v, named);
+    const cm_layout_kind kind = cm_layout_kind_of(value);
+    *named = *named && (kind == CM_LAYOUT_SHAPE || kind == CM_LAYOUT_AUTO);
+    if (*named || (kind != CM_LAYOUT_SHAPE && kind != CM_LAYOUT_AUTO))
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL,
+                   "`chunks` %s: `grid` rectilinear keeps the chunks of %s %s; leave out one of the "
+                   "two, or name the array with `chunks`",
+                   value, cm_job_noun(l->job), cm_job_name(v));
+}
+
+/* Whether V keeps chunks that differ in length; where it cannot, a note says why. */
+static int choose_grid(layout *l, const cm_job_var *v, cm_layout *out, cm_error *err)
+{
+    bool named = false;
+    if (l->job->options->grid != CM_GRID_RECTILINEAR || !cm_job_is_cut(v) || v->source->is_made)
+        return CM_OK;
+    l->cut = true;
+    int rc = check_chunks_option(l, v, &named, err);
+    if (rc != CM_OK || named)
+        return rc;
+    const char *why = cm_job_rectilinear_obstacle(l->job, v);
+    if (why != NULL)
+        return cm_job_note(l->job, err, "%s %s gets a regular grid: %s", cm_job_noun(l->job),
+                           cm_job_name(v), why);
+    out->rectilinear = true;
+    memcpy(out->chunk, v->source->array->grid.chunk, sizeof(out->chunk));
+    return CM_OK;
 }
 
 /* ---- chunks ---- */
@@ -420,6 +459,13 @@ static int choose_shards(layout *l, const cm_job_var *v, cm_layout *out, bool ma
     const char *value = option_of(&l->shards, v, &named);
     cm_layout_kind kind = cm_layout_kind_of(value);
     uint64_t target = DEFAULT_SHARD;
+    if (out->rectilinear && (kind == CM_LAYOUT_SHAPE || kind == CM_LAYOUT_AUTO))
+        return cm_fail(err, CM_EINVAL,
+                       "`shards` %s: chunks of %s %s stay of several lengths, and are not put into "
+                       "shards",
+                       value, cm_job_noun(l->job), cm_job_name(v));
+    if (out->rectilinear)
+        return CM_OK;
     if (kind == CM_LAYOUT_SOURCE || (kind == CM_LAYOUT_DEFAULT && l->keeps)) {
         if (keep_shards(l, v, out))
             return CM_OK;
@@ -454,9 +500,11 @@ static int choose_layout(layout *l, const cm_job_var *v, cm_layout *out, uint64_
     if (v->stored.as_objects)
         return cm_job_carry_over(l->job, v, out, &l->chunks, &l->shards, &l->codec, err);
     int rc = choose_codec(l, v, out, err);
+    if (rc == CM_OK)
+        rc = choose_grid(l, v, out, err);
     if (rc == CM_OK && out->codec.keep)
         rc = keep_chunks(l, v, out, err);
-    if (rc == CM_OK && out->pass == CM_PASS_NOTHING)
+    if (rc == CM_OK && out->pass == CM_PASS_NOTHING && !out->rectilinear)
         rc = choose_chunks(l, v, out, err);
     if (rc != CM_OK)
         return rc;
@@ -535,6 +583,7 @@ static int check_sample(layout *l, cm_error *err)
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         const char *by = option_of(&l->chunks, v, NULL) != NULL ? "`chunks`"
+                         : v->layout.rectilinear                ? "`grid`"
                          : v->layout.pass != CM_PASS_NOTHING    ? "`codec`"
                                                                 : NULL;
         if (by != NULL && suits_sample(l, v) && !v->stored.as_objects && !is_small_coordinate(v))
@@ -567,6 +616,8 @@ int cm_job_layout(cm_job *job, cm_error *err)
         rc = choose_all(&l, err);
     if (rc == CM_OK)
         rc = check_sample(&l, err);
+    if (rc == CM_OK && job->options->grid == CM_GRID_RECTILINEAR && !l.cut)
+        rc = cm_job_note(job, err, "every grid is regular: no chunks of the source differ in length");
     if (rc == CM_OK && l.nunmeasured > 0)
         rc = say_unmeasured(&l, err);
     cm_suit_run_release(&l.run);

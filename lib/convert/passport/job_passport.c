@@ -64,9 +64,12 @@ static int see_chunk(void *context, uint64_t number, const uint8_t *data, cm_err
 {
     const cm_job_passport *p = context;
     const cm_grid *grid = cm_zarr_writer_grid(*p->writer);
+    uint64_t coord[CM_MAX_RANK], shape[CM_MAX_RANK];
     cm_box box;
-    cm_grid_chunk_box(grid, number, &box);
-    cm_draft_see(p->draft, p->index, &box, grid->chunk, data);
+    cm_grid_coord(grid, number, coord);
+    cm_grid_box(grid, coord, &box);
+    cm_grid_chunk_shape(grid, coord, shape);
+    cm_draft_see(p->draft, p->index, &box, shape, data);
     return p->next != NULL ? p->next(p->next_context, number, data, err) : CM_OK;
 }
 

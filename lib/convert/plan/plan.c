@@ -71,7 +71,7 @@ static bool is_sliceable(const cm_job_var *v)
 static bool is_ragged(const cm_job_var *v)
 {
     const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
-    for (unsigned j = 0; j < grid->rank; j++)
+    for (unsigned j = 0; j < grid->rank && !cm_grid_is_cut(grid); j++)
         if (grid->shape[j] % grid->chunk[j] != 0)
             return true;
     return false;

@@ -49,6 +49,24 @@ static int predict_with_gaps(const cm_job *job, cm_job_var *v, cm_error *err)
     return CM_OK;
 }
 
+/* Chunks of several lengths that stay as they are: each is read and written once. */
+static int predict_direct(const cm_job *job, cm_job_var *v, cm_error *err)
+{
+    const cm_grid *grid = &v->source->array->grid;
+    cm_plan_counts *p = &v->plan.counts;
+    for (uint64_t number = 0; number < grid->nchunks; number++) {
+        cm_box box;
+        if (number % 4096 == 0 && cm_monitor_canceled(job->options->monitor))
+            return cm_fail(err, CM_ECANCELED, "stopped by request");
+        if (!is_present(v, number))
+            continue;
+        cm_grid_chunk_box(grid, number, &box);
+        p->chunk_reads++;
+        p->element_nbytes_read += cm_box_nelem(&box) * v->source->dtype.nbytes;
+    }
+    return CM_OK;
+}
+
 int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err)
 {
     cm_plan_counts *p = &v->plan.counts;
@@ -66,7 +84,9 @@ int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err)
         return CM_OK;
     size_t itemsize = v->source->dtype.nbytes;
     /* Of a file with too many chunks to be counted it is not known which are there. */
-    if (v->stored.presence.bit != NULL
+    if (v->layout.rectilinear)
+        rc = predict_direct(job, v, err);
+    else if (v->stored.presence.bit != NULL
             ? v->stored.presence.npresent < v->stored.presence.nchunks
             : v->move.transfer.may_be_absent && v->source->array->grid.nchunks <= MAX_COUNTED) {
         rc = predict_with_gaps(job, v, err);

@@ -19,6 +19,7 @@ enum {
 #define TEXTS(name) CM_SINK_TEXTS, offsetof(cm_transform_options, name)
 #define TEXT(name)  CM_SINK_TEXT, offsetof(cm_transform_options, name)
 #define FLAG(name)  CM_SINK_FLAG, offsetof(cm_transform_options, name)
+#define CHOICE(name) CM_SINK_CHOICE, offsetof(cm_transform_options, name)
 
 static const char LAYOUT[] = "a store that grows keeps its layout";
 static const char OTHER[] = "not possible while a store grows";
@@ -41,6 +42,10 @@ const cm_sink_rule cm_sink_rules[] = {
     {"`chunks`", TEXTS(chunks), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`shards`", TEXTS(shards), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`codec`", TEXTS(codec), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
+    {"`grid`", CHOICE(grid),
+     .why = {[GROWS] = LAYOUT,
+             [REFERS] = POINT,
+             [COMMITS] = "a repository counts chunks of one length along a dimension"}},
     {"`sample`", TEXT(sample), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`dtype`", TEXTS(dtype), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
     {"`unpack`", TEXTS(unpack), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
@@ -79,6 +84,8 @@ static bool is_set(const cm_sink_rule *r, const cm_transform_options *o)
         return ((const cm_texts *)at)->n > 0;
     case CM_SINK_TEXT:
         return *(const char *const *)at != NULL;
+    case CM_SINK_CHOICE:
+        return *(const cm_grid_choice *)at != CM_GRID_REGULAR;
     case CM_SINK_FLAG:
         return *(const bool *)at;
     case CM_SINK_NO_FIELD:
@@ -134,6 +141,12 @@ static int check_combinations(const cm_transform_options *o, cm_error *err)
         return cm_fail(
             err, CM_EINVAL,
             "`branch`, `message` and `object_nbytes` are of a repository: icechunk:PATH");
+    if (o->grid == CM_GRID_RECTILINEAR && o->part.on)
+        return cm_fail(err, CM_EINVAL,
+                       "`part`: chunks of several lengths (`grid` rectilinear) are written by one "
+                       "process");
+    if (o->grid == CM_GRID_RECTILINEAR && o->zarr_format == 2)
+        return cm_fail(err, CM_EINVAL, "`grid` rectilinear: Zarr format 2 has no such grid");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
         return cm_fail(err, CM_EINVAL, "the Zarr format must be 2 or 3, not %d", o->zarr_format);
     return CM_OK;

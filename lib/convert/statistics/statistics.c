@@ -248,10 +248,12 @@ static int see_chunk(void *context, uint64_t number, const uint8_t *data, cm_err
     cm_job_var *v = context;
     cm_statistics *s = v->statistics;
     const uint64_t begin = cm_now_ns();
-    runs r = {.grid = cm_zarr_writer_grid(v->move.writer)};
+    const cm_grid *all = cm_zarr_writer_grid(v->move.writer);
+    cm_grid own;
     uint64_t coord[CM_MAX_RANK], first = 0, n = 1;
     cm_box chunk, part;
-    cm_grid_coord(r.grid, number, coord);
+    cm_grid_coord(all, number, coord);
+    runs r = {.grid = cm_grid_around(all, coord, &own)};
     cm_grid_box(r.grid, coord, &chunk);
     if (s->level >= 0) {
         first = chunk.start[s->level];
@@ -283,10 +285,8 @@ static int see_chunk(void *context, uint64_t number, const uint8_t *data, cm_err
 int cm_statistics_measure(cm_job_var *v, cm_error *err)
 {
     cm_statistics *s = v->statistics;
-    const cm_shard_spec *shard = cm_zarr_sharding(&v->doc.meta);
     cm_grid grid;
-    int rc = cm_grid_init(&grid, v->doc.meta.rank, v->doc.meta.shape,
-                          shard != NULL ? shard->chunk : v->doc.meta.chunk, err);
+    int rc = cm_zarr_meta_grid(&v->doc.meta, &grid, err);
     s->nplaces = 1;
     for (unsigned j = 0; rc == CM_OK && j < grid.rank; j++)
         if ((int)j != s->level)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/zarr/shapes.h"
 #include "format/zarr/shard_writer.h"
 
 struct cm_zarr_writer {
@@ -19,6 +20,7 @@ struct cm_zarr_writer {
     bool restricted;     /* others write the rest */
     /* Of the outer grid in the larger array that names the chunks. */
     uint64_t origin[CM_MAX_RANK];
+    cm_zarr_shapes *shapes;          /* NULL: all chunks have one */
     cm_shard_set *shards;            /* NULL: no shards */
     atomic_uint_fast64_t *delivered; /* one bit for each chunk */
     atomic_uint_fast64_t nchunks, nskipped, nkept, nkept_objects, nobjects, nbytes;
@@ -55,12 +57,16 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
         return cm_fail(err, CM_EINVAL, "there is nothing to write chunks by");
     int rc = path[0] ? cm_key_check(path, err) : CM_OK;
     if (rc == CM_OK)
-        rc = cm_grid_init(&w->base.outer, m->rank, m->shape, m->chunk, err);
+        rc = cm_zarr_meta_outer_grid(m, &w->base.outer, err);
     if (rc == CM_OK && shard != NULL && shard->rank != m->rank)
         rc = cm_fail(err, CM_EINVAL, "inner chunks of %u dimensions in an array of %u", shard->rank,
                      m->rank);
     if (rc == CM_OK)
-        rc = cm_grid_init(&w->base.grid, m->rank, m->shape, chunk, err);
+        rc = cm_zarr_meta_grid(m, &w->base.grid, err);
+    if (rc == CM_OK && shard != NULL && cm_zarr_meta_is_cut(m))
+        rc = cm_fail(err, CM_EUNSUPPORTED, "shards of several lengths are read, and not written");
+    if (rc == CM_OK)
+        rc = cm_zarr_shapes_create(m, &w->shapes, err);
     if (rc == CM_OK)
         rc = cm_chain_create(shard != NULL ? shard->codecs : m->codecs,
                              shard != NULL ? shard->ncodecs : m->ncodecs, &m->dtype, m->rank, chunk,
@@ -164,8 +170,22 @@ static int target_end(cm_target *t, const cm_sent *sent, cm_error *err)
     return rc;
 }
 
-static const cm_target_ops target_ops = {target_put,   target_skip,    target_is_delivered,
-                                         target_begin, target_is_done, target_end};
+static int target_chain(cm_target *t, uint64_t number, const cm_chain **out, cm_error *err)
+{
+    const cm_zarr_writer *w = (const cm_zarr_writer *)t;
+    uint64_t coord[CM_MAX_RANK], shape[CM_MAX_RANK];
+    cm_grid_coord(&t->grid, number, coord);
+    cm_grid_chunk_shape(&t->grid, coord, shape);
+    return cm_zarr_shapes_chain(w->shapes, shape, out, err);
+}
+
+static const cm_target_ops target_ops = {.put = target_put,
+                                         .omit = target_skip,
+                                         .is_delivered = target_is_delivered,
+                                         .begin = target_begin,
+                                         .is_done = target_is_done,
+                                         .end = target_end,
+                                         .chain_of = target_chain};
 
 cm_target *cm_zarr_writer_target(cm_zarr_writer *w)
 {
@@ -200,6 +220,7 @@ void cm_zarr_writer_free(cm_zarr_writer *w)
         return;
     cm_shard_set_free(w->shards);
     cm_chain_free(w->base.chain);
+    cm_zarr_shapes_free(w->shapes);
     free(w->delivered);
     free(w->prefix);
     free(w->path);
@@ -434,7 +455,8 @@ static bool is_foreign(const cm_zarr_writer *w, uint64_t number)
     uint64_t coord[CM_MAX_RANK];
     cm_grid_coord(&w->base.grid, number, coord);
     for (unsigned j = 0; j < w->base.grid.rank; j++)
-        coord[j] = coord[j] * w->base.grid.chunk[j] / w->base.outer.chunk[j];
+        coord[j] =
+            cm_grid_find(&w->base.outer, j, cm_grid_first(&w->base.grid, j, coord[j]));
     uint64_t outer = cm_grid_number(&w->base.outer, coord);
     return outer < w->first || outer >= w->end;
 }

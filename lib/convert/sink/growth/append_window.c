@@ -257,6 +257,11 @@ static int grow_array(making *m, const cm_variable *t, const ranges *touched, cm
     if (t->unsupported != NULL || t->words == NULL || t->words->verbatim)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: cannot grow: %s", t->name,
                        t->unsupported != NULL ? t->unsupported : "it is not understood");
+    if (cm_zarr_meta_is_cut(t->words))
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "array %s: cannot grow: its %s differ in length (a rectilinear chunk grid); "
+                       "rechunk makes a store with a regular one",
+                       t->name, t->is_sharded ? "shards" : "chunks");
     if (v == NULL)
         return cm_fail(err, CM_EINVAL,
                        "array %s: has the dimension %s, and is not among the variables that are "

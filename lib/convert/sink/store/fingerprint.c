@@ -50,6 +50,8 @@ static int set_options(cm_json *j, const cm_job *job, cm_error *err)
         rc = cm_json_set(j, "`sample`", cm_json_string(o->sample == NULL ? "" : o->sample), err);
     if (rc == CM_OK && job->sample_chunks != NULL)
         rc = cm_json_set(j, CM_FINGERPRINT_CHUNKS, cm_json_copy(job->sample_chunks), err);
+    if (rc == CM_OK && o->grid != CM_GRID_REGULAR)
+        rc = cm_json_set(j, "`grid`", cm_json_i64(o->grid), err);
     if (rc == CM_OK && o->stack.n > 0)
         rc = add_texts(j, "`stack`", &o->stack, err);
     if (rc == CM_OK && o->merge_along.n > 0)
