@@ -1,12 +1,15 @@
 #!/bin/sh
 # fetch.sh FOLDER: the sources of deps.txt, from the distribution's own archive (Debian or Ubuntu), into
-# FOLDER/src, and the cross compiler into FOLDER/zig.  A source that is there is taken as it is.
+# FOLDER/src, and the cross compiler into FOLDER/zig.  A source that is there is taken as it is.  Files that
+# the archive lists and does not have come from archives that keep the same files, under its checksums.
 set -eu
 [ $# -eq 1 ] || { echo "usage: scripts/packaging/fetch.sh FOLDER" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1/src"
 top=$(cd "$1" && pwd)
 zig=0.15.2
+# Of these, Debian changes no source, but adds how to package them: the authors' files alone are as good.
+unchanged="libaec"
 
 [ -x "$top/zig/ziglang/zig" ] || {
     echo "  fetch   ziglang $zig"
@@ -17,14 +20,43 @@ there() { # PACKAGE
     [ -n "$(find "$top/src" -maxdepth 1 -type d -name "$1-[0-9]*")" ]
 }
 
+unpack() { # PACKAGE VERSION
+    (cd "$top/src" && apt-get source -qq "$1=$2") >"$top/src/$1.log" 2>&1
+}
+
+elsewhere() { # PACKAGE VERSION: what "unpack" could not get, for it to go on with
+    apt-cache showsrc --only-source "$1" | awk -v version="$2" -v RS= '$0 ~ "\nVersion: " version "\n"' >"$top/src/$1.index"
+    folder=$(sed -n 's|^Directory: pool/[^/]*/||p' "$top/src/$1.index")
+    sed -n '/^Checksums-Sha256:/,/^[^ ]/s/^ \([0-9a-f]\{64\}\) [0-9]* /\1 /p' "$top/src/$1.index" | while read -r sha256 file; do
+        [ ! -e "$top/src/$file" ] || continue
+        # The .dsc is the first, and has what the snapshots go by.
+        sha1=$(sed -n "/^Checksums-Sha1:/,/^[^ ]/s/^ \([0-9a-f]\{40\}\) [0-9]* $file\$/\1/p" "$top/src/$1"_*.dsc 2>/dev/null || :)
+        for place in ${sha1:+"https://snapshot.debian.org/file/$sha1"} \
+            "http://archive.ubuntu.com/ubuntu/pool/main/$folder/$file" "http://archive.ubuntu.com/ubuntu/pool/universe/$folder/$file"; do
+            ! /usr/lib/apt/apt-helper download-file "$place" "$top/src/$file" "SHA256:$sha256" >>"$top/src/$1.log" 2>&1 || break
+        done
+    done
+}
+
+alone() { # PACKAGE VERSION: the authors' files, without those of the distribution
+    file=$(find "$top/src" -maxdepth 1 -name "$1_${2%-*}.orig.tar.*" ! -name '*.asc' ! -name '*.FAILED')
+    case " $unchanged " in *" $1 "*) ;; *) return 1 ;; esac
+    [ -n "$file" ] || return 1
+    mkdir -p "$top/src/new" && tar -xf "$file" -C "$top/src/new" --strip-components=1 &&
+        mv "$top/src/new" "$top/src/$1-${2%-*}"
+}
+
 sed '/^#/d' "$here/deps.txt" | while read -r _ package _; do
     there "$package" && continue
-    echo "  fetch   $package"
     APT_CONFIG=$("$here/apt.sh" "$top" deb-src)
     export APT_CONFIG
     # A mirror may lack the newest version for a while: the one before it then.
-    for version in $(apt-cache showsrc "$package" | sed -n 's/^Version: //p' | sort -Vru); do
-        (cd "$top/src" && apt-get source -qq "$package=$version") >"$top/src/$package.log" 2>&1 && continue 2
+    for version in $(apt-cache showsrc --only-source "$package" | sed -n 's/^Version: //p' | sort -Vru); do
+        echo "  fetch   $package $version"
+        ! unpack "$package" "$version" || continue 2
+        elsewhere "$package" "$version"
+        ! unpack "$package" "$version" || continue 2
+        ! alone "$package" "$version" || continue 2
         echo "fetch: $package $version: $(grep -m 1 '^E:' "$top/src/$package.log")" >&2
     done
     echo "fetch: $package cannot be fetched; unpack its source as $top/src/$package-VERSION" >&2
