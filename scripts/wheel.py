@@ -26,6 +26,13 @@ def machine(program):
     return {62: "x86_64", 183: "aarch64"}[int.from_bytes(program.read_bytes()[18:20], "little")]
 
 
+def platforms(glibc, arch):
+    """The names of a platform with GLIBC: pip before 20.3, which Red Hat 8 has, knows the second alone."""
+    yield f"manylinux_{glibc[0]}_{glibc[1]}_{arch}"
+    if glibc <= (2, 17):
+        yield f"manylinux2014_{arch}"
+
+
 def metadata(version):
     words = (ROOT / "tools/python/chunkmill/loader.py").read_text().split("class Loader:")[1].split('"' * 3)[1]
     return "\n".join(["Metadata-Version: 2.1", "Name: chunkmill", f"Version: {version}",
@@ -55,17 +62,19 @@ def main():
     version = (ROOT / "VERSION").read_text().strip()
     files = list(contents(bundle, version))
     glibc = newest_glibc(file for name, file, _ in files if name.startswith(("chunkmill/bin/", "chunkmill/lib/")))
-    tag = f"py3-none-manylinux_{glibc[0]}_{glibc[1]}_{machine(bundle / 'bin' / PROGRAMS[0])}"
+    arch = machine(bundle / "bin" / PROGRAMS[0])
+    tag = f"py3-none-{'.'.join(platforms(glibc, arch))}"
     info = f"chunkmill-{version}.dist-info"
     texts = {
         f"{info}/METADATA": metadata(version),
-        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: chunkmill\nRoot-Is-Purelib: false\nTag: {tag}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: chunkmill\nRoot-Is-Purelib: false\n" +
+        "".join(f"Tag: py3-none-{name}\n" for name in platforms(glibc, arch)),
         f"{info}/entry_points.txt": "[console_scripts]\n" + "".join(
             f"{name} = chunkmill.programs:main\n" for name in PROGRAMS),
         f"{info}/LICENSE": (ROOT / "LICENSE").read_text(),
     }
     dist.mkdir(parents=True, exist_ok=True)
-    for old in dist.glob(f"chunkmill-*_{machine(bundle / 'bin' / PROGRAMS[0])}.whl"):
+    for old in dist.glob(f"chunkmill-*_{arch}.whl"):
         old.unlink()
     wheel = dist / f"chunkmill-{version}-{tag}.whl"
     records = []

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/glibc.h"
 #include "base/pipe.h"
 
 enum {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/glibc.h"
 #include "store/beneath.h"
 #include "store/dir.h"
 

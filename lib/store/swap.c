@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/glibc.h"
 #include "store/dir.h"
 
 static bool is_equal(const cm_buf *a, cm_content b)

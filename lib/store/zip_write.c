@@ -15,6 +15,7 @@
 
 #include "base/crc32.h"
 #include "base/fd.h"
+#include "base/glibc.h"
 #include "base/scratch.h"
 #include "store/zip_impl.h"
 

@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-GLIBC = (2, 28)
+GLIBC = (2, 17)
 # The package's own, and the libraries of glibc that the manylinux rules allow.
 ALLOWED = {"libchunkmill_deps.so", "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1",
            "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}

@@ -49,7 +49,7 @@ Version: $version
 Architecture: $debian
 Maintainer: Chunkmill maintainers
 Installed-Size: $(du -sk "$deb/usr" | cut -f1)
-Depends: libc6 (>= 2.28)
+Depends: libc6 (>= 2.17)
 Recommends: ca-certificates
 Section: science
 Priority: optional

@@ -1,6 +1,6 @@
 #!/bin/sh
 # portable.sh FOLDER OUT [ARCH...]: wheels, tarballs and .debs of the programs and the loader's library in
-# OUT, for each ARCH (x86_64 and aarch64) with glibc 2.28 or newer.  Needs a network, CMake, and Python
+# OUT, for each ARCH (x86_64 and aarch64) with glibc 2.17 or newer.  Needs a network, CMake, and Python
 # with pip; no root.  FOLDER keeps sources, compiler and libraries, so that the next run only packs.
 set -eu
 [ $# -ge 2 ] || { echo "usage: scripts/packaging/portable.sh FOLDER OUT [ARCH...]" >&2; exit 2; }

@@ -4,8 +4,9 @@
 set -eu
 [ $# -eq 2 ] || { echo "usage: scripts/packaging/toolchain.sh FOLDER ARCH" >&2; exit 2; }
 top=$1 arch=$2 tools=$1/$2/tools
-# Red Hat 8 has this glibc, and Chunkmill calls renameat2, which came with it.
-target=$arch-linux-gnu.2.28
+# The glibc of Red Hat 7, and of manylinux2014, which pip knows since 19.3: that of Red Hat 8 (20.2) takes no wheel
+# of a manylinux_2_28.
+target=$arch-linux-gnu.2.17
 mkdir -p "$tools"
 
 tool() { # NAME COMMAND

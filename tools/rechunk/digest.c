@@ -27,7 +27,7 @@ typedef struct digests {
     size_t n, capacity;
     const char *store; /* the one that is read now */
     char **warning;
-    size_t nwarnings;
+    size_t nwarnings, warning_capacity;
 } digests;
 
 static int no_memory(const digests *d, cm_error *err)
@@ -40,7 +40,8 @@ static int warn(digests *d, const char *sentence, cm_error *err)
     char *text = NULL;
     if (asprintf(&text, "%s: %s", d->store, sentence) < 0)
         return no_memory(d, err);
-    char **grown = reallocarray(d->warning, d->nwarnings + 1, sizeof(d->warning[0]));
+    char **grown =
+        cm_make_room(d->warning, d->nwarnings, &d->warning_capacity, sizeof(d->warning[0]), 16);
     if (!grown) {
         free(text);
         return no_memory(d, err);

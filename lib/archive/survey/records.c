@@ -8,6 +8,7 @@
 
 #include "archive/survey/form.h"
 #include "base/fd.h"
+#include "base/glibc.h"
 
 enum {
     WRITE_NBYTES = 64 << 10,   /* the system makes, and maps, pages as large as what is written */

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/glibc.h"
 #include "convert/beside/lock_impl.h"
 
 enum {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/glibc.h"
 #include "base/number.h"
 #include "convert/beside/journal_line.h"
 #include "model/digest.h"

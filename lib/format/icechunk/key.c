@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "base/glibc.h"
 
 int cm_ice_id_random(uint8_t *id, size_t nbytes, cm_error *err)
 {

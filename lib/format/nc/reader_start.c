@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "base/glibc.h"
 #include "format/nc/preflight.h"
 #include "format/nc/reader_child.h"
 #include "format/nc/reader_impl.h"
