@@ -17,8 +17,7 @@ done
 cpu=
 [ "$arch" != x86_64 ] || cpu=$(gcc -print-libgcc-file-name)
 
-# clang would fuse products with sums on ARM, where statistics and unpacked values then have other bits.
-flags="-O3 -ffp-contract=off -ffunction-sections -fdata-sections"
+flags="-O3 -ffunction-sections -fdata-sections"
 
 # make sees no change of these, nor of the libraries.
 mkdir -p "$build"

@@ -270,6 +270,18 @@ static void test_unpack_with_missing_values(void **state)
     }
 }
 
+/* A machine that multiplies and adds in one step would have half of this, and no other machine its digest. */
+static void test_unpack_rounds_twice(void **state)
+{
+    (void)state;
+    const int16_t packed = 3;
+    double out = 0;
+    const cm_conversion c = {
+        .src = type_of("i2"), .dst = type_of("f8"), .unpack = true, .scale = 0.1, .offset = -0.3};
+    assert_int_equal(cm_conversion_run(&c, &out, &packed, 1, NULL, NULL), CM_OK);
+    assert_true(out == 0x1p-54);
+}
+
 static void test_missing_values_are_neither_refused_nor_rounded(void **state)
 {
     (void)state;
@@ -417,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_exact_casts),
         cmocka_unit_test(test_half_floats_all_survive),
         cmocka_unit_test(test_unpack_with_missing_values),
+        cmocka_unit_test(test_unpack_rounds_twice),
         cmocka_unit_test(test_missing_values_are_neither_refused_nor_rounded),
         cmocka_unit_test(test_in_place_and_long_runs),
         cmocka_unit_test(test_checks_and_identity),
