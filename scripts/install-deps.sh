@@ -12,7 +12,7 @@ libbz2-dev libaec-dev liburing-dev libcmocka-dev libexpat1-dev"
 dpkg-query -W -f '${db:Status-Status} ${Provides}\n' 2>/dev/null | grep -qE '^installed .*libcurl-dev' ||
     NEEDED="$NEEDED libcurl4-gnutls-dev"
 # What the tests and `make lint` run: their parts are skipped, and counted, where it is absent.
-WANTED="python3 python3-venv pyflakes3 gdal-bin netcdf-bin clang-format
+WANTED="git python3 python3-venv pyflakes3 gdal-bin netcdf-bin clang-format
 slurmctld slurmd slurm-client munge openmpi-bin"
 # The servers of tests/store, and what shows where a program hangs, for `make check-long` alone:
 # install-deps.sh long.

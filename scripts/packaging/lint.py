@@ -37,6 +37,8 @@ def unpack(package, folder):
         subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
     else:
         with tarfile.open(package) as t:
+            # Python before 3.11.4 may have no filters, and 3.12 warns where none is named.
+            t.extraction_filter = getattr(tarfile, "data_filter", None)
             t.extractall(folder)
 
 

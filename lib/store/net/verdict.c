@@ -409,6 +409,16 @@ static bool is_babble(const cm_http *r, CURLcode result)
     return strange && r->status == 0;
 }
 
+/* libcurl's results for a line of headers that is too long: CURLE_TOO_LARGE is of 8.6. */
+static bool is_long_header(const cm_transfer_state *t, CURLcode result)
+{
+    enum {
+        TOO_LARGE = 100
+    };
+    return ((int)result == TOO_LARGE || result == CURLE_OUT_OF_MEMORY) && t->header_nbytes > 0 &&
+           t->ngot == 0;
+}
+
 static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_error *err)
 {
     cm_http *r = t->request;
@@ -436,10 +446,10 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
     if (result == CURLE_PEER_FAILED_VERIFICATION)
         r->rc =
             cm_fail(err, CM_EIO, "%s: the server's certificate is not trusted (%s)", r->shown, why);
-    else if (result == CURLE_OUT_OF_MEMORY && t->header_nbytes > 0 && t->ngot == 0)
+    else if (is_long_header(t, result))
         r->rc = cm_fail(err, CM_EIO,
                         "%s: the server's answer begins with more headers than there is memory for",
-                        r->shown); /* libcurl's result for a line that is too long */
+                        r->shown);
     else if (result == CURLE_OUT_OF_MEMORY)
         r->rc = cm_fail(err, CM_ENOMEM, "%s: no memory for a request", r->shown);
     else if (is_babble(r, result))

@@ -35,7 +35,7 @@ def test_only_what_lies_inside_the_array_is_held(tmp_path, out):
 
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("memory", [30, 33, 36, 40, 48, 64])
+@pytest.mark.parametrize("memory", [33, 36, 40, 48, 64])
 def test_ragged_in_any_memory(tmp_path, out, memory, threads):
     data = np.random.default_rng(2).random((3, 1030, 1050), dtype="f4")
     source = tmp_path / "in.zarr"

@@ -270,7 +270,7 @@ static void test_unpack_with_missing_values(void **state)
     }
 }
 
-/* A machine that multiplies and adds in one step would have half of this, and no other machine its digest. */
+/* Machines that multiply and add in one step would have half of this. */
 static void test_unpack_rounds_twice(void **state)
 {
     (void)state;
