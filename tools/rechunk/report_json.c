@@ -22,8 +22,9 @@ static cm_json *counts_json(cm_document *doc, const cm_plan_counts *c)
     return o;
 }
 
-static cm_json *layout_json(cm_document *doc, unsigned rank, const uint64_t *shortest, const uint64_t *chunk,
-                            const uint64_t *shard, const char *codec, uint64_t nchunks)
+static cm_json *layout_json(cm_document *doc, unsigned rank, const uint64_t *shortest,
+                            const uint64_t *chunk, const uint64_t *shard, const char *codec,
+                            uint64_t nchunks)
 {
     cm_json *o = cm_json_object();
     cm_document_shape(doc, o, "chunks", rank, chunk, true);
@@ -59,12 +60,13 @@ static cm_json *array_json(cm_document *doc, const cm_transform_variable *a, boo
     cm_document_text(doc, o, "type", a->type);
     cm_document_names(doc, o, "dimensions", a->rank, a->dim_name);
     cm_document_shape(doc, o, "shape", a->rank, a->shape, true);
-    cm_json *before = layout_json(doc, a->rank, a->shortest_chunk_before, a->chunk_before, a->shard_before, a->codec_before,
-                                  a->nchunks_before);
+    cm_json *before = layout_json(doc, a->rank, a->shortest_chunk_before, a->chunk_before,
+                                  a->shard_before, a->codec_before, a->nchunks_before);
     cm_document_u64(doc, before, "missing", a->missing_before);
     cm_document_known_u64(doc, before, "stored_nbytes", a->source_nbytes, a->source_nbytes != 0);
     cm_document_put(doc, o, "before", before);
-    cm_json *after = layout_json(doc, a->rank, a->shortest_chunk, a->chunk, a->shard, a->codec, a->nchunks);
+    cm_json *after =
+        layout_json(doc, a->rank, a->shortest_chunk, a->chunk, a->shard, a->codec, a->nchunks);
     cm_document_u64(doc, after, "nobjects", a->nobjects);
     cm_document_u64(doc, after, "nskipped", a->nskipped);
     cm_document_known_u64(doc, after, "stored_nbytes", a->stored_nbytes, written);

@@ -267,7 +267,7 @@ static void test_no_chunks_where_the_model_does_not_hold(void **state)
 
 /* ---- the device, and nothing ---------------------------------------------------------------- */
 
-/* The planned loader decodes a tenth of the chunks; beside what is proposed, or nothing is said of it. */
+/* The planned loader decodes a tenth of the chunks: told beside what is proposed. */
 static void test_chunks_that_serve_many_samples(void **state)
 {
     fixture f;
