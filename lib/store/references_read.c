@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/json_scan.h"
 #include "base/json_size.h"
+#include "store/allow.h"
 #include "store/net/url.h"
 #include "store/references_read.h"
 
@@ -431,7 +432,7 @@ int cm_references_read(const char *place, const cm_store_options *options, cm_re
     cm_buf text;
     *out = (cm_reference_table){0};
     cm_buf_init(&text, 0);
-    int rc = r.own_folder == NULL ? CM_ENOMEM : cm_reference_check_allowed(r.allow, err);
+    int rc = r.own_folder == NULL ? CM_ENOMEM : cm_allow_check(r.allow, err);
     if (rc == CM_OK)
         rc = read_text(&r, net, &text, err);
     r.text_nbytes = text.nbytes;

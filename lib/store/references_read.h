@@ -35,8 +35,6 @@ int cm_reference_resolve_remote(cm_reference_reading *r, const char *url, const 
 /* Checks that the document may refer to FILE: CM_EUNSUPPORTED names the option that permits it. */
 int cm_reference_check_place(const cm_reference_reading *r, const cm_reference_file *file,
                              cm_error *err);
-/* CM_EINVAL if an entry of ALLOW, which may be NULL, is not a place. */
-int cm_reference_check_allowed(const cm_texts *allow, cm_error *err);
 void cm_reference_release_file(cm_reference_file *file);
 void cm_reference_reading_release(cm_reference_reading *r);
 

@@ -193,9 +193,10 @@
 #define CM_ROW_ALLOW(at)                                                                           \
     {                                                                                              \
         .name = "allow", .value = "URL-PREFIX", .kind = CM_OPTION_LIST, .field = at,               \
-        .help = "Let documents of references point to what lies there. That is a folder, bucket, " \
-                "server or a path of one; of itself a document refers to what lies in its own "    \
-                "folder or below, one behind a network to its own server or bucket."               \
+        .help = "Let documents of references and Icechunk repositories point to what lies there. " \
+                "That is a folder, bucket, server or a path of one; of itself a document refers "  \
+                "to what lies in its own folder or below, one behind a network to its own server " \
+                "or bucket, and a repository to its own files."                                    \
     }
 
 #define CM_ROW_ABSENT_403(at)                                                                      \

@@ -131,14 +131,14 @@ static const char *check_arrays(const cm_flatbuf *f, const cm_flatbuf_list *arra
     return NULL;
 }
 
-static const char *check(cm_ice_manifest_view *m)
+static const char *check(cm_ice_manifest_view *m, cm_flatbuf_list *dictionary)
 {
     const cm_flatbuf f = flat_of(m);
     cm_flatbuf_table root;
     bool there = false;
     if (!cm_flatbuf_table_from(&f, 0, &root) ||
         !cm_flatbuf_list_of(&f, &root, CM_ICE_MANIFEST_ARRAYS, 4, &m->arrays, &there) || !there ||
-        !cm_flatbuf_list_of(&f, &root, CM_ICE_MANIFEST_DICTIONARY, 1, &m->dictionary, NULL))
+        !cm_flatbuf_list_of(&f, &root, CM_ICE_MANIFEST_DICTIONARY, 1, dictionary, NULL))
         return "its list of arrays";
     return check_arrays(&f, &m->arrays);
 }
@@ -147,14 +147,19 @@ int cm_ice_manifest_read(cm_store *root, const uint8_t id[CM_ICE_ID], cm_ice_man
                          cm_error *err)
 {
     char key[CM_ICE_KEY_SIZE];
+    cm_flatbuf_list dictionary = {0};
     *out = (cm_ice_manifest_view){0};
     cm_ice_key("manifests", id, key);
     int rc = cm_ice_file_load(root, key, CM_ICE_MANIFEST_FILE, &out->flat, err);
     if (rc == CM_ENOTFOUND)
         return cm_fail(err, CM_EFORMAT, "%s: is missing, and the snapshot needs it", key);
-    const char *why = rc == CM_OK ? check(out) : NULL;
+    const char *why = rc == CM_OK ? check(out, &dictionary) : NULL;
     if (why != NULL)
         rc = cm_fail(err, CM_EFORMAT, "%s: is damaged (%s)", key, why);
+    else if (rc == CM_OK && dictionary.n > 0 &&
+             (rc = cm_zstd_dict_create(out->flat.data + dictionary.first, dictionary.n, &out->dict,
+                                       err)) != CM_OK)
+        cm_error_prefix(err, "%s", key);
     if (rc != CM_OK)
         cm_ice_manifest_release(out);
     return rc;
@@ -162,6 +167,7 @@ int cm_ice_manifest_read(cm_store *root, const uint8_t id[CM_ICE_ID], cm_ice_man
 
 void cm_ice_manifest_release(cm_ice_manifest_view *m)
 {
+    cm_zstd_dict_free(m->dict);
     cm_buf_release(&m->flat);
     *m = (cm_ice_manifest_view){0};
 }

@@ -7,6 +7,7 @@
 #ifndef CM_FORMAT_ICECHUNK_MANIFEST_READ_H
 #define CM_FORMAT_ICECHUNK_MANIFEST_READ_H
 
+#include "codec/zstd_reader.h"
 #include "format/icechunk/file_read.h"
 #include "format/icechunk/flat_read.h"
 #include "format/icechunk/places.h"
@@ -14,7 +15,7 @@
 typedef struct cm_ice_manifest_view {
     cm_buf flat;
     cm_flatbuf_list arrays; /* offsets, sorted by node */
-    cm_flatbuf_list dictionary;
+    cm_zstd_dict *dict;     /* of locations; NULL: there is none */
 } cm_ice_manifest_view;
 
 /* The references of one array in a manifest. */

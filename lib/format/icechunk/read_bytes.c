@@ -8,8 +8,8 @@
 static int open_source(cm_ice_store *s, cm_ice_reader *r, cm_error *err)
 {
     const cm_ice_chunk *chunk = &r->found.chunk;
-    int rc = cm_ice_source_find(s, r->base.key, chunk, &r->source, err);
-    if (rc != CM_OK || r->source.is_net)
+    int rc = cm_ice_source_find(s, r->base.key, &r->found, &r->source, err);
+    if (rc != CM_OK || r->source.spot.is_net)
         return rc;
     return cm_ice_source_open(&r->source, r->base.key, chunk->offset + chunk->nbytes, &r->file,
                               err);

@@ -2,6 +2,7 @@
 #ifndef CM_FORMAT_ICECHUNK_READ_IMPL_H
 #define CM_FORMAT_ICECHUNK_READ_IMPL_H
 
+#include "format/icechunk/outside.h"
 #include "format/icechunk/shelf.h"
 #include "format/icechunk/view.h"
 #include "store/impl.h"
@@ -14,6 +15,7 @@ typedef struct cm_ice_store {
     bool is_net; /* ROOT is behind a network */
     cm_ice_view view;
     cm_ice_shelf *shelf;
+    cm_ice_outside *outside;
 } cm_ice_store;
 
 static inline cm_ice_store *cm_ice_store_of(const cm_store *store)
@@ -46,24 +48,26 @@ int cm_ice_walk(cm_store *store, const char *prefix, cm_store_visit_key *visit, 
 
 /* An object that chunks lie in. */
 typedef struct cm_ice_source {
-    cm_store *store; /* that has KEY */
-    bool is_net;     /* parts of it are read by cm_net_read_parts */
-    char *key;
+    cm_ice_spot spot;
+    /* Of one outside the repository: its state when the reference was made; "", 0: unknown. */
+    bool is_outside;
+    char etag[CM_HTTP_ETAG_SIZE];
+    uint32_t modified_s;
 } cm_ice_source;
 
-/* Where the bytes of CHUNK, which is not INLINE, lie; KEY is its name.  Release OUT. */
-int cm_ice_source_find(cm_ice_store *s, const char *key, const cm_ice_chunk *chunk,
+/* Where the bytes of what was FOUND, which is not INLINE, lie; KEY is its name.  Release OUT. */
+int cm_ice_source_find(cm_ice_store *s, const char *key, const cm_ice_found *found,
                        cm_ice_source *out, cm_error *err);
 void cm_ice_source_release(cm_ice_source *source);
 /* Whether two chunks lie in the same object; false where that is not known. */
-bool cm_ice_source_is_same(const cm_ice_chunk *a, const cm_ice_chunk *b);
+bool cm_ice_source_is_same(const cm_ice_found *a, const cm_ice_found *b);
 /* Opens SOURCE, not behind a network, which must have END bytes. */
 int cm_ice_source_open(const cm_ice_source *source, const char *key, uint64_t end,
                        cm_object_reader **out, cm_error *err);
 /* The part of SOURCE, behind a network, to be asked for; then what came of it. */
 cm_net_part cm_ice_source_part(const cm_ice_source *source, uint64_t offset, uint64_t nbytes);
 int cm_ice_source_take(const cm_ice_source *source, const char *key, const cm_net_part *part,
-                       cm_error *err);
+                       int rc, cm_error *err);
 /* Reads NBYTES at OFFSET of SOURCE, behind a network. */
 int cm_ice_source_read(const cm_ice_source *source, const char *key, uint64_t offset, void *dst,
                        size_t nbytes, cm_error *err);

@@ -77,10 +77,10 @@ static const char *key_of(const cm_store_read *read)
     return read->reader != NULL ? read->reader->key : read->key;
 }
 
-static const cm_ice_chunk *chunk_of(const many *m, size_t i)
+static const cm_ice_found *found_of(const many *m, size_t i)
 {
     const cm_object_reader *reader = m->read[i].reader;
-    return reader != NULL ? &((const cm_ice_reader *)reader)->found.chunk : &m->found[i].chunk;
+    return reader != NULL ? &((const cm_ice_reader *)reader)->found : &m->found[i];
 }
 
 static int append(cm_store_read *read, const uint8_t *bytes, cm_buf *buf, cm_error *err)
@@ -96,15 +96,17 @@ static int append(cm_store_read *read, const uint8_t *bytes, cm_buf *buf, cm_err
 static int add_piece(many *m, size_t i, uint64_t offset, uint64_t nbytes, cm_error *err)
 {
     const size_t before = m->npieces > 0 ? m->piece[m->npieces - 1].item : SIZE_MAX;
-    const cm_ice_chunk *chunk = chunk_of(m, i);
+    const cm_ice_found *found = found_of(m, i);
     int rc = CM_OK;
-    if (before == SIZE_MAX || !cm_ice_source_is_same(chunk_of(m, before), chunk)) {
-        rc = cm_ice_source_find(m->store, key_of(&m->read[i]), chunk, &m->source[m->nsources], err);
-        m->in_folder = m->in_folder || !m->source[m->nsources].is_net;
+    if (before == SIZE_MAX || !cm_ice_source_is_same(found_of(m, before), found)) {
+        rc = cm_ice_source_find(m->store, key_of(&m->read[i]), found, &m->source[m->nsources], err);
+        m->in_folder = m->in_folder || !m->source[m->nsources].spot.is_net;
         m->nsources++;
     }
-    m->piece[m->npieces++] = (cm_piece){
-        .object = m->nsources - 1, .offset = chunk->offset + offset, .nbytes = nbytes, .item = i};
+    m->piece[m->npieces++] = (cm_piece){.object = m->nsources - 1,
+                                        .offset = found->chunk.offset + offset,
+                                        .nbytes = nbytes,
+                                        .item = i};
     return rc;
 }
 
@@ -119,7 +121,7 @@ static int find(many *m, size_t i, bool at_hand, cm_buf *buf, cm_error *err)
     read->got_nbytes = 0;
     if (rc != CM_OK)
         return read->absent ? CM_OK : rc;
-    const cm_ice_chunk *chunk = chunk_of(m, i);
+    const cm_ice_chunk *chunk = &found_of(m, i)->chunk;
     const uint64_t offset = read->reader != NULL ? read->offset : 0;
     const uint64_t nbytes = read->reader != NULL ? read->nbytes : chunk->nbytes;
     if (read->reader == NULL && nbytes > read->max_nbytes)
@@ -193,8 +195,8 @@ static int read_file(many *m, size_t first, size_t n, cm_object_reader *file, cm
                                   .offset = m->request[first + i].offset,
                                   .nbytes = m->request[first + i].nbytes};
     if (rc == CM_OK)
-        rc = cm_store_read_more(m->source[m->request[first].source].store, read, n, buf, &ignored,
-                                err);
+        rc = cm_store_read_more(m->source[m->request[first].source].spot.store, read, n, buf,
+                                &ignored, err);
     for (size_t i = 0; rc == CM_OK && i < n; i++)
         m->request[first + i].at = read[i].at;
     free(read);
@@ -208,7 +210,7 @@ static int read_folders(many *m, cm_buf *buf, cm_error *err)
         cm_object_reader *file;
         const cm_ice_source *source = &m->source[m->request[i].source];
         n = count_same(m, i, &end);
-        if (source->is_net)
+        if (source->spot.is_net)
             continue;
         int rc = cm_ice_source_open(source, name_of(m, &m->request[i]), end, &file, err);
         if (rc != CM_OK)
@@ -227,11 +229,11 @@ static int read_folders(many *m, cm_buf *buf, cm_error *err)
 static void gather(many *m, size_t first)
 {
     group *g = &m->group[m->ngroups++];
-    *g = (group){.store = m->source[m->request[first].source].store, .first = m->nparts};
+    *g = (group){.store = m->source[m->request[first].source].spot.store, .first = m->nparts};
     for (size_t i = first; i < m->nrequests; i++) {
         request *r = &m->request[i];
         const cm_ice_source *source = &m->source[r->source];
-        if (!source->is_net || source->store != g->store)
+        if (!source->spot.is_net || source->spot.store != g->store)
             continue;
         r->asked = true;
         m->number[m->nparts] = i;
@@ -243,7 +245,7 @@ static void gather(many *m, size_t first)
 static void gather_all(many *m)
 {
     for (size_t i = 0; i < m->nrequests; i++)
-        if (m->source[m->request[i].source].is_net && !m->request[i].asked)
+        if (m->source[m->request[i].source].spot.is_net && !m->request[i].asked)
             gather(m, i);
 }
 
@@ -252,12 +254,12 @@ static int take(many *m, const group *g, int rc, cm_error *err)
 {
     for (size_t i = g->first; i < g->first + g->n; i++) {
         request *r = &m->request[m->number[i]];
-        if (rc != CM_OK && m->part[i].rc == rc) {
-            cm_error_prefix(err, "%s", name_of(m, r));
-            return rc;
-        }
-        if (rc == CM_OK)
-            rc = cm_ice_source_take(&m->source[r->source], name_of(m, r), &m->part[i], err);
+        if (rc != CM_OK && m->part[i].rc != rc)
+            continue;
+        const int own =
+            cm_ice_source_take(&m->source[r->source], name_of(m, r), &m->part[i], rc, err);
+        if (own != CM_OK)
+            return own;
         r->at = m->part[i].at;
     }
     return rc;

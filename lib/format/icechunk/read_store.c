@@ -23,6 +23,7 @@ enum {
 static void free_store(cm_store *store)
 {
     cm_ice_store *s = cm_ice_store_of(store);
+    cm_ice_outside_free(s->outside);
     cm_ice_shelf_free(s->shelf);
     cm_ice_view_release(&s->view);
     cm_store_free(s->root);
@@ -64,7 +65,11 @@ static int open_snapshot(cm_ice_store *s, const char *version, const cm_store_op
     if (rc == CM_OK)
         rc = cm_ice_view_read(s->root, id, &s->view, err);
     s->base.index_nbytes = most_kept(&s->view, options);
-    return rc == CM_OK ? cm_ice_shelf_create(s->root, s->base.index_nbytes, &s->shelf, err) : rc;
+    if (rc == CM_OK)
+        rc = cm_ice_shelf_create(s->root, s->base.index_nbytes, &s->shelf, err);
+    return rc == CM_OK ? cm_ice_outside_create(s->root, options != NULL ? options->net : NULL,
+                                               &s->outside, err)
+                       : rc;
 }
 
 static int open_root(cm_ice_store *s, const char *root, const cm_store_options *options,
@@ -81,6 +86,17 @@ static int open_root(cm_ice_store *s, const char *root, const cm_store_options *
     return rc;
 }
 
+/* Whether virtual chunks behind a network are allowed. */
+static bool allows_net(const cm_store_options *options)
+{
+    const cm_texts *allow =
+        options != NULL && options->net != NULL ? cm_net_allow(options->net) : NULL;
+    for (size_t i = 0; allow != NULL && i < allow->n; i++)
+        if (cm_store_url_is_remote(allow->text[i]))
+            return true;
+    return false;
+}
+
 static int open_repository(const char *url, const char *root, const char *version,
                            const cm_store_options *options, cm_store **out, cm_error *err)
 {
@@ -92,9 +108,9 @@ static int open_repository(const char *url, const char *root, const char *versio
     s->base.name = cm_strdup(url, err);
     int rc = s->base.name == NULL ? CM_ENOMEM : open_root(s, root, options, err);
     if (rc == CM_OK) {
-        s->ops.remote = s->is_net;
-        s->ops.request_nbytes = s->root->ops->request_nbytes;
-        s->ops.reading = s->is_net ? &cm_ice_reading_ops : NULL;
+        s->ops.remote = s->is_net || allows_net(options);
+        s->ops.request_nbytes = s->ops.remote ? CM_HTTP_REQUEST_NBYTES : 0;
+        s->ops.reading = s->ops.remote ? &cm_ice_reading_ops : NULL;
         cm_store_set_memory(&s->base, options != NULL ? options->memory : 0);
         if ((rc = open_snapshot(s, version, options, err)) != CM_OK)
             cm_error_place(err, root);

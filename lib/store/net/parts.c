@@ -25,6 +25,7 @@ static int ask_for(cm_remote_batch *b, const cm_net_part *p, const atomic_bool *
 static void take(const cm_http *r, cm_net_part *p)
 {
     p->rc = r->rc;
+    p->changed = r->rc != CM_OK && r->status == 412;
     p->at = r->at;
     p->got_nbytes = r->rc == CM_OK ? r->got_nbytes : 0;
     p->seen[0] = '\0';
@@ -56,6 +57,7 @@ static int ask(cm_net_reading *g, cm_store *store, const atomic_bool *unwanted, 
         p->at = buf != NULL ? buf->nbytes : 0;
         p->seen[0] = '\0';
         p->modified_s = 0;
+        p->changed = false;
         if (is_asked_for(p))
             rc = ask_for(&g->batch, p, unwanted, buf, err);
     }

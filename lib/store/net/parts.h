@@ -13,7 +13,8 @@ typedef struct cm_net_part {
     uint64_t offset, nbytes;
     uint8_t *dst; /* NULL: appended to the buffer */
     /* Result: */
-    int rc; /* of this part alone; CM_ENOTFOUND, without a message: no such object */
+    int rc;       /* of this part alone; CM_ENOTFOUND, without a message: no such object */
+    bool changed; /* it failed because the object has another ETag */
     size_t at, got_nbytes;
     char seen[CM_HTTP_ETAG_SIZE]; /* the object's ETag; "": none that can be compared */
     int64_t modified_s;           /* the object's last change, since 1970; 0: unknown */

@@ -4,6 +4,7 @@ import netCDF4
 import numpy as np
 import pytest
 from support import objects, paths, repositories, tool
+from support.repositories import outside
 
 
 @pytest.fixture
@@ -68,3 +69,26 @@ def test_what_is_missing(servers, folder, tmp_path):
     for key in [key for key in servers[1].objects if f"/{folder}/" in key]:
         del servers[1].objects[key]
     tool.run("rechunk", "--digest", "icechunk:s3://bucket/r", env=servers[1].environment()).fails(1, folder)
+
+
+@pytest.mark.parametrize("name", repositories.NAMES)
+def test_virtual_chunks(servers, name, tmp_path):
+    """Of one object each, with ETags, times of change, compressed locations and names of containers."""
+    path, versions = repositories.unpack(name, tmp_path)
+    upload(path, servers[1])
+    there, env = servers[1].objects, servers[1].environment()
+    for i in range(outside.N):
+        there[outside.key(i)] = (outside.data(i), outside.etag(i))
+    places = f"icechunk:{path}@virtual", "icechunk:s3://bucket/r@virtual"
+    for place in places:
+        servers[1].asked.clear()
+        tool.run("rechunk", "--digest", place, env=env).fails(1, "lies outside the repository; --allow s3://bucket/data")
+        tool.run("rechunk", "--digest", "--allow", "s3://bucket/dat", place, env=env).fails(1, "--allow s3://bucket/data")
+        assert not [key for _, key, *_ in servers[1].asked if key.startswith("bucket/data")]
+        assert digest(place, env, "--allow", outside.PREFIX) == versions["@virtual"]
+    changed = b"x" + outside.data(1)
+    there[outside.key(1)] = changed, objects.etag_of(changed)
+    for place in places:
+        tool.run("rechunk", "--digest", "--allow", "s3://bucket", place, env=env).fails(1, "part-0001.bin has changed since")
+    del there[outside.key(1)]
+    tool.run("rechunk", "--digest", "--allow", "s3://bucket", places[0], env=env).fails(1, "part-0001.bin is missing")

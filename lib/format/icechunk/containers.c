@@ -1,0 +1,50 @@
+#include "format/icechunk/containers.h"
+
+#include <string.h>
+
+#include "format/icechunk/file_read.h"
+#include "format/icechunk/flex_read.h"
+
+/* The prefix of the container NAME of N bytes; NULL: there is none. */
+static const char *find_prefix(const cm_fb_value *config, const char *name, size_t n,
+                               size_t *nprefix)
+{
+    const cm_flex root = cm_flex_root(config->bytes, config->n);
+    const cm_flex all = cm_flex_member(&root, "virtual_chunk_containers");
+    const size_t count = cm_flex_count(&all);
+    for (size_t i = 0; i < count; i++) {
+        size_t have = 0;
+        const cm_flex one = cm_flex_value(&all, i);
+        const cm_flex own = cm_flex_member(&one, "name"), url = cm_flex_member(&one, "url_prefix");
+        const char *text = cm_flex_text(&own, &have);
+        if (text != NULL && have == n && memcmp(text, name, n) == 0)
+            return cm_flex_text(&url, nprefix);
+    }
+    return NULL;
+}
+
+int cm_ice_container_url(cm_store *root, const char *location, char **out, cm_error *err)
+{
+    const char *name = strstr(location, "://") + 3;
+    const size_t n = strcspn(name, "/");
+    const char *rest = name + n + (name[n] == '/');
+    size_t nprefix = 0;
+    cm_ice_read repo;
+    *out = NULL;
+    int rc = cm_ice_file_view(root, "repo", CM_ICE_REPO_FILE, &cm_ice_repo, &repo, err);
+    if (rc != CM_OK && rc != CM_ENOTFOUND)
+        return rc;
+    const cm_fb_value *config = rc == CM_OK ? &repo.tree.root->value[CM_ICE_REPO_CONFIG] : NULL;
+    const char *prefix = config != NULL && config->there && n > 0 && n < INT32_MAX
+                             ? find_prefix(config, name, n, &nprefix)
+                             : NULL;
+    if (prefix == NULL || nprefix > INT32_MAX)
+        rc = cm_fail(err, CM_EFORMAT, "'%s': the repository's configuration has no container %.*s",
+                     location, (int)n, name);
+    else if ((*out = cm_asprintf(err, "%.*s%s%s", (int)nprefix, prefix,
+                                 nprefix > 0 && prefix[nprefix - 1] == '/' ? "" : "/", rest)) ==
+             NULL)
+        rc = CM_ENOMEM;
+    cm_ice_read_release(&repo);
+    return rc;
+}
