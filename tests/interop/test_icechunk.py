@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import icechunk, nc_equals_zarr, paths, tool
+from support import icechunk, nc_equals_zarr, objects, paths, repositories, tool
+from support.repositories import outside
 
 PYTHON = os.environ.get("CHUNKMILL_ICECHUNK_PYTHON")
 PEER = Path(__file__).with_name("icechunk_peer.py")
@@ -136,6 +137,23 @@ def test_growing_in_turn(split, tmp_path):
     unpacked = tmp_path / "read"
     peer("unpack", repo, "main", unpacked)
     assert tool.run("rechunk", "--digest", unpacked).ok().out == tool.run("rechunk", "--digest", f"icechunk:{repo}").ok().out
+
+
+def test_theirs_are_read(tmp_path):
+    """Every version of a repository that the installed icechunk makes, virtual chunks included."""
+    made = tmp_path / "made"
+    done = subprocess.run([PYTHON, repositories.FOLDER / "make.py", made], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    repo, versions = repositories.unpack("made", tmp_path / "repo", tmp_path)
+    server = objects.Server()
+    for i in range(outside.N):
+        server.objects[outside.key(i)] = (outside.data(i), outside.etag(i))
+    try:
+        for version, rows in versions.items():
+            said = tool.run("rechunk", "--digest", "--allow", outside.PREFIX, f"icechunk:{repo}{version}", env=server.environment()).ok().out
+            assert [line.split() for line in said.splitlines()] == rows, version
+    finally:
+        server.close()
 
 
 # ---- in a bucket: both commit by conditional requests ---------------------------------------------------

@@ -23,6 +23,13 @@ static inline cm_ice_store *cm_ice_store_of(const cm_store *store)
     return (cm_ice_store *)(uintptr_t)store;
 }
 
+/*
+ * The snapshot VERSION of the repository ROOT, which the store takes, also after an error; IS_NET:
+ * cm_store_open_remote opened it.
+ */
+int cm_ice_store_over(cm_store *root, bool is_net, const char *name, const char *version,
+                      const cm_store_options *options, cm_store **out, cm_error *err);
+
 /* ---- read_names.c ---- */
 
 /* An object of the store.  Documents lie in the snapshot, INLINE. */
@@ -43,6 +50,9 @@ int cm_ice_list(cm_store *store, const char *prefix, cm_store_visit *visit, void
                 cm_error *err);
 int cm_ice_walk(cm_store *store, const char *prefix, cm_store_visit_key *visit, void *context,
                 cm_error *err);
+
+int cm_ice_list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,
+                      void *context, cm_error *err);
 
 /* ---- source.c ---- */
 
@@ -71,6 +81,9 @@ int cm_ice_source_take(const cm_ice_source *source, const char *key, const cm_ne
 /* Reads NBYTES at OFFSET of SOURCE, behind a network. */
 int cm_ice_source_read(const cm_ice_source *source, const char *key, uint64_t offset, void *dst,
                        size_t nbytes, cm_error *err);
+
+/* Identifies an object by its bytes, or their place; a file outside the repository is looked up. */
+int cm_ice_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err);
 
 /* ---- read_many.c ---- */
 

@@ -104,9 +104,10 @@ int cm_ice_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error 
 
 /* ---- the chunks of one array ---- */
 
-typedef int visit_refs(void *context, const cm_ice_refs *refs, cm_error *err);
+typedef int visit_refs(void *context, const cm_ice_refs *refs, const cm_ice_part *part,
+                       cm_error *err);
 
-/* The references of NODE, manifest after manifest. */
+/* The references of NODE, manifest after manifest; one outside the box of its part is not found. */
 static int each_part(cm_ice_store *s, const cm_ice_seen *node, visit_refs *visit, void *context,
                      cm_error *err)
 {
@@ -118,7 +119,7 @@ static int each_part(cm_ice_store *s, const cm_ice_seen *node, visit_refs *visit
             return rc;
         const cm_ice_refs refs = cm_ice_manifest_refs(m, node->id);
         if (refs.list.n > 0 && refs.rank == node->rank)
-            rc = visit(context, &refs, err);
+            rc = visit(context, &refs, &node->part[i], err);
         cm_ice_shelf_give(s->shelf, m);
     }
     return rc;
@@ -131,7 +132,7 @@ typedef struct next_names {
     unsigned n; /* numbers given */
 } next_names;
 
-static int add_next(void *context, const cm_ice_refs *refs, cm_error *err)
+static int add_next(void *context, const cm_ice_refs *refs, const cm_ice_part *part, cm_error *err)
 {
     const next_names *next = context;
     uint32_t have[CM_MAX_RANK];
@@ -142,6 +143,8 @@ static int add_next(void *context, const cm_ice_refs *refs, cm_error *err)
         cm_ice_refs_index(refs, k, have);
         if (memcmp(have, next->index, next->n * sizeof(have[0])) != 0)
             break;
+        if (!cm_ice_part_has(part, have, refs->rank))
+            continue;
         const int nbytes = snprintf(name, sizeof(name), "%" PRIu32, have[next->n]);
         rc = cm_name_list_add(next->names, name, (size_t)nbytes, next->n + 1 < refs->rank, err);
     }
@@ -218,7 +221,8 @@ static int walk_name(walking *w, const char *name, uint64_t nbytes, cm_error *er
     return w->visit(w->context, below, nbytes, err);
 }
 
-static int walk_chunks(void *context, const cm_ice_refs *refs, cm_error *err)
+static int walk_chunks(void *context, const cm_ice_refs *refs, const cm_ice_part *part,
+                       cm_error *err)
 {
     int rc = CM_OK;
     for (size_t k = 0; rc == CM_OK && k < refs->list.n; k++) {
@@ -226,6 +230,8 @@ static int walk_chunks(void *context, const cm_ice_refs *refs, cm_error *err)
         char name[NAME_SIZE] = "c";
         size_t len = 1;
         cm_ice_refs_index(refs, k, index);
+        if (!cm_ice_part_has(part, index, refs->rank))
+            continue;
         for (unsigned j = 0; j < refs->rank; j++)
             len += (size_t)snprintf(name + len, sizeof(name) - len, "/%" PRIu32, index[j]);
         rc = walk_name(context, name, cm_ice_refs_at(refs, k).nbytes, err);
@@ -251,5 +257,55 @@ int cm_ice_walk(cm_store *store, const char *prefix, cm_store_visit_key *visit, 
     cm_buf_release(&w.key);
     if (rc == CM_OK && !w.any && *prefix != '\0')
         rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
+    return rc;
+}
+
+/* ---- all of it, sorted ---- */
+
+typedef struct listed {
+    size_t at; /* of its name */
+    uint64_t nbytes;
+} listed;
+
+typedef struct listing {
+    cm_buf names;
+    listed *item;
+    size_t n, capacity;
+} listing;
+
+static int collect(void *context, const char *below, uint64_t nbytes, cm_error *err)
+{
+    listing *l = context;
+    listed *item = cm_make_room(l->item, l->n, &l->capacity, sizeof(*item), 256);
+    if (item == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for a listing");
+    l->item = item;
+    l->item[l->n++] = (listed){l->names.nbytes, nbytes};
+    const size_t n = strlen(below) + 1, at = l->names.nbytes;
+    int rc = cm_buf_extend(&l->names, n, err);
+    if (rc == CM_OK)
+        memcpy(l->names.data + at, below, n);
+    return rc;
+}
+
+static int by_name(const void *a, const void *b, void *names)
+{
+    const char *text = (const char *)((const cm_buf *)names)->data;
+    return strcmp(text + ((const listed *)a)->at, text + ((const listed *)b)->at);
+}
+
+int cm_ice_list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,
+                      void *context, cm_error *err)
+{
+    listing l = {0};
+    int rc = cm_ice_walk(store, prefix, collect, &l, err);
+    if (rc == CM_OK && l.n > 1)
+        qsort_r(l.item, l.n, sizeof(l.item[0]), by_name, &l.names);
+    for (size_t i = 0; rc == CM_OK && i < l.n; i++) {
+        const cm_object_stat stat = {.nbytes = l.item[i].nbytes};
+        rc = visit(context, (const char *)l.names.data + l.item[i].at, &stat, err);
+    }
+    free(l.item);
+    cm_buf_release(&l.names);
     return rc;
 }

@@ -34,7 +34,9 @@ static void free_store(cm_store *store)
 static const cm_store_ops ice_ops = {.read_only = "a snapshot is only read from",
                                      .free = free_store,
                                      .stat = cm_ice_stat,
+                                     .identity = cm_ice_identity,
                                      .list = cm_ice_list,
+                                     .list_below = cm_ice_list_below,
                                      .walk = cm_ice_walk,
                                      .open = cm_ice_object_open,
                                      .read = cm_ice_object_read,
@@ -72,17 +74,16 @@ static int open_snapshot(cm_ice_store *s, const char *version, const cm_store_op
                        : rc;
 }
 
-static int open_root(cm_ice_store *s, const char *root, const cm_store_options *options,
+static int open_root(const char *place, const cm_store_options *options, cm_store **out,
                      cm_error *err)
 {
-    s->is_net = cm_store_url_is_remote(root);
-    if (!s->is_net)
-        return cm_store_open(root, options, &s->root, err);
+    if (!cm_store_url_is_remote(place))
+        return cm_store_open(place, options, out, err);
     if (options == NULL || options->net == NULL)
-        return cm_fail(err, CM_EINVAL, "%s: only folders and files are read here", root);
-    int rc = cm_store_open_remote(root, options->net, &s->root, err);
+        return cm_fail(err, CM_EINVAL, "%s: only folders and files are read here", place);
+    int rc = cm_store_open_remote(place, options->net, out, err);
     if (rc == CM_OK)
-        cm_store_set_memory(s->root, options->memory);
+        cm_store_set_memory(*out, options->memory);
     return rc;
 }
 
@@ -97,24 +98,25 @@ static bool allows_net(const cm_store_options *options)
     return false;
 }
 
-static int open_repository(const char *url, const char *root, const char *version,
-                           const cm_store_options *options, cm_store **out, cm_error *err)
+int cm_ice_store_over(cm_store *root, bool is_net, const char *name, const char *version,
+                      const cm_store_options *options, cm_store **out, cm_error *err)
 {
     cm_ice_store *s = cm_calloc(1, sizeof(*s), err);
-    if (s == NULL)
+    *out = NULL;
+    if (s == NULL) {
+        cm_store_free(root);
         return CM_ENOMEM;
-    s->ops = ice_ops;
-    s->base.ops = &s->ops;
-    s->base.name = cm_strdup(url, err);
-    int rc = s->base.name == NULL ? CM_ENOMEM : open_root(s, root, options, err);
-    if (rc == CM_OK) {
-        s->ops.remote = s->is_net || allows_net(options);
-        s->ops.request_nbytes = s->ops.remote ? CM_HTTP_REQUEST_NBYTES : 0;
-        s->ops.reading = s->ops.remote ? &cm_ice_reading_ops : NULL;
-        cm_store_set_memory(&s->base, options != NULL ? options->memory : 0);
-        if ((rc = open_snapshot(s, version, options, err)) != CM_OK)
-            cm_error_place(err, root);
     }
+    s->root = root;
+    s->is_net = is_net;
+    s->ops = ice_ops;
+    s->ops.remote = is_net || allows_net(options);
+    s->ops.request_nbytes = s->ops.remote ? CM_HTTP_REQUEST_NBYTES : 0;
+    s->ops.reading = s->ops.remote ? &cm_ice_reading_ops : NULL;
+    s->base.ops = &s->ops;
+    cm_store_set_memory(&s->base, options != NULL ? options->memory : 0);
+    s->base.name = cm_strdup(name, err);
+    int rc = s->base.name == NULL ? CM_ENOMEM : open_snapshot(s, version, options, err);
     if (rc != CM_OK) {
         free_store(&s->base);
         return rc;
@@ -168,8 +170,12 @@ int cm_ice_store_open(const char *url, const cm_store_options *options, cm_store
     if (path == NULL && (cm_store_url_is_remote(url) || !cm_icechunk_is_folder(url)))
         return cm_store_open(url, options, out, err);
     const size_t n = path != NULL ? split_version(path, &version) : strlen(url);
-    char *root = cm_asprintf(err, "%.*s", (int)n, path != NULL ? path : url);
-    int rc = root == NULL ? CM_ENOMEM : open_repository(url, root, version, options, out, err);
-    free(root);
+    cm_store *root = NULL;
+    char *place = cm_asprintf(err, "%.*s", (int)n, path != NULL ? path : url);
+    int rc = place == NULL ? CM_ENOMEM : open_root(place, options, &root, err);
+    if (rc == CM_OK && (rc = cm_ice_store_over(root, cm_store_url_is_remote(place), url, version,
+                                               options, out, err)) != CM_OK)
+        cm_error_place(err, place);
+    free(place);
     return rc;
 }

@@ -7,6 +7,7 @@
 
 #include "format/icechunk/key.h"
 #include "format/icechunk/read_impl.h"
+#include "store/checksum.h"
 
 /* ---- which it is ---- */
 
@@ -154,4 +155,48 @@ int cm_ice_source_read(const cm_ice_source *source, const char *key, uint64_t of
     part.dst = dst;
     int rc = cm_net_read_parts(source->spot.store, &part, 1, NULL, err);
     return cm_ice_source_take(source, key, &part, rc, err);
+}
+
+/* ---- which bytes they are ---- */
+
+/* Adds what the file outside is now. */
+static int identify_outside(cm_ice_store *s, const char *key, const cm_ice_found *found,
+                            cm_identity *out, cm_error *err)
+{
+    cm_ice_source source;
+    cm_identity whole = {0};
+    int rc = cm_ice_source_find(s, key, found, &source, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_store_identity(source.spot.store, source.spot.key, &whole, err);
+    if (rc == CM_ENOTFOUND)
+        rc = missing(&source, key, err);
+    const char *name = source.spot.shown;
+    const uint64_t place[] = {whole.inode, whole.nbytes};
+    out->changed_ns = whole.changed_ns;
+    out->inode = cm_checksum64(place, sizeof(place), cm_checksum64(name, strlen(name), out->inode));
+    cm_ice_source_release(&source);
+    return rc;
+}
+
+int cm_ice_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
+{
+    cm_ice_store *s = cm_ice_store_of(store);
+    cm_ice_found found;
+    *out = (cm_identity){0};
+    int rc = cm_ice_find(s, key, false, &found, err);
+    if (rc != CM_OK)
+        return rc;
+    const cm_ice_chunk *chunk = &found.chunk;
+    const uint64_t place[] = {chunk->offset, chunk->nbytes};
+    out->nbytes = chunk->nbytes;
+    out->inode = chunk->where == CM_ICE_INLINE
+                     ? cm_checksum64(chunk->bytes, (size_t)chunk->nbytes, 0)
+                     : cm_checksum64(place, sizeof(place), 0);
+    if (chunk->where == CM_ICE_IN_FILE) /* its id is never that of other bytes */
+        out->inode = cm_checksum64(chunk->id, CM_ICE_ID, out->inode);
+    else if (chunk->where == CM_ICE_OUTSIDE)
+        rc = identify_outside(s, key, &found, out, err);
+    cm_ice_found_release(s, &found);
+    return rc;
 }

@@ -39,7 +39,7 @@ static int take_parts(cm_ice_seen *node, const cm_fb_value *list, cm_error *err)
     return CM_OK;
 }
 
-static bool has(const cm_ice_part *part, const uint32_t *index, unsigned rank)
+bool cm_ice_part_has(const cm_ice_part *part, const uint32_t *index, unsigned rank)
 {
     for (unsigned j = 0; j < rank; j++)
         if (index[j] < cm_load_le32(part->box + 8 * (size_t)j) ||
@@ -67,7 +67,7 @@ const cm_ice_part *cm_ice_seen_part(const cm_ice_seen *node, const uint32_t *ind
     const uint32_t at = node->rank > 0 ? index[0] : 0;
     size_t i = *next < SIZE_MAX ? *next : count_begun(node, at);
     while (i-- > 0 && node->part[i].reach > at)
-        if (has(&node->part[i], index, node->rank)) {
+        if (cm_ice_part_has(&node->part[i], index, node->rank)) {
             *next = i;
             return &node->part[i];
         }

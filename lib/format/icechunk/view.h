@@ -37,6 +37,8 @@ void cm_ice_view_release(cm_ice_view *v);
 
 /* The node with this PATH, NBYTES of it; NULL: there is none. */
 const cm_ice_seen *cm_ice_view_find(const cm_ice_view *v, const char *path, size_t nbytes);
+/* Whether INDEX is in the box of PART. */
+bool cm_ice_part_has(const cm_ice_part *part, const uint32_t *index, unsigned rank);
 /*
  * The next part of array NODE that may have the chunk INDEX; *NEXT begins as SIZE_MAX.  NULL: there
  * is no more.

@@ -8,8 +8,8 @@ FOLDER = pathlib.Path(__file__).parent
 NAMES = ("one", "two")  # by the format's version
 
 
-def unpack(name, folder):
+def unpack(name, folder, made=FOLDER):
     """The repository's folder, and for each version its rows of digest, path and type."""
-    with tarfile.open(FOLDER / f"{name}.tar.xz") as tar:
+    with tarfile.open(made / f"{name}.tar.xz") as tar:
         tar.extractall(folder, filter="data")
-    return folder, json.loads((FOLDER / f"{name}.json").read_text())["versions"]
+    return folder, json.loads((made / f"{name}.json").read_text())["versions"]
