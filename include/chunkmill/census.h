@@ -54,10 +54,18 @@ typedef struct cm_census_foreign {
     const char *why; /* "outside the grid", ... */
 } cm_census_foreign;
 
+/* Chunks of a snapshot of a repository that are not in its files of chunks. */
+typedef struct cm_census_places {
+    bool known;        /* the store is such a snapshot */
+    uint64_t ninline;  /* in manifests */
+    uint64_t noutside; /* virtual: in files outside the repository */
+} cm_census_places;
+
 typedef struct cm_census {
     char *unlisted; /* why there is none: the store cannot be listed; NULL: there is */
     cm_census_array *array;
     size_t narrays;
+    cm_census_places places;
     bool whole;                 /* all objects were looked at, so these were counted: */
     uint64_t nforeign;          /* objects that belong to no node */
     cm_census_foreign *foreign; /* the first of them, by key */

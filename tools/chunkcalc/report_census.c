@@ -137,6 +137,17 @@ static void print_sum(const cm_census *c, uint64_t present, uint64_t left_out)
     cm_print(stdout, ".\n");
 }
 
+/* Of a repository: chunks that are not in its files of chunks. */
+static void print_places(const cm_census_places *p)
+{
+    if (p->ninline > 0)
+        cm_print(stdout, "%" PRIu64 " %s in manifests.\n", p->ninline,
+                 cm_of_count(p->ninline, "chunk is", "chunks are"));
+    if (p->noutside > 0)
+        cm_print(stdout, "%" PRIu64 " %s in files outside the repository (virtual).\n", p->noutside,
+                 cm_of_count(p->noutside, "chunk is", "chunks are"));
+}
+
 void chunkcalc_print_census(const cm_census *c, bool all)
 {
     uint64_t present = 0;
@@ -154,5 +165,6 @@ void chunkcalc_print_census(const cm_census *c, bool all)
         print_sum(c, present, cm_census_count_holes(c, CM_CENSUS_LEFT_OUT));
     if (holes || all)
         print_strips(c, all);
+    print_places(&c->places);
     print_foreign(c);
 }

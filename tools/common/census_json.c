@@ -50,6 +50,14 @@ static cm_json *array_json(cm_document *d, const cm_census_array *a)
     return o;
 }
 
+static cm_json *places_json(cm_document *d, const cm_census_places *p)
+{
+    cm_json *o = cm_json_object();
+    cm_document_u64(d, o, "inline", p->ninline);
+    cm_document_u64(d, o, "virtual", p->noutside);
+    return o;
+}
+
 static cm_json *foreign_json(cm_document *d, const cm_census *c)
 {
     cm_json *o = cm_json_object(), *list = cm_json_array();
@@ -77,6 +85,8 @@ void cm_document_census(cm_document *d, cm_json *object, const char *name, const
     for (size_t i = 0; i < c->narrays; i++)
         cm_document_append(d, arrays, array_json(d, &c->array[i]));
     cm_document_put(d, o, "arrays", arrays);
+    if (c->places.known)
+        cm_document_put(d, o, "repository", places_json(d, &c->places));
     if (c->whole)
         cm_document_put(d, o, "foreign", foreign_json(d, c));
     else

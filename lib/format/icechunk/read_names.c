@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/icechunk/read_impl.h"
+#include "format/icechunk/read_store.h"
 
 enum {
     NAME_SIZE = 4 + 11 * CM_MAX_RANK /* "c/0/1" */
@@ -257,6 +258,42 @@ int cm_ice_walk(cm_store *store, const char *prefix, cm_store_visit_key *visit, 
     cm_buf_release(&w.key);
     if (rc == CM_OK && !w.any && *prefix != '\0')
         rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
+    return rc;
+}
+
+/* ---- counting ---- */
+
+static int count_chunks(void *context, const cm_ice_refs *refs, const cm_ice_part *part,
+                        cm_error *err)
+{
+    cm_ice_counts *counts = context;
+    (void)err;
+    for (size_t k = 0; k < refs->list.n; k++) {
+        uint32_t index[CM_MAX_RANK];
+        cm_ice_refs_index(refs, k, index);
+        if (!cm_ice_part_has(part, index, refs->rank))
+            continue;
+        const cm_ice_where where = cm_ice_refs_at(refs, k).where;
+        counts->nchunks++;
+        counts->ninline += where == CM_ICE_INLINE;
+        counts->noutside += where == CM_ICE_OUTSIDE;
+    }
+    return CM_OK;
+}
+
+bool cm_ice_store_is(const cm_store *store)
+{
+    return store->ops->walk == cm_ice_walk;
+}
+
+int cm_ice_store_count(cm_store *store, const char *node, cm_ice_counts *out, cm_error *err)
+{
+    cm_ice_store *s = cm_ice_store_of(store);
+    int rc = CM_OK;
+    *out = (cm_ice_counts){0};
+    for (size_t i = 0; rc == CM_OK && i < s->view.nnodes; i++)
+        if (s->view.node[i].is_array && behind(s->view.node[i].path, node, strlen(node)) != NULL)
+            rc = each_part(s, &s->view.node[i], count_chunks, out, err);
     return rc;
 }
 

@@ -10,6 +10,15 @@
 
 #include "store/open.h"
 
+/* Chunks that a snapshot has, of them those in manifests and those outside the repository. */
+typedef struct cm_ice_counts {
+    uint64_t nchunks, ninline, noutside;
+} cm_ice_counts;
+
+/* Whether STORE is a snapshot of a repository; then the chunks of arrays below NODE ("": all). */
+bool cm_ice_store_is(const cm_store *store);
+int cm_ice_store_count(cm_store *store, const char *node, cm_ice_counts *out, cm_error *err);
+
 int cm_ice_store_open(const char *url, const cm_store_options *options, cm_store **out,
                       cm_error *err);
 

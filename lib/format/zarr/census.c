@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "format/icechunk/read_store.h"
 #include "format/zarr/census_tally.h"
 #include "format/zarr/dataset.h"
 #include "format/zarr/foreign_key.h"
@@ -227,6 +228,18 @@ static int end(listing *l, int rc, cm_error *err)
     return rc;
 }
 
+/* How many chunks of a repository lie elsewhere than in its files of chunks. */
+static int count_places(cm_dataset *ds, const char *node, cm_census_places *out, cm_error *err)
+{
+    cm_ice_counts counts;
+    cm_store *store = cm_dataset_store(ds);
+    if (!cm_ice_store_is(store))
+        return CM_OK;
+    int rc = cm_ice_store_count(store, node, &counts, err);
+    *out = (cm_census_places){true, counts.ninline, counts.noutside};
+    return rc;
+}
+
 int cm_census_of_store(cm_dataset *ds, const char *node, const cm_census_options *options,
                        cm_census *out, cm_error *err)
 {
@@ -243,6 +256,8 @@ int cm_census_of_store(cm_dataset *ds, const char *node, const cm_census_options
     free(var);
     if (rc == CM_OK)
         rc = list(&l, node, err);
+    if (rc == CM_OK)
+        rc = count_places(ds, node, &out->places, err);
     return end(&l, rc, err);
 }
 

@@ -1,8 +1,10 @@
 """Icechunk repositories as sources."""
 
+import json
 import os
 
 import netCDF4
+import numcodecs
 import numpy as np
 import pytest
 from support import icechunk, repositories, tool
@@ -49,6 +51,28 @@ def test_repositories_of_icechunk(name, tmp_path):
     assert [line.split() for line in digest(path).splitlines()] == versions["@main"]
     run(RECHUNK, "--digest", f"icechunk:{path}@tag:gone").fails(1, "tag gone")
     run(RECHUNK, "--digest", f"icechunk:{path}@1CECHNKREP0F1RSTCMT1").fails(1, "has no branch 1CECH", "dev, main")
+
+
+def test_a_census(tmp_path):
+    """Of chunks in files, in manifests, in files outside, and absent; sizes need no request."""
+    path, _ = repositories.unpack("two", tmp_path)
+    said = run(CHUNKCALC, "--audit", f"icechunk:{path}@virtual").ok().out
+    assert "23 of 25 chunks are absent" in said
+    assert "10 chunks are in manifests." in said
+    assert "41 chunks are in files outside the repository (virtual)." in said
+    found = json.loads(run(CHUNKCALC, "--audit", "--json", f"icechunk:{path}").ok().out)["census"]
+    assert found["repository"] == {"inline": 10, "virtual": 0}
+    assert {a["name"]: a["present"] for a in found["arrays"]} == {"a": 12, "g/hole": 2, "g/more": 3, "s": 1, "t": 4}
+
+
+@pytest.mark.parametrize("kind", ["repo", "snapshots", "manifests"])
+def test_bombs(kind, repo):
+    """A file that decodes to more than memory allows is refused before."""
+    place = repo / kind
+    for path in [place] if place.is_file() else place.iterdir():
+        path.write_bytes(path.read_bytes()[:39] + bytes(numcodecs.Zstd(1).encode(bytes(100 << 20))))
+    done = run(RECHUNK, "--digest", "--memory", "64MiB", f"icechunk:{repo}", peak=True).fails(1, kind, "does not fit the memory", "--memory")
+    assert done.peak < 200 << 20
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"snapshot": 1}', '{"snapshot": "1CECHNKREP0F1RSTCMTU"}', '{"snapshot": "../../../../x"}', "x" * 5000])
