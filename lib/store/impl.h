@@ -87,6 +87,7 @@ typedef struct cm_store_memory_ops {
     void (*limit)(cm_store *store, const cm_store_limits *limits);
     size_t (*writer_nbytes)(const cm_store *store, const cm_object_form *form);
     size_t (*piece_nbytes)(const cm_store *store);
+    size_t (*put_nbytes)(const cm_store *store); /* NULL: none */
 } cm_store_memory_ops;
 
 /* Operations of a kind of store; the tables at the end are optional. */

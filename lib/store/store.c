@@ -460,6 +460,12 @@ size_t cm_store_piece_nbytes(const cm_store *store)
     return store->ops->memory != NULL ? store->ops->memory->piece_nbytes(store) : 0;
 }
 
+size_t cm_store_put_nbytes(const cm_store *store)
+{
+    const cm_store_memory_ops *memory = store->ops->memory;
+    return memory != NULL && memory->put_nbytes != NULL ? memory->put_nbytes(store) : 0;
+}
+
 size_t cm_store_request_nbytes(const cm_store *store)
 {
     return store->ops->request_nbytes;

@@ -188,6 +188,11 @@ void cm_store_limit(cm_store *store, const cm_store_limits *limits);
 size_t cm_store_writer_nbytes(const cm_store *store, const cm_object_form *form);
 /* Memory of a piece on its way; 0: the store has no pieces. */
 size_t cm_store_piece_nbytes(const cm_store *store);
+/*
+ * Memory of a thread that puts objects, from one to the next: where a store puts several into one
+ * file, a thread has a file that it fills.
+ */
+size_t cm_store_put_nbytes(const cm_store *store);
 /* Memory of a thread's request to STORE besides its own buffers. */
 size_t cm_store_request_nbytes(const cm_store *store);
 

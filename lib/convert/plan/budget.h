@@ -19,6 +19,7 @@ typedef struct cm_budget {
     unsigned ahead;          /* chunks that each worker has on their way to a server */
     size_t worker_nbytes;    /* of one */
     size_t request_nbytes;   /* of them, for what it asks a server */
+    size_t put_nbytes;       /* and for the file that it fills (cm_store_put_nbytes) */
     size_t slots_nbytes;     /* target chunks in flight */
     size_t shards_nbytes;    /* those in assembly, beside the slots */
     size_t early_nbytes;     /* chunks that wait for others of their shards */

@@ -87,7 +87,8 @@ bool cm_send_try(cm_job *job, cm_store *store, unsigned i)
     for (size_t k = 0; k < job->nvars; k++)
         if (job->var[k].move.writer != NULL)
             cm_zarr_writer_measure(job->var[k].move.writer);
-    b->piece_nbytes = sends_pieces(job) ? cm_store_piece_nbytes(store) : 0;
+    b->put_nbytes = cm_store_put_nbytes(store);
+    b->piece_nbytes = b->put_nbytes > 0 || sends_pieces(job) ? cm_store_piece_nbytes(store) : 0;
     b->last_pieces = b->piece_nbytes == 0 || i + 1 == CM_STORE_PIECES;
     b->sending.ahead_nbytes = 0;
     if (b->piece_nbytes == 0)
@@ -120,6 +121,7 @@ unsigned cm_send_chunks(const cm_job *job, unsigned nthreads, const cm_worker_ne
 size_t cm_send_worker_nbytes(const cm_job *job, const cm_worker_need *need, unsigned ahead)
 {
     return cm_worker_need_nbytes(need) + CM_BUDGET_PER_THREAD + job->budget.request_nbytes +
+           job->budget.put_nbytes +
            ahead * (cm_worker_sent_nbytes(need) + job->budget.request_nbytes);
 }
 
@@ -137,7 +139,7 @@ size_t cm_send_ahead(const cm_job *job)
 
 void cm_send_limit(cm_job *job, cm_store *store)
 {
-    size_t shards = job->budget.sent_nbytes;
+    size_t shards = job->budget.sent_nbytes + job->budget.nthreads * job->budget.put_nbytes;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         if (!v->view.as_strings || v->move.writer == NULL)

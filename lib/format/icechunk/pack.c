@@ -7,6 +7,10 @@
 #include "base/crc32c.h"
 #include "format/icechunk/key.h"
 
+enum {
+    LEAST_NBYTES = 512 /* of a chunk that goes into a file, about */
+};
+
 /* A chunk of a file that has no name yet. */
 typedef struct waiting {
     uint64_t number;
@@ -44,6 +48,21 @@ int cm_ice_packs_create(cm_store *root, cm_ice_records *records, uint64_t file_n
     return CM_OK;
 }
 
+static cm_object_form form_of(const cm_ice_packs *p, uint64_t nbytes)
+{
+    return (cm_object_form){.most_nbytes = nbytes > p->file_nbytes ? nbytes : p->file_nbytes,
+                            .in_order = true};
+}
+
+size_t cm_ice_packs_thread_nbytes(const cm_ice_packs *p, uint64_t nchunks)
+{
+    const cm_object_form form = form_of(p, 0);
+    const uint64_t most = p->file_nbytes / LEAST_NBYTES + 1;
+    const uint64_t n = nchunks < most ? nchunks : most;
+    /* A list that grows is there twice for a moment. */
+    return cm_store_writer_nbytes(p->root, &form) + 2 * (size_t)n * sizeof(waiting);
+}
+
 static pack *take(cm_ice_packs *p, cm_error *err)
 {
     pthread_mutex_lock(&p->lock);
@@ -65,8 +84,7 @@ static void give_back(cm_ice_packs *p, pack *one)
 /* The id is noted before the file exists: whoever cleans up after a crash knows it. */
 static int begin(cm_ice_packs *p, pack *one, uint64_t nbytes, cm_error *err)
 {
-    const uint64_t most = nbytes > p->file_nbytes ? nbytes : p->file_nbytes;
-    const cm_object_form form = {.most_nbytes = most, .in_order = true};
+    const cm_object_form form = form_of(p, nbytes);
     char key[CM_ICE_KEY_SIZE];
     int rc = cm_ice_id_random(one->id, sizeof(one->id), err);
     if (rc == CM_OK)

@@ -19,6 +19,8 @@ int cm_ice_packs_put(cm_ice_packs *p, uint64_t number, const void *data, size_t 
                      cm_error *err);
 /* All files that are begun take their names.  No other thread. */
 int cm_ice_packs_finish(cm_ice_packs *p, cm_error *err);
+/* Memory of a thread that fills a file, of NCHUNKS chunks in all. */
+size_t cm_ice_packs_thread_nbytes(const cm_ice_packs *p, uint64_t nchunks);
 uint64_t cm_ice_packs_nfiles(const cm_ice_packs *p);
 /* Drops what is not finished.  NULL accepted. */
 void cm_ice_packs_free(cm_ice_packs *p);

@@ -340,9 +340,16 @@ static const cm_store_write_ops write_ops = {
     .abort = shard_abort,
 };
 
+static size_t session_put_nbytes(const cm_store *store)
+{
+    const cm_ice_session *s = cm_ice_session_of(store);
+    return cm_ice_packs_thread_nbytes(s->packs, s->nchunks);
+}
+
 static const cm_store_memory_ops memory_ops = {.limit = session_limit,
                                                .writer_nbytes = session_writer_nbytes,
-                                               .piece_nbytes = session_piece_nbytes};
+                                               .piece_nbytes = session_piece_nbytes,
+                                               .put_nbytes = session_put_nbytes};
 
 static const cm_store_ops session_ops = {
     .free = session_free,
@@ -364,8 +371,7 @@ int cm_ice_session_open(cm_store *root, cm_ice_records *records, uint64_t file_n
     s->ops = session_ops;
     s->ops.remote = root->ops->remote;
     s->ops.request_nbytes = root->ops->request_nbytes;
-    if (root->ops->memory != NULL)
-        s->ops.memory = &memory_ops;
+    s->ops.memory = &memory_ops;
     s->base.ops = &s->ops;
     s->base.name = cm_strdup(cm_store_name(root), err);
     s->root = root;

@@ -6,6 +6,7 @@
 #include "format/icechunk/flex_write.h"
 #include "format/icechunk/key.h"
 #include "format/icechunk/repo_write.h"
+#include "format/icechunk/session.h"
 #include "format/icechunk/snapshot_write.h"
 
 static void make_repo(cm_fb_tree *repo, cm_flat_writer *w)
@@ -178,6 +179,34 @@ static void test_nodes_in_the_way(void **state)
     }
 }
 
+/* Lists of chunks that wait for the name of their file: no more than there are, or a file holds. */
+static void test_memory_of_packs(void **state)
+{
+    static const struct {
+        uint64_t file_nbytes, nchunks;
+        size_t least, most;
+    } c[] = {
+        {1 << 24, 0, 0, 0},
+        {1 << 24, 10, 10 * 40, 10 * 200},
+        {1 << 24, 1 << 30, 32768 * 40, 32768 * 200},
+        {1 << 12, 1 << 30, 8 * 40, 10 * 200},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        cm_store *root = NULL, *session = NULL;
+        cm_ice_records records = {.chunks = -1, .small = -1, .files = -1};
+        size_t index;
+        assert_int_equal(cm_store_open_memory(&root, NULL), CM_OK);
+        assert_int_equal(cm_ice_session_open(root, &records, c[i].file_nbytes, &session, NULL),
+                         CM_OK);
+        assert_int_equal(cm_ice_session_add(session, "v", 1, &c[i].nchunks, &index, NULL), CM_OK);
+        assert_in_range(cm_store_put_nbytes(session), c[i].least, c[i].most);
+        assert_int_equal(cm_store_put_nbytes(root), 0);
+        cm_store_free(session);
+        cm_store_free(root);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_flexbuffers),
         cmocka_unit_test(test_nodes_in_the_way),
+        cmocka_unit_test(test_memory_of_packs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
