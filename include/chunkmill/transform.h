@@ -272,8 +272,9 @@ typedef struct cm_transform_report {
     double verify_seconds;
     cm_stage_time stage[8];
     size_t nstages;
-    char *statistics;             /* the folder that they were written to; NULL: none */
-    size_t nstatistics;           /* variables */
+    char *snapshot;     /* of a repository, that was compared or committed: its id; or NULL */
+    char *statistics;   /* the folder that they were written to; NULL: none */
+    size_t nstatistics; /* variables */
     double statistics_seconds;    /* that counting took, all threads together */
     double statistics_share;      /* of all work; decoding that they alone asked for is not in it */
     struct cm_passport *passport; /* passport.h; NULL: not asked for, or nothing was moved */

@@ -255,6 +255,7 @@ void cm_transform_report_release(cm_transform_report *r)
     cm_sentences_free(r->difference, r->ndifferences);
     free(r->source_format);
     free(r->target);
+    free(r->snapshot);
     free(r->statistics);
     cm_passport_free(r->passport);
     free(r->part.missing);

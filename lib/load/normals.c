@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/counted.h"
 #include "load/run.h"
 #include "options/store_path.h"
 
@@ -37,9 +38,8 @@ static void join_levels(const cm_json *of, cm_load_normal *out)
 
 static int take_all(const cm_json *attrs, const char *path, cm_load_normals *out, cm_error *err)
 {
-    const char *mark = cm_json_text(cm_json_member(attrs, "chunkmill"), NULL);
     const cm_json *variables = cm_json_member(attrs, "variables");
-    if (mark == NULL || strcmp(mark, "statistics") != 0 || !cm_json_is(variables, CM_JSON_OBJECT))
+    if (!cm_group_is_counted(attrs) || !cm_json_is(variables, CM_JSON_OBJECT))
         return cm_fail(
             err, CM_EFORMAT,
             "normalize: %s: not a group of statistics; nc2zarr writes one beside a store", path);

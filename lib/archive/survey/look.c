@@ -9,6 +9,7 @@
 #include "archive/survey/form.h"
 #include "base/cpu.h"
 #include "codec/checksum.h"
+#include "format/counted.h"
 #include "model/calendar.h"
 #include "store/open.h"
 
@@ -69,8 +70,7 @@ static bool is_of_statistics(const cm_dataset *ds, const cm_variable *v)
 {
     for (size_t i = 0; i < ds->ngroups; i++) {
         const size_t n = strlen(ds->group[i].path);
-        const char *mark = cm_json_text(cm_json_member(ds->group[i].attrs, "chunkmill"), NULL);
-        if (mark != NULL && strcmp(mark, "statistics") == 0 && n > 0 &&
+        if (n > 0 && cm_group_is_counted(ds->group[i].attrs) &&
             strncmp(v->name, ds->group[i].path, n) == 0 && v->name[n] == '/')
             return true;
     }

@@ -30,7 +30,6 @@ static const char FILE_VALUES[] = /* VALUES, where files are added */
 static const char POINT[] = "references point to the files' own bytes and cannot change them";
 static const char UNREAD[] = "references are made without reading the data";
 static const char UNWRITTEN[] = "nothing is written";
-static const char UNPROVEN[] = "certificates are of stores; `check` compares a repository";
 static const char ONE_COMMIT[] = "one process writes into a repository, and commits at the end";
 static const char AS_IT_IS[] = ", which leaves a store as it is";
 static const char AGAIN[] = "; the same command again completes one that was stopped";
@@ -60,8 +59,7 @@ const cm_sink_rule cm_sink_rules[] = {
     {"`resume`", FLAG(resume), .why = {[REFERS] = POINT}},
     {"`check`", FLAG(check), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
     {"`refer`", TEXT(refer), .why = {[GROWS] = OTHER}},
-    {"`certificate`", TEXT(certificate),
-     .why = {[GROWS] = OTHER, [REFERS] = POINT, [COMMITS] = UNPROVEN}},
+    {"`certificate`", TEXT(certificate), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
     {"`part`", FLAG(part.on), .why = {[REFERS] = POINT, [COMMITS] = ONE_COMMIT}},
     {"`skip_unsupported`", FLAG(skip_unsupported), .of = CM_SINK_ONE, .why = {[GROWS] = OTHER}},
     {.option = "zarr-format", .typed = AS_IT_IS},

@@ -36,8 +36,6 @@ int cm_statistics_hear(cm_job_var *v, const char *text, size_t nbytes, cm_error 
 int cm_statistics_check_place(const cm_job *job, const char *target, cm_error *err);
 /* Whether those of TARGET are there, whole.  NET, which may be NULL, reaches a bucket. */
 int cm_statistics_are_there(const char *target, cm_net *net, bool *out, cm_error *err);
-/* Whether ATTRS are those of a group of statistics. */
-bool cm_statistics_are(const cm_json *attrs);
 /* Removes the statistics of an older store at TARGET. */
 int cm_statistics_forget(const char *target, cm_net *net, cm_error *err);
 /* Writes those of JOB beside TARGET, and what they cost into the report. */

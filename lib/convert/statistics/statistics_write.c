@@ -7,11 +7,10 @@
 
 #include "base/path.h"
 #include "convert/statistics/statistics_impl.h"
+#include "format/counted.h"
 #include "format/zarr/erase.h"
 #include "store/open.h"
 
-#define MARK   "chunkmill"
-#define MARKED "statistics"
 /* Lies there while they are written: arrays without documents are ours, too. */
 #define BEGUN ".chunkmill-statistics"
 
@@ -37,12 +36,6 @@ typedef enum there {
     WHOLE
 } there;
 
-bool cm_statistics_are(const cm_json *attrs)
-{
-    const char *mark = cm_json_text(cm_json_member(attrs, MARK), NULL);
-    return mark != NULL && strcmp(mark, MARKED) == 0;
-}
-
 /* A group that was written here, or what is left of one. */
 static int look(cm_store *store, there *out, cm_error *err)
 {
@@ -60,7 +53,7 @@ static int look(cm_store *store, there *out, cm_error *err)
         rc = cm_store_get(store, DOCUMENT[i], CM_ZARR_MAX_META_NBYTES, &text, &why);
         if (rc == CM_OK && cm_json_parse((const char *)text.data, text.nbytes, &j, &why) == CM_OK) {
             const cm_json *attrs = i == 0 ? cm_json_member(j, "attributes") : j;
-            *out = cm_statistics_are(attrs) ? WHOLE : NOTHING;
+            *out = cm_group_is_counted(attrs) ? WHOLE : NOTHING;
         }
         cm_json_free(j);
         cm_buf_release(&text);
@@ -346,7 +339,7 @@ static int describe_root(writing *w, const char *target, cm_zarr_meta *root, cm_
     }
     rc = cm_json_set(root->attrs, "range", list, err);
     if (rc == CM_OK)
-        rc = cm_json_set(root->attrs, MARK, cm_json_string(MARKED), err);
+        rc = cm_json_set(root->attrs, CM_COUNTED_MARK, cm_json_string(CM_COUNTED_VALUE), err);
     if (rc == CM_OK)
         rc = cm_json_set(root->attrs, "store",
                          cm_json_string(name != NULL && name[1] != '\0' ? name + 1 : target), err);

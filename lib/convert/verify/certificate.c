@@ -163,6 +163,8 @@ static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_
             cm_json_free(row[i].value);
         rc = set;
     }
+    if (rc == CM_OK && r->snapshot != NULL)
+        rc = cm_json_set(j, "snapshot", cm_json_string(r->snapshot), err);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "convert/job.h"
+#include "format/counted.h"
 
 /* The text of J for a message, on the heap; never NULL but without memory. */
 static char *json_text(const cm_json *j, cm_error *err)
@@ -191,6 +192,19 @@ static bool is_expected(const cm_job *job, const char *path)
     return false;
 }
 
+/* Statistics that a repository has beside what they are of. */
+static bool is_of_statistics(const cm_zarr_tree *tree, const char *path)
+{
+    for (size_t i = 0; i < tree->nnodes; i++) {
+        const cm_zarr_node *node = &tree->node[i];
+        const size_t n = strlen(node->path);
+        if (node->meta.is_group && n > 0 && strncmp(node->path, path, n) == 0 &&
+            (path[n] == '/' || path[n] == '\0') && cm_group_is_counted(node->meta.attrs))
+            return true;
+    }
+    return false;
+}
+
 int cm_job_compare_meta(cm_job *job, const cm_zarr_tree *tree, cm_error *err)
 {
     int rc = compare_groups(job, tree, err);
@@ -201,6 +215,8 @@ int cm_job_compare_meta(cm_job *job, const cm_zarr_tree *tree, cm_error *err)
     }
     for (size_t i = 0; rc == CM_OK && i < tree->nnodes; i++) {
         const cm_zarr_node *node = &tree->node[i];
+        if (is_of_statistics(tree, node->path))
+            continue;
         if (!node->meta.is_group && !is_expected(job, node->path))
             rc = cm_job_differ(job, err, "%s: the file has no such variable", node->path);
         else if (node->meta.is_group && !is_group_of_file(job, node->path))

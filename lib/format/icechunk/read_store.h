@@ -22,6 +22,9 @@ int cm_ice_store_count(cm_store *store, const char *node, cm_ice_counts *out, cm
 int cm_ice_store_open(const char *url, const cm_store_options *options, cm_store **out,
                       cm_error *err);
 
+/* The id of the snapshot that STORE is; NULL: it is another kind of store. */
+const uint8_t *cm_ice_store_snapshot(const cm_store *store);
+
 /*
  * For STORE at URL, behind a network, which could not be opened as a Zarr store for RC: what to
  * open in its place if a repository is there, to be freed.  NULL: there is none.

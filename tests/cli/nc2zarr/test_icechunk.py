@@ -303,3 +303,35 @@ def test_texts_that_are_not_utf8(source, tmp_path):
     shutil.copy(source, odd)
     run(NC2ZARR, odd, repo).ok()
     assert "in\\xff.nc" in icechunk.Snapshot(tmp_path / "repo", icechunk.Repo(tmp_path / "repo").tip()).message
+
+
+def test_any_snapshot_is_compared(source, tmp_path):
+    """By its id, a branch or a group of it, after others came; the certificate names the snapshot, which is the one."""
+    repo, paper = tmp_path / "repo", tmp_path / "paper.json"
+    run(NC2ZARR, "-q", source, f"icechunk:{repo}").ok()
+    first = icechunk.letters(icechunk.Repo(repo).tip())
+    run(NC2ZARR, "-q", "--subset", "time=0:3", "--overwrite", source, f"icechunk:{repo}").ok()
+    run(NC2ZARR, "-q", "--branch", "dev", source, f"icechunk:{repo}::deep/er").ok()
+    for place, status in ((f"@{first}", 0), ("", 3), ("@main", 3), ("@dev::deep/er", 0)):
+        done = run(NC2ZARR, "-q", "--check", "--certificate", paper, source, f"icechunk:{repo}{place}")
+        assert done.status == status, (place, str(done))
+        made = json.loads(paper.read_text())
+        assert made["reproducible"] == (status == 0)
+        there = icechunk.Repo(repo)
+        want = first if first in place else icechunk.letters(there.tip("dev" if "dev" in place else "main"))
+        assert made["snapshot"] == want
+    run(NC2ZARR, "--check", source, f"icechunk:{repo}@nowhere").fails(1, "has no branch nowhere")
+
+
+def test_what_is_proven_of_a_commit(source, tmp_path):
+    """Digests stand in its metadata, which the specification stores in FlexBuffers, and the certificate is of the snapshot."""
+    repo, paper = tmp_path / "repo", tmp_path / "paper.json"
+    more = ["--verify", "full", "--statistics", "--certificate", paper]
+    run(NC2ZARR, "-q", *more, source, f"icechunk:{repo}::g").ok()
+    made, tip = json.loads(paper.read_text()), icechunk.Repo(repo).tip()
+    assert made["snapshot"] == icechunk.letters(tip) and made["reproducible"]
+    digests = {v["array"]: v["digest"] for v in made["variables"]}
+    snapshot = icechunk.flatbuffer(repo / "snapshots" / icechunk.letters(tip), icechunk.SNAPSHOT)
+    assert len(digests) == 6 and all(d.encode() in snapshot for d in digests.values())
+    lines = run(RECHUNK, "--digest", f"icechunk:{repo}").ok().out.splitlines()
+    assert {f"{d}  g/{name}" for name, d in digests.items()} <= {" ".join(x.split()[:2]).replace(" ", "  ") for x in lines}

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "convert/sink/icechunk/node_list.h"
 #include "convert/sink/store/fingerprint.h"
-#include "convert/statistics/statistics.h"
+#include "format/counted.h"
 #include "format/icechunk/repo_write.h"
 #include "options/store_path.h"
 #include "store/open.h"
@@ -253,7 +253,7 @@ char *cm_repository_statistics(const cm_repository *r, const char *node)
         path != NULL ? cm_ice_snapshot_find(r->base->snapshot.tree.root, path) : NULL;
     const cm_fb_value *v = there != NULL ? &there->value[CM_ICE_NODE_DOCUMENT] : NULL;
     bool ours = v != NULL && cm_json_parse(v->bytes, v->n, &document, NULL) == CM_OK;
-    ours = ours && cm_statistics_are(cm_json_member(document, "attributes"));
+    ours = ours && cm_group_is_counted(cm_json_member(document, "attributes"));
     cm_json_free(document);
     if (ours)
         return path;

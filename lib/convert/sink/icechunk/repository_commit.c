@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "convert/sink/icechunk/node_list.h"
+#include "format/icechunk/key.h"
 #include "format/icechunk/session.h"
 
 static int note_snapshot(void *context, const uint8_t id[CM_ICE_ID], bool published, cm_error *err)
@@ -18,6 +19,25 @@ static int note_snapshot(void *context, const uint8_t id[CM_ICE_ID], bool publis
                                : initial ? CM_RUN_INITIAL
                                          : 's',
                                id, err);
+}
+
+enum {
+    MOST_DIGESTS = 100 /* arrays: every reader of the repository reads all commits' metadata */
+};
+
+/* Digests of the arrays, as `rechunk --digest` prints them, where they are known. */
+static int set_digests(const cm_transform_report *r, cm_json *metadata, cm_error *err)
+{
+    cm_json *digests = cm_json_object();
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < r->nvariables && r->nvariables <= MOST_DIGESTS; i++)
+        if (r->variable[i].digest != NULL)
+            rc = cm_json_set(digests, r->variable[i].name, cm_json_string(r->variable[i].digest),
+                             err);
+    if (rc == CM_OK && cm_json_length(digests) > 0)
+        return cm_json_set(metadata, "digests", digests, err);
+    cm_json_free(digests);
+    return rc;
 }
 
 /* The writer, and its command. */
@@ -81,7 +101,17 @@ static int write_manifests(cm_repository *r, const cm_sink *s, cm_job *job,
     return rc;
 }
 
-static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_error *err)
+/* The id, for whoever proves what was committed. */
+static int tell_snapshot(const cm_repository *r, cm_job *job, cm_error *err)
+{
+    char letters[CM_ICE_ID_TEXT + 1];
+    cm_ice_id_letters(r->committed, letters);
+    job->report->snapshot = cm_strdup(letters, err);
+    return job->report->snapshot == NULL ? CM_ENOMEM : CM_OK;
+}
+
+static int commit(cm_repository *r, cm_sink *s, cm_job *job, const cm_node_list *list,
+                  cm_error *err)
 {
     const cm_transform_options *o = s->options;
     /* Statistics that are there tell of arrays as they were. */
@@ -105,12 +135,17 @@ static int commit(cm_repository *r, cm_sink *s, const cm_node_list *list, cm_err
                        .durable = o->durable,
                        .before = note_snapshot,
                        .context = &r->journal.records};
+    if (rc == CM_OK && !r->grows)
+        rc = set_digests(job->report, metadata, err);
     if (rc == CM_OK)
         rc = cm_lock_check(r->lock, r->beside, err);
     if (rc == CM_OK) {
         rc = cm_ice_commit_run(&c, r->committed, err);
         r->refused = rc == CM_EEXIST;
     }
+    job->report->written = rc == CM_OK;
+    if (rc == CM_OK)
+        rc = tell_snapshot(r, job, err);
     cm_json_free(metadata);
     free(command);
     free(counted);
@@ -185,7 +220,7 @@ int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *se
     if (rc == CM_OK)
         rc = write_manifests(r, s, job, &list, array, n, made, err);
     if (rc == CM_OK)
-        rc = commit(r, s, &list, err);
+        rc = commit(r, s, job, &list, err);
     if (rc != CM_OK)
         cm_error_place(err, r->path);
     else

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "convert/passport/job_passport.h"
 #include "convert/sink/store/store.h"
@@ -176,6 +177,18 @@ int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves
     return rc == CM_OK && s->out.resumes ? resume(w, job, err) : rc;
 }
 
+/* Everything, before the commit: what differs from its source is not committed. */
+static int verify_all(cm_ice_writing *w, cm_job *job, cm_error *err)
+{
+    const uint64_t start = cm_now_ns();
+    int rc = cm_job_verify(job, w->session, err);
+    job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
+    w->verified = rc == CM_OK;
+    if (rc == CM_EDIFFER)
+        cm_error_suffix(err, "; nothing was committed");
+    return rc;
+}
+
 /* PLACES are those of the variables that were not written. */
 static int commit_arrays(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_ice_places *places,
                          cm_error *err)
@@ -211,12 +224,16 @@ int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_i
         return rc;
     cm_job_sum_written(job);
     job->report->nobjects = cm_ice_session_nfiles(w->session);
-    rc = commit_arrays(w, s, job, places, err);
+    rc = cm_job_report(job, true, err);
+    if (rc == CM_OK && job->options->verify == CM_VERIFY_FULL)
+        rc = verify_all(w, job, err);
+    if (rc == CM_OK)
+        rc = commit_arrays(w, s, job, places, err);
     if (rc == CM_OK && job->options->report != NULL)
         rc = cm_job_passport_finish(job, err);
     if (rc == CM_OK)
         rc = cm_job_warn_of_data(job, err);
-    return rc == CM_OK ? cm_job_report(job, true, err) : rc;
+    return rc;
 }
 
 /* Work that can be gone on with stays: the same command finds it. */

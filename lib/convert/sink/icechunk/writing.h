@@ -10,6 +10,7 @@ typedef struct cm_ice_writing {
     cm_store *session;
     size_t narrays; /* of the session: those of the job first, then those of statistics */
     bool done;      /* an earlier run has committed */
+    bool verified;  /* in full, before the commit */
 } cm_ice_writing;
 
 /* Of a job that is described; W is zeroed.  *MOVES becomes false where nothing is to be done. */

@@ -10,8 +10,11 @@
 #include "base/clock.h"
 #include "convert/sink/sink.h"
 #include "convert/source/clashes.h"
+#include "format/icechunk/key.h"
+#include "format/icechunk/read_store.h"
 #include "options/store_path.h"
 #include "store/open.h"
+#include "store/subtree.h"
 
 /* The layout that the store has, for the report and for the boxes to compare. */
 static void adopt_layout(const cm_zarr_meta *m, cm_layout *out)
@@ -41,10 +44,44 @@ static int adopt_layouts(cm_job *job, cm_store *store, cm_error *err)
     return CM_OK;
 }
 
-static int open_store(cm_sink *s, cm_job *job, cm_error *err)
+/* The id of the snapshot, if STORE is one, for the certificate. */
+static int note_snapshot(cm_job *job, const cm_store *store, cm_error *err)
+{
+    const uint8_t *id = cm_ice_store_snapshot(store);
+    char letters[CM_ICE_ID_TEXT + 1];
+    if (id == NULL)
+        return CM_OK;
+    cm_ice_id_letters(id, letters);
+    job->report->snapshot = cm_strdup(letters, err);
+    return job->report->snapshot == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* "icechunk:PATH::GROUP": what was made of the source lies below that group. */
+static int open_against(cm_sink *s, cm_job *job, cm_error *err)
 {
     const cm_store_options options = {.net = job->options->net, .memory = job->options->memory};
-    int rc = cm_store_open(s->against, &options, &s->store, err);
+    cm_store_path at = {0};
+    if (cm_icechunk_path(s->against) == NULL)
+        return cm_ice_store_open(s->against, &options, &s->store, err);
+    int rc = cm_store_path_split(s->against, &at, err);
+    if (rc == CM_OK)
+        rc = cm_ice_store_open(at.path, &options, &s->store, err);
+    if (rc == CM_OK)
+        rc = note_snapshot(job, s->store, err);
+    cm_store *whole = s->store;
+    if (rc == CM_OK && *at.node != '\0') {
+        s->store = NULL;
+        rc = cm_store_subtree(whole, at.node, &s->store, err);
+    }
+    cm_store_path_release(&at);
+    return rc;
+}
+
+static int open_store(cm_sink *s, cm_job *job, cm_error *err)
+{
+    int rc = open_against(s, job, err);
+    if (rc == CM_OK && job->report->snapshot == NULL)
+        rc = note_snapshot(job, s->store, err);
     if (rc == CM_OK)
         rc = adopt_layouts(job, s->store, err);
     if (rc != CM_OK)
@@ -91,7 +128,10 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
 /* All of the store is held against the source, whatever else was asked for. */
 static int find(cm_sink *s, cm_job *job, cm_error *err)
 {
-    int rc = cm_store_path_plain(s->options->target, &s->against, err);
+    const char *target = s->options->target;
+    int rc = cm_icechunk_path(target) == NULL ? cm_store_path_plain(target, &s->against, err)
+             : (s->against = cm_strdup(target, err)) == NULL ? CM_ENOMEM
+                                                             : CM_OK;
     s->options->verify = CM_VERIFY_FULL;
     s->target = NULL;
     job->terms.against = s->against;
