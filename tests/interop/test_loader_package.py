@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library c
 
 os.environ["CHUNKMILL_LIBRARY"] = str(paths.BUILD / "lib" / "libchunkmill_loader.so.1")
 import chunkmill  # noqa: E402
+from chunkmill import _library  # noqa: E402
 
 PACKAGE = paths.ROOT / "tools" / "python" / "chunkmill"
 SOURCES = sorted(PACKAGE.glob("*.py"))
@@ -33,6 +34,16 @@ def test_annotations_are_complete(path):
         named = [*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs, f.args.vararg, f.args.kwarg]
         without = [a.arg for a in named if a and a.annotation is None and a.arg not in ("self", "cls")]
         assert not without and f.returns is not None, f"{f.name}: {without}"
+
+
+def test_library_of_an_environment(tmp_path, monkeypatch):
+    """conda keeps libraries in the environment's lib, which the system's loader does not search."""
+    monkeypatch.delenv("CHUNKMILL_LIBRARY")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert _library.find() == _library.NAME
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / _library.NAME).touch()
+    assert _library.find() == str(tmp_path / "lib" / _library.NAME)
 
 
 def test_mypy():

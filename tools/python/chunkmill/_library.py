@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import sys
 from collections.abc import Iterable
 from ctypes import (POINTER, Structure, byref, c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t,
                     c_uint, c_uint8, c_uint32, c_uint64, c_void_p)
@@ -132,12 +133,15 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def find() -> str:
-    """The library of the wheel, or CHUNKMILL_LIBRARY, or the system's."""
+    """The library of the wheel, or CHUNKMILL_LIBRARY, or that of conda's environment, or the system's."""
     named = os.environ.get("CHUNKMILL_LIBRARY")
     if named:
         return named
-    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", NAME)
-    return own if os.path.exists(own) else NAME
+    for folder in (os.path.dirname(os.path.abspath(__file__)), sys.prefix):
+        path = os.path.join(folder, "lib", NAME)
+        if os.path.exists(path):
+            return path
+    return NAME
 
 
 def load() -> Any:
