@@ -35,6 +35,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -690,6 +691,24 @@ int socketpair(int domain, int type, int protocol, int fd[2])
     if (FROM_PROGRAM() && fails(FORK, "socketpair", "(a pair of sockets)", -1))
         return -1;
     return REAL(socketpair)(domain, type, protocol, fd);
+}
+
+/* A program of the portable build calls what its glibc lacks by number. */
+long syscall(long number, ...)
+{
+    long a[6];
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_renameat2)
+        return renameat2((int)a[0], (const char *)a[1], (int)a[2], (const char *)a[3],
+                         (unsigned)a[4]);
+    if (number == SYS_memfd_create && FROM_PROGRAM() &&
+        fails(MMAP, "memfd_create", (const char *)a[0], -1))
+        return -1;
+    return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 int memfd_create(const char *name, unsigned flags)

@@ -102,9 +102,14 @@ def as_nobody():
             os.setgid(NOBODY)
             os.setuid(NOBODY)
 
-    copy = folder / "nc2zarr"
+    copy = folder / "bin" / "nc2zarr"
+    copy.parent.mkdir(mode=0o755)
     shutil.copy(tool.program("nc2zarr"), copy)
     copy.chmod(0o755)
+    beside = paths.BUILD / "lib" / "libchunkmill_deps.so"  # of a portable build
+    if beside.exists():
+        (folder / "lib").mkdir(mode=0o755)
+        shutil.copy(beside, folder / "lib")
 
     def run(*args):
         done = tool.subprocess.run(

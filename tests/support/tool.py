@@ -1,6 +1,7 @@
 """Runs the project's programs and judges how they end."""
 
 import json
+import math
 import os
 import re
 import resource
@@ -144,6 +145,13 @@ def run(name, *args, cwd=None, env=None, timeout=300, peak=False, before=None, w
 
 def nc2zarr(*args, **kw):
     return run("nc2zarr", *args, **kw)
+
+
+def least_mib(name, *args, **kw):
+    """MiB that a run needs, as it says itself: some are the libraries', and differ from build to build."""
+    done = run(name, "--memory", "1MiB", *args, **kw)
+    assert done.status == 1 and "not enough memory" in done.err, str(done)
+    return math.ceil(float(re.search(r"at least ([\d.]+) MiB", done.err)[1]))
 
 
 def wait_for_handler(process, number):

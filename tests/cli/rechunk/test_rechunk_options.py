@@ -105,7 +105,7 @@ def test_the_least_memory_is_enough_for_shards(tmp_path, out):
     source = tmp_path / "in.zarr"
     zarr.create_array(source, shape=(18, 73, 4855), chunks=(10, 57, 1351), dtype="f8", fill_value=7)[:] = 1
     options = ["-j", "2", "--codec", "zstd:1", "--verify", "none", "--chunks", "18x8x46", "--shards", "18x8x46"]
-    done = run("--memory", "30MiB", *options, source, out).fails(1, "--memory")
+    done = run("--memory", "1MiB", *options, source, out).fails(1, "--memory")
     least = re.findall(r"([\d.]+) ?(KiB|MiB|GiB)", done.err)[-1]
     run("--memory", f"{least[0]}{least[1]}", *options, source, out).ok()
 
