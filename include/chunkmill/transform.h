@@ -73,10 +73,10 @@ typedef struct cm_transform_options {
     struct cm_append *append;   /* append.h: TARGET is this store, which grows; or NULL */
     /* the same, a folder, or "icechunk:PATH", a repository; NULL with dry_run */
     const char *target;
-    int zarr_format;      /* 3 or 2; 0: the source's, 3 for NetCDF */
-    cm_texts chunks;      /* "[VAR:]SHAPE", "auto", "auto:SIZE", "source" */
-    cm_texts shards;      /* "[VAR:]SHAPE", "auto", "auto:SIZE", "none", "source" */
-    cm_texts codec;       /* "[VAR:]SPEC" */
+    int zarr_format; /* 3 or 2; 0: the source's, 3 for NetCDF */
+    cm_texts chunks; /* "[VAR:]SHAPE", "auto", "auto:SIZE", "source" */
+    cm_texts shards; /* "[VAR:]SHAPE", "auto", "auto:SIZE", "none", "source" */
+    cm_texts codec;  /* "[VAR:]SPEC" */
     cm_grid_choice grid;
     const char *sample;   /* SHAPE, or NULL */
     cm_texts variable;    /* "A,B" */
@@ -166,7 +166,7 @@ typedef struct cm_transform_variable {
     uint64_t chunk_before[32], chunk[32];
     /* Less than those where chunks differ in length. */
     uint64_t shortest_chunk_before[32], shortest_chunk[32];
-    bool rectilinear; /* the grid that is written */
+    bool rectilinear;                     /* the grid that is written */
     uint64_t shard_before[32], shard[32]; /* all 0: not sharded */
     uint64_t nchunks_before, nchunks;
     uint64_t missing_before;  /* source chunks that are absent: fill value */

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/number.h"
 #include "chunkcalc/chunkcalc.h"
 #include "format/census.h"
 #include "format/dataset.h"
@@ -51,9 +50,7 @@ static int describe_cut(const cm_variable *v, cm_chunkcalc_array *a, cm_footprin
     a->cut = true;
     for (unsigned j = 0; j < v->rank; j++) {
         const cm_cuts *cuts = v->words->cuts[j];
-        a->shortest[j] = v->words->chunk[j];
-        for (size_t i = 0; cuts != NULL && i < cuts->nruns; i++)
-            a->shortest[j] = cm_min_u64(a->shortest[j], cuts->run[i].length);
+        a->shortest[j] = cuts != NULL ? cm_cuts_shortest(cuts) : v->words->chunk[j];
     }
     int rc = cm_zarr_meta_grid(v->words, &chunks, err);
     if (rc == CM_OK)

@@ -111,13 +111,6 @@ static int set_texts(const cm_job *job, const cm_job_var *v, cm_transform_variab
     return CM_OK;
 }
 
-static uint64_t shortest_of(const cm_cuts *cuts, uint64_t longest)
-{
-    for (size_t i = 0; cuts != NULL && i < cuts->nruns; i++)
-        longest = cm_min_u64(longest, cuts->run[i].length);
-    return longest;
-}
-
 static int set_layout(const cm_job_var *v, cm_transform_variable *out, cm_error *err)
 {
     const cm_variable *s = v->source;
@@ -132,9 +125,10 @@ static int set_layout(const cm_job_var *v, cm_transform_variable *out, cm_error 
         out->shard_before[j] = s->is_sharded ? s->source_shard[j] : 0;
         out->chunk[j] = shard != NULL ? shard->chunk[j] : m->chunk[j];
         out->shard[j] = shard != NULL ? m->chunk[j] : 0;
-        out->shortest_chunk[j] = shortest_of(m->cuts[j], out->chunk[j]);
-        out->shortest_chunk_before[j] =
-            shortest_of(s->is_cut ? s->words->cuts[j] : NULL, out->chunk_before[j]);
+        out->shortest_chunk[j] = m->cuts[j] != NULL ? cm_cuts_shortest(m->cuts[j]) : out->chunk[j];
+        out->shortest_chunk_before[j] = s->is_cut && s->words->cuts[j] != NULL
+                                            ? cm_cuts_shortest(s->words->cuts[j])
+                                            : out->chunk_before[j];
         out->order[j] = v->plan.routed ? v->plan.route.sweep.order[j] : j;
         out->unlimited[j] = s->unlimited[j];
         out->decoded_nbytes *= v->view.shape[j];

@@ -81,6 +81,12 @@ static void sample_boxes(const cm_pair *p, size_t share, uint64_t *shape)
     }
 }
 
+/* Chunks that differ in length are decoded one by one where they are alone. */
+static bool has_cut_boxes(const cm_pair *p)
+{
+    return p->got == NULL && p->want->chunked && cm_array_is_cut(p->want);
+}
+
 static int cut(work *w, cm_pair *p, cm_error *err)
 {
     uint64_t shape[CM_MAX_RANK], nbytes = itemsize_of(p);
@@ -92,7 +98,9 @@ static int cut(work *w, cm_pair *p, cm_error *err)
         sample_boxes(p, w->share, shape);
     else
         full_boxes(p, w->share, shape);
-    int rc = cm_grid_init(&p->boxes, p->want->rank, p->want->shape, shape, err);
+    int rc = has_cut_boxes(p) ? cm_grid_init_cut(&p->boxes, p->want->rank, p->want->shape, shape,
+                                                 p->want->grid.cuts, err)
+                              : cm_grid_init(&p->boxes, p->want->rank, p->want->shape, shape, err);
     p->nboxes = p->boxes.nchunks;
     if (p->sample && p->nboxes > SAMPLE_BOXES)
         p->nboxes = SAMPLE_BOXES;

@@ -61,8 +61,8 @@ void cm_grid_chunk_box(const cm_grid *grid, uint64_t number, cm_box *out);
 /* The lengths of chunk COORD as it is stored, not clipped to the array. */
 void cm_grid_chunk_shape(const cm_grid *grid, const uint64_t *coord, uint64_t *shape);
 /*
- * GRID as it is around chunk COORD: with the lengths of that in `chunk`.  GRID itself where all have
- * one length, else *OWN.
+ * GRID as it is around chunk COORD: with the lengths of that in `chunk`.  GRID itself where all
+ * have one length, else *OWN.
  */
 const cm_grid *cm_grid_around(const cm_grid *grid, const uint64_t *coord, cm_grid *own);
 uint64_t cm_grid_chunk_nelem(const cm_grid *grid, const uint64_t *coord);

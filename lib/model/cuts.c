@@ -196,6 +196,15 @@ uint64_t cm_cuts_sum(const cm_cuts *cuts, uint64_t lo, uint64_t hi)
     return sum;
 }
 
+uint64_t cm_cuts_shortest(const cm_cuts *cuts)
+{
+    uint64_t shortest = cuts->longest;
+    for (size_t i = 0; i < cuts->nruns; i++)
+        if (cuts->run[i].length < shortest)
+            shortest = cuts->run[i].length;
+    return shortest;
+}
+
 /* ---- parts ---- */
 
 /* Positions of a part: the first that is at or behind element AT. */

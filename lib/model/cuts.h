@@ -57,6 +57,8 @@ uint64_t cm_cuts_end(const cm_cuts *cuts, uint64_t k);
 uint64_t cm_cuts_length(const cm_cuts *cuts, uint64_t k);
 /* The lengths of pieces LO <= k < HI, added up. */
 uint64_t cm_cuts_sum(const cm_cuts *cuts, uint64_t lo, uint64_t hi);
+/* Of all pieces, as they are stored. */
+uint64_t cm_cuts_shortest(const cm_cuts *cuts);
 /* The number in the array of piece K. */
 uint64_t cm_cuts_piece(const cm_cuts *cuts, uint64_t k);
 

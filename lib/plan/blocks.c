@@ -133,17 +133,15 @@ static uint64_t most_of_cuts(const cm_blocks *b, const cm_block_strip *s, unsign
 {
     const int j = s->axis[d];
     const cm_cuts *cuts = s->grid->cuts[d];
-    uint64_t most = 1, first, shortest = cuts->longest;
+    uint64_t most = 1, first;
     if (b->count[j] <= MOST_COUNTED) {
         for (uint64_t at = 0; at < b->count[j]; at++)
             most = cm_max_u64(most, chunks_along(b, s, d, at, &first));
         return most;
     }
-    for (size_t i = 0; i < cuts->nruns; i++)
-        shortest = cm_min_u64(shortest, cuts->run[i].length);
     const uint64_t reach = j == 0 ? s->greatest_lag - s->least_lag : 0;
     const uint64_t span = cm_add_sat(b->length[j] + b->space->sample[j], reach);
-    return cm_min_u64(span / shortest + 2, s->grid->count[d]);
+    return cm_min_u64(span / cm_cuts_shortest(cuts) + 2, s->grid->count[d]);
 }
 
 /* Chunks of a block with N positions along J, the first of them BEHIND a chunk's beginning. */

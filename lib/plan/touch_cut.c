@@ -69,10 +69,7 @@ static uint64_t sum_of(const pieces *p, uint64_t lo, uint64_t hi)
 
 static uint64_t shortest_of(const pieces *p)
 {
-    uint64_t shortest = p->cuts != NULL ? p->cuts->longest : p->length;
-    for (size_t i = 0; p->cuts != NULL && i < p->cuts->nruns; i++)
-        shortest = cm_min_u64(shortest, p->cuts->run[i].length);
-    return shortest;
+    return p->cuts != NULL ? cm_cuts_shortest(p->cuts) : p->length;
 }
 
 /* ---- counting ---- */

@@ -40,7 +40,7 @@ static int multiply(const cm_touch_outcome *list, size_t n, const cm_touch_outco
             if (chunks + shards > UINT64_MAX || nelem > UINT64_MAX) {
                 free(next);
                 return cm_fail(err, CM_EINVAL, "a read would meet more than 2^64 %s",
-                               nelem > UINT64_MAX ? "elements" : "chunks");
+                               chunks + shards > UINT64_MAX ? "chunks" : "elements");
             }
             next[k].chunks = (uint64_t)chunks;
             next[k].shards = (uint64_t)shards;

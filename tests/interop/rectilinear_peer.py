@@ -2,6 +2,7 @@
 
     rectilinear_peer.py make SEED FOLDER       stores FOLDER/cut and FOLDER/plain, the same random arrays; the first in such chunks
     rectilinear_peer.py compare STORE STORE    the names of arrays of which one has other values
+    rectilinear_peer.py record STORE LOG       reads rows of the array "v", recorded by chunkmill
 """
 
 import random
@@ -76,5 +77,13 @@ def compare(one, other):
     print(*sorted((set(a) | set(b)) - same))
 
 
+def record(path, log):
+    import chunkmill
+
+    array = zarr.open_group(chunkmill.record(path, log), mode="r")["v"]
+    for first in range(0, array.shape[0] - 5, 7):
+        array[first : first + 5]
+
+
 if __name__ == "__main__":
-    {"make": make, "compare": compare}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "compare": compare, "record": record}[sys.argv[1]](*sys.argv[2:])

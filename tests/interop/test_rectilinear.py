@@ -72,6 +72,21 @@ def test_months_of_files(tmp_path):
     assert peer("compare", tmp_path / "plain", tmp_path / "cut") == []
 
 
+@needs_peer
+def test_recorded_reads(tmp_path, monkeypatch):
+    """Of chunks of several lengths, which its `chunks` does not tell."""
+    values = np.zeros((90, 4), "float32")
+    rectilinear.write(tmp_path / "a", "v", values, [[31, 28, 31], 4])
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT / "tools" / "python"))
+    peer("record", tmp_path / "a", tmp_path / "log")
+    report = tool.run("chunkcalc", "--json", "--recommend", "--access", tmp_path / "log", tmp_path / "a").json()
+    present = next(layout for layout in report["layouts"] if layout["rule"] == "present")
+    starts = range(0, 85, 7)
+    met = [[n for first, n in ((0, 31), (31, 28), (59, 31)) if first < at + 5 and first + n > at] for at in starts]
+    assert present["reads"][0]["chunks"]["mean"] == pytest.approx(np.mean([len(m) for m in met]))
+    assert present["reads"][0]["decoded_nbytes"] == pytest.approx(16 * np.mean([sum(m) for m in met]))
+
+
 # ---- the loader ----
 
 

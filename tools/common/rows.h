@@ -32,8 +32,8 @@
         .name = "grid", .kind = CM_OPTION_CHOICE, .field = at, .words = "regular|rectilinear",     \
         .help = "The chunk grid. regular: all chunks of an array have one shape. rectilinear: "    \
                 "where chunks of the source differ in length along a dimension, they stay as "     \
-                "they are" text "; version 3, read by zarr-python 3.4 with array.rectilinear_chunks "       \
-                "set.",                                                                            \
+                "they are" text "; version 3, read by zarr-python 3.2 and later with "             \
+                "array.rectilinear_chunks set.",                                                   \
         .preset = "regular"                                                                        \
     }
 

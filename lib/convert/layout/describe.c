@@ -125,8 +125,7 @@ static bool same_grid(const cm_job_var *v, const cm_zarr_meta *m)
     const uint64_t *chunk = shard != NULL ? shard->chunk : m->chunk;
     if (cm_job_is_cut(v))
         return v->layout.rectilinear;
-    return v->view.whole &&
-           memcmp(v->source->source_chunk, chunk, m->rank * sizeof(chunk[0])) == 0;
+    return v->view.whole && memcmp(v->source->source_chunk, chunk, m->rank * sizeof(chunk[0])) == 0;
 }
 
 static bool words_fill_stays(const cm_job_var *v, const cm_zarr_meta *m)

@@ -107,6 +107,8 @@ static bool suits_sample(const layout *l, const cm_job_var *v)
 static uint64_t count_chunks(const cm_job_var *v)
 {
     uint64_t n = 1;
+    if (v->layout.rectilinear)
+        return v->source->array->grid.nchunks;
     for (unsigned j = 0; j < v->view.rank; j++)
         n = cm_mul_sat(n, cm_div_ceil(v->view.shape[j], v->layout.chunk[j]));
     return n;
@@ -200,10 +202,11 @@ static int check_chunks_option(layout *l, const cm_job_var *v, bool *named, cm_e
     *named = *named && (kind == CM_LAYOUT_SHAPE || kind == CM_LAYOUT_AUTO);
     if (*named || (kind != CM_LAYOUT_SHAPE && kind != CM_LAYOUT_AUTO))
         return CM_OK;
-    return cm_fail(err, CM_EINVAL,
-                   "`chunks` %s: `grid` rectilinear keeps the chunks of %s %s; leave out one of the "
-                   "two, or name the array with `chunks`",
-                   value, cm_job_noun(l->job), cm_job_name(v));
+    return cm_fail(
+        err, CM_EINVAL,
+        "`chunks` %s: `grid` rectilinear keeps the chunks of %s %s; leave out one of the "
+        "two, or name the array with `chunks`",
+        value, cm_job_noun(l->job), cm_job_name(v));
 }
 
 /* Whether V keeps chunks that differ in length; where it cannot, a note says why. */
@@ -617,7 +620,8 @@ int cm_job_layout(cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = check_sample(&l, err);
     if (rc == CM_OK && job->options->grid == CM_GRID_RECTILINEAR && !l.cut)
-        rc = cm_job_note(job, err, "every grid is regular: no chunks of the source differ in length");
+        rc = cm_job_note(job, err,
+                         "every grid is regular: no chunks of the source differ in length");
     if (rc == CM_OK && l.nunmeasured > 0)
         rc = say_unmeasured(&l, err);
     cm_suit_run_release(&l.run);

@@ -10,7 +10,7 @@ typedef struct cm_layout {
     uint64_t shard[CM_MAX_RANK];
     bool sharded;
     bool rectilinear; /* CHUNK is the longest of the source's, which stay as they are */
-    bool same_codec; /* the source's chain stays; CODEC says nothing */
+    bool same_codec;  /* the source's chain stays; CODEC says nothing */
     cm_codec_choice codec;
     cm_pass pass;           /* stored bytes of a file go through */
     struct cm_refer *refer; /* refer.h: where its chunks lie; NULL: they are written */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 const char cm_job_rectilinear_readers[] =
-    "zarr-python 3.4 or later with array.rectilinear_chunks set, and Chunkmill; not tensorstore, not "
-    "netCDF-C, not older zarr-python";
+    "zarr-python 3.2 and later with array.rectilinear_chunks set, zarrs 0.23.8, Chunkmill; not "
+    "tensorstore, not GDAL, not netCDF-C";
 
 /* The chunks along J of a joined array begin where the one before ends, and are stored whole. */
 static bool are_whole(cm_array *a, unsigned j)

@@ -4,10 +4,7 @@
 
 #include "convert/job.h"
 
-/*
- * Why a rectilinear grid cannot have V's chunks, which differ in length; NULL: it can.  The order
- * of the checks is that of the sentence's worth.
- */
+/* Why a rectilinear grid cannot have V's chunks, which differ in length; NULL: it can. */
 const char *cm_job_rectilinear_obstacle(const cm_job *job, const cm_job_var *v);
 
 /* META's grid becomes that of V's chunks; not for shards. */

@@ -87,8 +87,9 @@ int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err)
     if (v->layout.rectilinear)
         rc = predict_direct(job, v, err);
     else if (v->stored.presence.bit != NULL
-            ? v->stored.presence.npresent < v->stored.presence.nchunks
-            : v->move.transfer.may_be_absent && v->source->array->grid.nchunks <= MAX_COUNTED) {
+                 ? v->stored.presence.npresent < v->stored.presence.nchunks
+                 : v->move.transfer.may_be_absent &&
+                       v->source->array->grid.nchunks <= MAX_COUNTED) {
         rc = predict_with_gaps(job, v, err);
     } else {
         p->chunk_reads = cm_transfer_is_sliceable(&v->move.transfer) ? 0 : r->chunk_reads;

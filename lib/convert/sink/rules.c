@@ -16,9 +16,9 @@ enum {
     COMPARES = CM_SINK_COMPARES
 };
 
-#define TEXTS(name) CM_SINK_TEXTS, offsetof(cm_transform_options, name)
-#define TEXT(name)  CM_SINK_TEXT, offsetof(cm_transform_options, name)
-#define FLAG(name)  CM_SINK_FLAG, offsetof(cm_transform_options, name)
+#define TEXTS(name)  CM_SINK_TEXTS, offsetof(cm_transform_options, name)
+#define TEXT(name)   CM_SINK_TEXT, offsetof(cm_transform_options, name)
+#define FLAG(name)   CM_SINK_FLAG, offsetof(cm_transform_options, name)
 #define CHOICE(name) CM_SINK_CHOICE, offsetof(cm_transform_options, name)
 
 static const char LAYOUT[] = "a store that grows keeps its layout";

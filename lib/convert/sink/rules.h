@@ -12,7 +12,7 @@ typedef enum cm_sink_field {
     CM_SINK_NO_FIELD, /* programs alone know the option */
     CM_SINK_TEXTS,
     CM_SINK_TEXT,
-    CM_SINK_CHOICE, /* not the first */
+    CM_SINK_CHOICE, /* set where it is not the first */
     CM_SINK_FLAG
 } cm_sink_field;
 

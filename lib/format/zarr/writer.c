@@ -455,8 +455,7 @@ static bool is_foreign(const cm_zarr_writer *w, uint64_t number)
     uint64_t coord[CM_MAX_RANK];
     cm_grid_coord(&w->base.grid, number, coord);
     for (unsigned j = 0; j < w->base.grid.rank; j++)
-        coord[j] =
-            cm_grid_find(&w->base.outer, j, cm_grid_first(&w->base.grid, j, coord[j]));
+        coord[j] = cm_grid_find(&w->base.outer, j, cm_grid_first(&w->base.grid, j, coord[j]));
     uint64_t outer = cm_grid_number(&w->base.outer, coord);
     return outer < w->first || outer >= w->end;
 }

@@ -43,7 +43,7 @@ def test_months_are_kept(tmp_path):
     report = tool.run("nc2zarr", "--json", "--codec", "keep", "--grid", "rectilinear", "--verify", "full", *nc, kept).json()
     tas = next(v for v in report["variables"] if v["name"] == "tas")
     assert tas["passed_through"] and tas["chunks"] == [31, 3] and tas["shortest_chunks"] == [28, 3]
-    assert "zarr-python 3.4" in tas["readers"]
+    assert "zarr-python 3.2" in tas["readers"]
     tool.run("nc2zarr", "-q", "--codec", "zstd", "--grid", "rectilinear", "--verify", "full", "--statistics", *nc, anew).ok()
     for store in (kept, anew):
         assert grid(store)["configuration"]["chunk_shapes"] == [[31, 28, 31, 30], 3]

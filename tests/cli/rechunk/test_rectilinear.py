@@ -37,7 +37,7 @@ def test_digests_of_zarr_python(tmp_path):
         out = tmp_path / str(k)
         done = tool.run("rechunk", *how, "--verify", "full", FIXTURE, out).ok()
         assert digests(out) == want
-        assert ("Readers: zarr-python 3.4" in done.out) == (k > 0)
+        assert ("Readers: zarr-python 3.2" in done.out) == (k > 0)
 
 
 def test_chunks_stay(folder, tmp_path):

@@ -298,8 +298,8 @@ static int late_end(cm_target *t, const cm_sent *sent, cm_error *err)
                             : cm_target_put(l->real, &put, 1, err);
 }
 
-static const cm_target_ops late_ops = {late_put,   late_omit,    late_is_delivered,
-                                       late_begin, late_is_done, late_end, NULL};
+static const cm_target_ops late_ops = {
+    late_put, late_omit, late_is_delivered, late_begin, late_is_done, late_end, NULL};
 
 static void make_late(run *r, late *l)
 {

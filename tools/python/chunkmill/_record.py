@@ -204,6 +204,14 @@ def _store_class() -> Any:
     return RecordedStore
 
 
+def _lengths(array: Any) -> list[int]:
+    """Of its objects; where they differ in length along a dimension, the longest."""
+    try:
+        return list(getattr(array, "shards", None) or array.chunks)
+    except NotImplementedError:
+        return [n if isinstance(n, int) else max(n) for n in array.metadata.chunk_grid.chunk_shapes]
+
+
 async def _selected(read: int, boxes: list[Box], array: Any, place: dict[str, int], wanted: Awaitable[Any]) -> Any:
     log: Log = array.store_path.store._log
     _read.set(read)
@@ -211,9 +219,9 @@ async def _selected(read: int, boxes: list[Box], array: Any, place: dict[str, in
     found = await wanted
     took = time.perf_counter() - start
     name = array.store_path.path
-    chunks = getattr(array, "shards", None) or array.chunks
+    chunks = _lengths(array)
     log.once(f"{array.store_path.store._store}\0{name}",
-             {"array": name, "shape": list(array.shape), "chunks": list(chunks), **place})
+             {"array": name, "shape": list(array.shape), "chunks": chunks, **place})
     for box in boxes:
         log.write({"array": name, "box": box, "time": round(at, 6), "seconds": round(took, 6), "read": read, **place})
     return found
