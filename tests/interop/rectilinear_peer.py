@@ -1,7 +1,7 @@
 """Lets zarr-python 3.4 or later work on stores whose chunks differ in length:
 
     rectilinear_peer.py make SEED FOLDER       stores FOLDER/cut and FOLDER/plain, the same random arrays; the first in such chunks
-    rectilinear_peer.py compare STORE STORE    the names of arrays of which one has other values
+    rectilinear_peer.py compare STORE STORE... the names of arrays that have other values in one than in the first
     rectilinear_peer.py record STORE LOG       reads rows of the array "v", recorded by chunkmill
 """
 
@@ -71,10 +71,12 @@ def make(seed, folder):
         zarr.consolidate_metadata(f"{folder}/cut")
 
 
-def compare(one, other):
-    a, b = (dict(zarr.open_group(path, mode="r").arrays()) for path in (one, other))
-    same = {n for n in a if n in b and a[n].shape == b[n].shape and np.array_equal(a[n][...], b[n][...])}
-    print(*sorted((set(a) | set(b)) - same))
+def compare(one, *others):
+    a = dict(zarr.open_group(one, mode="r").arrays())
+    for other in others:
+        b = dict(zarr.open_group(other, mode="r").arrays())
+        same = {n for n in a if n in b and a[n].shape == b[n].shape and np.array_equal(a[n][...], b[n][...])}
+        print(*sorted((set(a) | set(b)) - same))
 
 
 def record(path, log):

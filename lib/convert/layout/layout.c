@@ -36,7 +36,6 @@ typedef struct layout {
     cm_shape_option sample;
     bool has_sample;
     bool sampled; /* it chose the chunks of an array */
-    bool cut;     /* `grid` rectilinear: some chunks of the source differ in length */
     cm_suit_run run;
     size_t nunmeasured;     /* variables that take more memory to measure than this may take; */
     const char *unmeasured; /* the one that takes most, */
@@ -114,12 +113,6 @@ static uint64_t count_chunks(const cm_job_var *v)
     return n;
 }
 
-bool cm_job_is_cut(const cm_job_var *v)
-{
-    const cm_array *a = v->source->array;
-    return v->source->is_cut || (a != NULL && a->chunked && cm_array_is_cut(a));
-}
-
 bool cm_job_chunks_stay(const cm_job_var *v)
 {
     uint64_t source[CM_MAX_RANK];
@@ -192,40 +185,13 @@ static int keep_chunks(layout *l, const cm_job_var *v, cm_layout *out, cm_error 
     return cm_job_keep(l->job, v, out, err);
 }
 
-/* ---- rectilinear grids ---- */
-
-/* Chunks that V is to have are named for it, not by an option for all. */
-static int check_chunks_option(layout *l, const cm_job_var *v, bool *named, cm_error *err)
-{
-    const char *value = option_of(&l->chunks, v, named);
-    const cm_layout_kind kind = cm_layout_kind_of(value);
-    *named = *named && (kind == CM_LAYOUT_SHAPE || kind == CM_LAYOUT_AUTO);
-    if (*named || (kind != CM_LAYOUT_SHAPE && kind != CM_LAYOUT_AUTO))
-        return CM_OK;
-    return cm_fail(
-        err, CM_EINVAL,
-        "`chunks` %s: `grid` rectilinear keeps the chunks of %s %s; leave out one of the "
-        "two, or name the array with `chunks`",
-        value, cm_job_noun(l->job), cm_job_name(v));
-}
-
-/* Whether V keeps chunks that differ in length; where it cannot, a note says why. */
 static int choose_grid(layout *l, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
-    bool named = false;
+    bool named;
+    const char *value = option_of(&l->chunks, v, &named);
     if (l->job->options->grid != CM_GRID_RECTILINEAR || !cm_job_is_cut(v) || v->source->is_made)
         return CM_OK;
-    l->cut = true;
-    int rc = check_chunks_option(l, v, &named, err);
-    if (rc != CM_OK || named)
-        return rc;
-    const char *why = cm_job_rectilinear_obstacle(l->job, v);
-    if (why != NULL)
-        return cm_job_note(l->job, err, "%s %s gets a regular grid: %s", cm_job_noun(l->job),
-                           cm_job_name(v), why);
-    out->rectilinear = true;
-    memcpy(out->chunk, v->source->array->grid.chunk, sizeof(out->chunk));
-    return CM_OK;
+    return cm_job_choose_rectilinear(l->job, v, value, named, out, err);
 }
 
 /* ---- chunks ---- */
@@ -462,13 +428,8 @@ static int choose_shards(layout *l, const cm_job_var *v, cm_layout *out, bool ma
     const char *value = option_of(&l->shards, v, &named);
     cm_layout_kind kind = cm_layout_kind_of(value);
     uint64_t target = DEFAULT_SHARD;
-    if (out->rectilinear && (kind == CM_LAYOUT_SHAPE || kind == CM_LAYOUT_AUTO))
-        return cm_fail(err, CM_EINVAL,
-                       "`shards` %s: chunks of %s %s stay of several lengths, and are not put into "
-                       "shards",
-                       value, cm_job_noun(l->job), cm_job_name(v));
     if (out->rectilinear)
-        return CM_OK;
+        return cm_job_check_unsharded(l->job, v, value, err);
     if (kind == CM_LAYOUT_SOURCE || (kind == CM_LAYOUT_DEFAULT && l->keeps)) {
         if (keep_shards(l, v, out))
             return CM_OK;
@@ -619,9 +580,8 @@ int cm_job_layout(cm_job *job, cm_error *err)
         rc = choose_all(&l, err);
     if (rc == CM_OK)
         rc = check_sample(&l, err);
-    if (rc == CM_OK && job->options->grid == CM_GRID_RECTILINEAR && !l.cut)
-        rc = cm_job_note(job, err,
-                         "every grid is regular: no chunks of the source differ in length");
+    if (rc == CM_OK && job->options->grid == CM_GRID_RECTILINEAR)
+        rc = cm_job_note_regular(job, err);
     if (rc == CM_OK && l.nunmeasured > 0)
         rc = say_unmeasured(&l, err);
     cm_suit_run_release(&l.run);

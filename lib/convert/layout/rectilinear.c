@@ -3,9 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "options/layout_option.h"
+
 const char cm_job_rectilinear_readers[] =
     "zarr-python 3.2 and later with array.rectilinear_chunks set, zarrs 0.23.8, Chunkmill; not "
     "tensorstore, not GDAL, not netCDF-C";
+
+bool cm_job_is_cut(const cm_job_var *v)
+{
+    const cm_array *a = v->source->array;
+    return v->source->is_cut || (a != NULL && a->chunked && cm_array_is_cut(a));
+}
 
 /* The chunks along J of a joined array begin where the one before ends, and are stored whole. */
 static bool are_whole(cm_array *a, unsigned j)
@@ -35,6 +43,48 @@ const char *cm_job_rectilinear_obstacle(const cm_job *job, const cm_job_var *v)
         if (a->grid.cuts[j] != NULL && !are_whole(a, j))
             return "chunks of its files reach past what is joined";
     return job->zarr_format == 3 ? NULL : "Zarr format 2 has no rectilinear grid";
+}
+
+int cm_job_choose_rectilinear(cm_job *job, const cm_job_var *v, const char *chunks, bool names,
+                              cm_layout *out, cm_error *err)
+{
+    const cm_layout_kind kind = cm_layout_kind_of(chunks);
+    const bool others = kind == CM_LAYOUT_SHAPE || kind == CM_LAYOUT_AUTO;
+    if (others && names)
+        return CM_OK;
+    if (others)
+        return cm_fail(
+            err, CM_EINVAL,
+            "`chunks` %s: `grid` rectilinear keeps the chunks of %s %s; leave out one of "
+            "the two, or name the array with `chunks`",
+            chunks, cm_job_noun(job), cm_job_name(v));
+    const char *why = cm_job_rectilinear_obstacle(job, v);
+    if (why != NULL)
+        return cm_job_note(job, err, "%s %s gets a regular grid: %s", cm_job_noun(job),
+                           cm_job_name(v), why);
+    out->rectilinear = true;
+    memcpy(out->chunk, v->source->array->grid.chunk, sizeof(out->chunk));
+    return CM_OK;
+}
+
+int cm_job_check_unsharded(const cm_job *job, const cm_job_var *v, const char *shards,
+                           cm_error *err)
+{
+    const cm_layout_kind kind = cm_layout_kind_of(shards);
+    if (kind != CM_LAYOUT_SHAPE && kind != CM_LAYOUT_AUTO)
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL,
+                   "`shards` %s: chunks of %s %s stay of several lengths, and are not put into "
+                   "shards",
+                   shards, cm_job_noun(job), cm_job_name(v));
+}
+
+int cm_job_note_regular(cm_job *job, cm_error *err)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (cm_job_is_cut(&job->var[i]))
+            return CM_OK;
+    return cm_job_note(job, err, "every grid is regular: no chunks of the source differ in length");
 }
 
 int cm_job_set_cuts(const cm_job_var *v, cm_zarr_meta *meta, cm_error *err)
