@@ -218,3 +218,66 @@ def test_the_same_node_twice(bucket, tmp_path):
     tool.run("nc2zarr", "-q", nc, f"icechunk:{repo}").ok()
     tool.run("nc2zarr", "-q", nc, f"icechunk:{repo}").fails(1, "is in the repository already")
     assert int(peer("length", repo, "main")) == 2
+
+
+def digest(place):
+    return tool.run("rechunk", "--digest", place).ok().out
+
+
+def test_growing_beside_others(bucket, tmp_path):
+    """Appends and replacements while icechunk commits other arrays: none is lost."""
+    rounds, repo = paths.tries(2, 10, 50), "s3://bucket/grows"
+    files = [make(tmp_path / f"{i}.nc", n=3, seed=i, first=3 * i) for i in range(rounds + 1)]
+    new = make(tmp_path / "new.nc", n=2, seed=99, first=1)
+    tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", files[0], f"icechunk:{repo}").ok()
+    for i, nc in enumerate(files[1:]):
+        theirs = start("commit", repo, "main", f"theirs{i}_", 2)
+        tool.run("nc2zarr", "-q", "--append", "time", nc, f"icechunk:{repo}").ok()
+        tool.run("nc2zarr", "-q", "--replace", "time=1:3", new, f"icechunk:{repo}").ok()
+        _, err = theirs.communicate(timeout=600)
+        assert theirs.returncode == 0, err[-2000:]
+    assert int(peer("length", repo, "main")) == 2 + 4 * rounds
+    names = set(peer("names", repo, "main").split())
+    assert names == {"time", "v"} | {f"theirs{i}_{k}" for i in range(rounds) for k in range(2)}
+    store = tmp_path / "store.zarr"
+    tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", *files, store).ok()
+    tool.run("nc2zarr", "-q", "--replace", "time=1:3", new, store).ok()
+    want, got = ({x.split()[1]: x.split()[0] for x in digest(p).splitlines()} for p in (store, f"icechunk:{repo}"))
+    assert want == {name: got[name] for name in want}
+
+
+@pytest.mark.parametrize("how", ["new", "append", "replace"])
+def test_killed_in_a_bucket(bucket, how, tmp_path):
+    """At any moment: the branch has its old snapshot or the new one, and the same command makes the new one."""
+    tries, rng = paths.tries(2, 12, 40), np.random.default_rng(7)
+    a = make(tmp_path / "a.nc", n=6)
+    more = {"new": a, "append": make(tmp_path / "b.nc", n=5, seed=1, first=6), "replace": make(tmp_path / "c.nc", n=3, seed=2, first=2)}[how]
+    option = {"new": ["--chunks", "v:4x24x20"], "append": ["--append", "time"], "replace": ["--replace", "time=2:5"]}[how]
+
+    def prepare(repo):
+        if how != "new":
+            tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", a, repo).ok()
+        return ["-q", "--object-size", "8KiB", *option, more, repo]
+
+    began = time.monotonic()
+    tool.run("nc2zarr", *prepare("icechunk:s3://bucket/whole-" + how)).ok()
+    whole, took = digest("icechunk:s3://bucket/whole-" + how), time.monotonic() - began
+    nkilled = 0
+    for i in range(tries):
+        repo = f"icechunk:s3://bucket/killed-{how}-{i}"
+        args = prepare(repo)
+        old = digest(repo) if how != "new" else None
+        child = subprocess.Popen([tool.program("nc2zarr"), *map(str, args)], stderr=subprocess.PIPE, env=tool.environment())
+        try:
+            child.wait(timeout=rng.uniform(0, took))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            nkilled += 1
+        seen = tool.run("rechunk", "--digest", repo)
+        assert seen.status == 1 and how == "new" or seen.out in (old, whole), (i, str(seen))
+        done = tool.run("nc2zarr", "--break-lock", *args)
+        assert done.status == 0 or "is in the repository already" in done.err, (i, str(done))
+        assert digest(repo) == whole, i
+        peer("read", repo.removeprefix("icechunk:"), "main")
+    print(f"{how}: {nkilled} kills")

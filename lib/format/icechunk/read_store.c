@@ -7,6 +7,7 @@
 #include "base/fileurl.h"
 #include "format/icechunk/read_impl.h"
 #include "format/icechunk/version.h"
+#include "store/subtree.h"
 
 /* Of manifests that are kept: an eighth of the memory, but not less, nor more than helps. */
 #define LEAST_KEPT ((uint64_t)1 << 20)
@@ -167,11 +168,25 @@ char *cm_ice_repository_at(int rc, const char *url, cm_store *store)
     return is ? cm_asprintf(NULL, "icechunk:%s@main", url) : NULL;
 }
 
+/* "icechunk:...::GROUP", of which MARK is the "::": what lies below that group. */
+static int open_group(const char *url, const char *mark, const cm_store_options *options,
+                      cm_store **out, cm_error *err)
+{
+    cm_store *whole = NULL;
+    char *repository = cm_asprintf(err, "%.*s", (int)(mark - url), url);
+    int rc = repository == NULL ? CM_ENOMEM : cm_ice_store_open(repository, options, &whole, err);
+    free(repository);
+    return rc == CM_OK ? cm_store_subtree(whole, mark + 2, out, err) : rc;
+}
+
 int cm_ice_store_open(const char *url, const cm_store_options *options, cm_store **out,
                       cm_error *err)
 {
     const char *path = cm_icechunk_path(url), *version = "main";
+    const char *mark = path != NULL ? strstr(path, "::") : NULL;
     *out = NULL;
+    if (mark != NULL)
+        return open_group(url, mark, options, out, err);
     if (path == NULL && (cm_store_url_is_remote(url) || !cm_icechunk_is_folder(url)))
         return cm_store_open(url, options, out, err);
     const size_t n = path != NULL ? split_version(path, &version) : strlen(url);

@@ -1,8 +1,8 @@
 /*
  * A snapshot of a repository as a read-only store: documents of its nodes, chunks by its manifests.
  *
- * "icechunk:PATH", "...@BRANCH", "...@tag:NAME", "...@SNAPSHOT", or the plain
- * path of a repository in a folder, which means its branch main.  Anything else goes to
+ * "icechunk:PATH", "...@BRANCH", "...@tag:NAME", "...@SNAPSHOT", each of these with "::GROUP", or
+ * the plain path of a repository in a folder, which means its branch main.  Anything else goes to
  * cm_store_open.
  */
 #ifndef CM_FORMAT_ICECHUNK_READ_STORE_H

@@ -222,10 +222,14 @@ static int locate(const char *path, const char *node, const cm_store_options *op
         cm_error_place(err, path);
         return rc;
     }
-    *out = cm_url_join(path, node, err);
+    const bool named = cm_icechunk_path(path) != NULL;
+    const bool within =
+        *node != '\0' && (named || (!cm_store_url_is_remote(path) && cm_icechunk_is_folder(path)));
+    *out = within ? cm_asprintf(err, "%s%s::%s", named ? "" : "icechunk:", path, node)
+                  : cm_url_join(path, node, err);
     if (*out == NULL)
         return CM_ENOMEM;
-    if (*node != '\0')
+    if (*node != '\0' && !within) /* of a repository, opening it tells */
         rc = cm_store_probe(*out, options, &there, err);
     if (rc == CM_OK && there == CM_PLACE_NOTHING)
         rc = cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", path, node);

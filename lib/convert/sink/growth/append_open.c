@@ -27,11 +27,10 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
     cm_place there = CM_PLACE_NOTHING;
     const char *repository = cm_icechunk_path(o->store);
     int rc = cm_store_path_split(repository != NULL ? repository : o->store, &at, err);
-    if (rc == CM_OK && *at.node != '\0')
-        rc = cm_fail(err, CM_EINVAL, "%s: a %s grows as a whole, not a node in it", o->store,
-                     repository != NULL ? "repository" : "store");
+    if (rc == CM_OK && *at.node != '\0' && repository == NULL)
+        rc = cm_fail(err, CM_EINVAL, "%s: a store grows as a whole, not a node in it", o->store);
     if (rc == CM_OK && repository != NULL)
-        rc = cm_append_begin_repository(a, o, err);
+        rc = cm_append_begin_repository(a, o, at.node, err);
     if (rc == CM_OK)
         rc = cm_store_probe(at.path, &options, &there, err);
     if (rc == CM_OK && there == CM_PLACE_NOTHING)

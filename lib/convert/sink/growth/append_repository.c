@@ -4,15 +4,19 @@
 
 #include "format/icechunk/key.h"
 
-int cm_append_begin_repository(cm_append *a, const cm_append_options *o, cm_error *err)
+int cm_append_begin_repository(cm_append *a, const cm_append_options *o, const char *node,
+                               cm_error *err)
 {
+    if (*node != '\0' && cm_key_check(node, err) != CM_OK)
+        return CM_EINVAL;
     if (o->part)
         return cm_fail(err, CM_EINVAL, "%s: `append` and `part`: one process adds to a repository",
                        o->store);
     if ((a->repository = cm_calloc(1, sizeof(*a->repository), err)) == NULL)
         return CM_ENOMEM;
     a->repository->branch = cm_strdup(o->branch != NULL ? o->branch : "main", err);
-    return a->repository->branch == NULL ? CM_ENOMEM : CM_OK;
+    a->repository->node = cm_strdup(node, err);
+    return a->repository->branch == NULL || a->repository->node == NULL ? CM_ENOMEM : CM_OK;
 }
 
 int cm_append_read_repository(cm_append *a, cm_error *err)
@@ -27,7 +31,8 @@ int cm_append_read_repository(cm_append *a, cm_error *err)
         return rc;
     cm_ice_id_letters(r->base.tip, id);
     free(a->opens);
-    a->opens = cm_asprintf(err, "icechunk:%s@%s", a->root, id);
+    a->opens =
+        cm_asprintf(err, "icechunk:%s@%s%s%s", a->root, id, *r->node != '\0' ? "::" : "", r->node);
     return a->opens == NULL ? CM_ENOMEM : CM_OK;
 }
 
@@ -35,7 +40,7 @@ int cm_append_take_repository(cm_sink *s, cm_error *err)
 {
     cm_transform_options *o = s->options;
     s->into.root = cm_strdup(o->append->root, err);
-    s->into.node = cm_strdup("", err);
+    s->into.node = cm_strdup(o->append->repository->node, err);
     s->into.folder = cm_strdup(o->append->root, err);
     if (s->into.root == NULL || s->into.node == NULL || s->into.folder == NULL)
         return CM_ENOMEM;
@@ -50,6 +55,7 @@ void cm_append_end_repository(cm_append *a)
         return;
     cm_ice_base_release(&a->repository->base);
     free(a->repository->branch);
+    free(a->repository->node);
     free(a->repository);
     a->repository = NULL;
 }

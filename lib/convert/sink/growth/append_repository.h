@@ -10,11 +10,13 @@
 
 typedef struct cm_append_repository {
     char *branch;
+    char *node; /* the group that grows; "": all of it */
     cm_ice_base base;
 } cm_append_repository;
 
-/* Of A, whose store O names as a repository. */
-int cm_append_begin_repository(cm_append *a, const cm_append_options *o, cm_error *err);
+/* Of A, whose store O names as a repository, and NODE in it. */
+int cm_append_begin_repository(cm_append *a, const cm_append_options *o, const char *node,
+                               cm_error *err);
 /* The tip of the branch: from now on A is read by that snapshot.  A's store is open. */
 int cm_append_read_repository(cm_append *a, cm_error *err);
 /* As a sink finds its target: the folder of the repository. */

@@ -33,11 +33,12 @@ static bool changes(const cm_grown *g)
 
 static const cm_fb_table *node_of(const growing *g, const char *name)
 {
-    char *path = cm_asprintf(NULL, "/%s", name);
-    const cm_fb_table *node =
+    const char *node = g->append.append->repository->node;
+    char *path = cm_asprintf(NULL, "/%s%s%s", node, *node != '\0' ? "/" : "", name);
+    const cm_fb_table *found =
         path != NULL ? cm_ice_snapshot_find(g->repository.base->snapshot.tree.root, path) : NULL;
     free(path);
-    return node;
+    return found;
 }
 
 /* ---- the session ---- */
@@ -58,18 +59,32 @@ static int add_array(growing *g, const cm_grown *grown, cm_error *err)
     return rc;
 }
 
+/* Whether PATH, N bytes, is that of the group that grows, or of a node in it. */
+static bool is_below(const char *path, size_t n, const char *group)
+{
+    const size_t most = strlen(group);
+    return n >= most && memcmp(path, group, most) == 0 &&
+           (most == 0 || n == most || path[most] == '/');
+}
+
 /* Those of the snapshot, of which a few will be changed. */
 static int take_documents(growing *g, cm_error *err)
 {
+    const char *group = g->append.append->repository->node;
+    const size_t skip = strlen(group);
     const cm_fb_value *nodes =
         &g->repository.base->snapshot.tree.root->value[CM_ICE_SNAPSHOT_NODES];
     cm_store *documents = cm_ice_session_documents(g->session);
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < nodes->n; i++) {
         const cm_fb_value *v = nodes->item[i]->value;
-        const char *path = v[CM_ICE_NODE_PATH].bytes;
-        const int n = (int)v[CM_ICE_NODE_PATH].n - 1;
-        char *key = cm_asprintf(err, "%.*s%szarr.json", n, path + 1, n > 0 ? "/" : "");
+        const char *path = (const char *)v[CM_ICE_NODE_PATH].bytes + 1;
+        size_t n = v[CM_ICE_NODE_PATH].n - 1;
+        if (!is_below(path, n, group))
+            continue;
+        path += skip + (n > skip && skip > 0);
+        n -= skip + (n > skip && skip > 0);
+        char *key = cm_asprintf(err, "%.*s%szarr.json", (int)n, path, n > 0 ? "/" : "");
         rc = key == NULL ? CM_ENOMEM
                          : cm_store_put(documents, key, v[CM_ICE_NODE_DOCUMENT].bytes,
                                         v[CM_ICE_NODE_DOCUMENT].n, err);

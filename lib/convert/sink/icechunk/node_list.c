@@ -108,7 +108,9 @@ void cm_node_list_keep_changes(cm_node_list *list, const cm_fb_table *snapshot)
         const cm_fb_value *text = was != NULL ? &was->value[CM_ICE_NODE_DOCUMENT] : NULL;
         const bool same = text != NULL && text->n == node->nbytes &&
                           memcmp(text->bytes, node->document, node->nbytes) == 0;
-        if (same && !node->updates) {
+        /* A group above the target was put there to have a place. */
+        const bool stays = was != NULL && strcmp(node->document, GROUP) == 0;
+        if ((same || stays) && !node->updates) {
             cm_ice_node_release(node);
             continue;
         }
