@@ -207,7 +207,7 @@ def test_growing_meanwhile(source, more, ours, theirs, tmp_path):
     failio.renew(base, root)
     count = failio.inject("nc2zarr", *args, root=root, state=state).counts["rename"]
     alone = tip_of(repo)[1]
-    for nth in failio.spread(count, paths.tries(2, 20, 60)):
+    for nth in failio.spread(count, paths.tries(1, 20, 60)):
         failio.renew(base, root)
         was_first, status, err = let_others_commit(args, nth, changed, root, state)
         where = (nth, failio.failed(state), err)

@@ -19,6 +19,12 @@ static int print_document(const cm_transform_options *options, const cm_transfor
     return doc.status;
 }
 
+/* A summary is of a target that was made: a repository has no commit of one that differs. */
+static bool is_shown(int status, const cm_transform_options *options, const cm_transform_report *r)
+{
+    return status == CM_OK || r->written || options->check;
+}
+
 int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
                    const cm_common_options *common, const nc2zarr_typed *typed,
                    const nc2zarr_of *of, const cm_error *err)
@@ -39,7 +45,8 @@ int nc2zarr_report(int status, const cm_transform_options *asked, const cm_trans
             cm_say(NC2ZARR.name, "%s", print_err.text);
             exit_status = CM_EXIT_FAILED;
         }
-    } else if (whole && common->verbosity >= 0 && (!r->finished || options->check)) {
+    } else if (whole && is_shown(status, options, r) && common->verbosity >= 0 &&
+               (!r->finished || options->check)) {
         nc2zarr_print_summary(options, r, of != NULL ? of->survey : NULL, common, typed);
     }
     if (r->finished && whole && common->verbosity >= 0)

@@ -29,7 +29,7 @@ static int report(int status, const cm_transform_options *options, const cm_tran
             cm_say(RECHUNK.name, "%s", print_err.text);
             exit_status = CM_EXIT_FAILED;
         }
-    } else if (whole && common->verbosity >= 0 && !r->finished) {
+    } else if (whole && (status == CM_OK || r->written) && common->verbosity >= 0 && !r->finished) {
         rechunk_print_summary(options, r, common);
     }
     if (r->finished && whole && common->verbosity >= 0)

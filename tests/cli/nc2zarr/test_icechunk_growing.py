@@ -7,7 +7,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import icechunk, tool
+from support import icechunk, paths, tool
 
 
 def make(path, first, n, seed, fill=None):
@@ -52,13 +52,13 @@ def chunk_files(repo, ident):
 
 LAYOUTS = {
     "a chunk across the end": ["--chunks", "v:4x12x20"],
-    "whole chunks": ["--chunks", "v:1x12x20"],
     "shards": ["--chunks", "v:2x12x20", "--shards", "v:4x24x20"],
+    "whole chunks": ["--chunks", "v:1x12x20"],
     "no compression": ["--chunks", "v:4x12x20", "--codec", "none"],
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", list(LAYOUTS)[: paths.tries(2, 4, 4)])
 def test_as_a_store_does(files, layout, tmp_path):
     repo, store = tmp_path / "repo", tmp_path / "store.zarr"
     a, b, c, new = files
@@ -146,6 +146,7 @@ def test_refusals(files, tmp_path):
     repo.rmdir()
     tool.nc2zarr("-q", files[0], target).ok()
     tool.nc2zarr("--append", "time", files[1], f"{target}::g").fails(1, "g: no such folder")
+    tool.nc2zarr("--append", "time", files[1], repo).fails(2, "name it icechunk:")
     parts = tool.nc2zarr("--append", "time", "--part", "1/2", files[1], target)
     assert parts.status == 2 and "one process adds to a repository" in parts.err
     assert tool.nc2zarr("--append", "y", files[1], target).status == 4

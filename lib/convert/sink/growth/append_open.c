@@ -29,6 +29,10 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
     int rc = cm_store_path_split(repository != NULL ? repository : o->store, &at, err);
     if (rc == CM_OK && *at.node != '\0' && repository == NULL)
         rc = cm_fail(err, CM_EINVAL, "%s: a store grows as a whole, not a node in it", o->store);
+    if (rc == CM_OK && repository == NULL && !cm_store_url_is_remote(at.path) &&
+        cm_icechunk_is_folder(at.path))
+        rc = cm_fail(err, CM_EINVAL, "%s: is an Icechunk repository; name it icechunk:%s", o->store,
+                     o->store);
     if (rc == CM_OK && repository != NULL)
         rc = cm_append_begin_repository(a, o, at.node, err);
     if (rc == CM_OK)

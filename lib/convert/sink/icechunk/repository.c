@@ -14,22 +14,38 @@
 
 /* ---- what stands there ---- */
 
+static const char *const FOLDER[] = {"chunks", "manifests", "snapshots", "transactions",
+                                     "overwritten"};
+
+enum {
+    NFOLDERS = sizeof(FOLDER) / sizeof(FOLDER[0])
+};
+
+typedef struct seen {
+    bool remote;
+    bool any; /* names that no run leaves: behind a network it has no journal to tell of them */
+} seen;
+
 static int is_there(void *context, const char *name, bool is_prefix, cm_error *err)
 {
-    (void)name, (void)is_prefix, (void)err;
-    *(bool *)context = true;
-    return CM_ECANCELED;
+    seen *s = context;
+    bool left = false;
+    (void)err;
+    for (size_t i = 0; s->remote && is_prefix && i < NFOLDERS; i++)
+        left |= strcmp(name, FOLDER[i]) == 0;
+    s->any |= !left;
+    return s->any ? CM_ECANCELED : CM_OK;
 }
 
 /* Allows a repository, the leftovers of a run of ours, and nothing. */
 static int check_folder(const cm_output *out, cm_store *root, cm_error *err)
 {
-    bool any = false;
+    seen s = {.remote = cm_store_is_remote(root)};
     int rc = cm_store_size(root, "repo", NULL, err);
     if (rc != CM_ENOTFOUND)
         return rc;
-    (void)cm_store_list(root, "", is_there, &any, NULL);
-    if (!any || cm_run_journal_is_there(&out->beside))
+    (void)cm_store_list(root, "", is_there, &s, NULL);
+    if (!s.any || cm_run_journal_is_there(&out->beside))
         return CM_OK;
     cm_ice_base base;
     rc = cm_ice_base_open(root, "main", &base, err);
@@ -212,12 +228,9 @@ int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, boo
 /* Temporaries of killed runs; the lock is held. */
 int cm_repository_sweep(cm_store *root, cm_error *err)
 {
-    static const char *const folder[] = {"chunks", "manifests", "snapshots", "transactions",
-                                         "overwritten"};
     int rc = cm_store_is_remote(root) ? CM_OK : cm_store_sweep_temporaries(root, "", false, err);
-    for (size_t i = 0;
-         rc == CM_OK && !cm_store_is_remote(root) && i < sizeof(folder) / sizeof(folder[0]); i++)
-        rc = cm_store_sweep_temporaries(root, folder[i], false, err);
+    for (size_t i = 0; rc == CM_OK && !cm_store_is_remote(root) && i < NFOLDERS; i++)
+        rc = cm_store_sweep_temporaries(root, FOLDER[i], false, err);
     return rc;
 }
 
