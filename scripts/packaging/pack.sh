@@ -58,4 +58,4 @@ Description: NetCDF to Zarr, and batches of Zarr stores for training
  recommend and change chunk shapes (chunkcalc, rechunk) and measure whether
  storage can feed training (readbench), and a library that loads batches.
 EOF
-dpkg-deb --build --root-owner-group -Zxz "$deb" "$out/chunkmill_${version}_$debian.deb" >/dev/null
+dpkg-deb --build --root-owner-group -Zxz -z9 "$deb" "$out/chunkmill_${version}_$debian.deb" >/dev/null
