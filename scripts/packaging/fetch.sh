@@ -25,8 +25,8 @@ unpack() { # PACKAGE VERSION
 }
 
 elsewhere() { # PACKAGE VERSION: what "unpack" could not get, for it to go on with
-    apt-cache showsrc --only-source "$1" | awk -v version="$2" -v RS= '$0 ~ "\nVersion: " version "\n"' >"$top/src/$1.index"
-    folder=$(sed -n 's|^Directory: pool/[^/]*/||p' "$top/src/$1.index")
+    apt-cache showsrc --only-source "$1" | awk -v version="$2" -v RS= 'index($0, "\nVersion: " version "\n")' >"$top/src/$1.index"
+    folder=$(sed -n 's|^Directory: .*/\([^/]*/[^/]*\)$|\1|p' "$top/src/$1.index")
     sed -n '/^Checksums-Sha256:/,/^[^ ]/s/^ \([0-9a-f]\{64\}\) [0-9]* /\1 /p' "$top/src/$1.index" | while read -r sha256 file; do
         [ ! -e "$top/src/$file" ] || continue
         # The .dsc is the first, and has what the snapshots go by.
