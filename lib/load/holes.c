@@ -16,5 +16,8 @@ int cm_load_count_holes(cm_load_run *l, cm_error *err)
     cm_census_release(&l->census);
     if (d->is_nc)
         return CM_OK;
-    return cm_census_of_arrays(d->ds, d->variable, d->narrays, &options, &l->census, err);
+    int rc = cm_census_of_arrays(d->ds, d->variable, d->narrays, &options, &l->census, err);
+    if (rc != CM_OK && rc != CM_ECANCELED && rc != CM_ENOMEM)
+        cm_error_place(err, d->path);
+    return rc;
 }

@@ -6,7 +6,9 @@ what it makes undisturbed, to the byte.  `make check` tries a sample; check-long
 MOST of the calls of each class.
 """
 
+import errno
 import json
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -247,7 +249,9 @@ class Bench:
             if name not in now or now[name] != was:
                 yield f"{name} was {'changed' if name in now else 'removed'}"
         if done.status == 0:
-            told = "warning" in done.err and self.case.program == "chunkcalc"  # it says what it could not measure
+            # It says what it could not measure, and its census which object could not be read, and why.
+            named = hasattr(errno, way) and os.strerror(getattr(errno, way)) in done.out
+            told = self.case.program == "chunkcalc" and ("warning" in done.err or named)
             if self.case.reads and not told and steady(done.out) != steady(self.printed):
                 yield f"printed something else:\n{done.out}"
             if self.case.out and self.differs():
