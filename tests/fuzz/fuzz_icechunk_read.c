@@ -19,6 +19,14 @@ static void touch(const void *bytes, size_t nbytes)
         sink ^= ((const uint8_t *)bytes)[i];
 }
 
+static cm_store *open_root(void)
+{
+    cm_store *root;
+    REQUIRE(cm_store_open_memory(&root, NULL) == CM_OK);
+    cm_store_set_memory(root, 64 << 20); /* else the system is asked for what is available */
+    return root;
+}
+
 /* Puts a metadata file whose flatbuffer is DATA, not compressed. */
 static void put(cm_store *root, const char *key, cm_ice_kind kind, const uint8_t *data,
                 size_t nbytes)
@@ -60,14 +68,17 @@ static void read_manifest(const uint8_t *data, size_t nbytes)
     static const uint8_t id[CM_ICE_ID];
     char key[CM_ICE_KEY_SIZE];
     cm_error err = {0};
-    cm_store *root;
+    cm_store *root = open_root();
     cm_ice_manifest_view m;
-    REQUIRE(cm_store_open_memory(&root, NULL) == CM_OK);
     cm_ice_key("manifests", id, key);
     put(root, key, CM_ICE_MANIFEST_FILE, data, nbytes);
     if (cm_ice_manifest_read(root, id, &m, &err) == CM_OK) {
-        for (size_t i = 0; i + CM_ICE_NODE_ID <= m.flat.nbytes; i++) {
-            const cm_ice_refs refs = cm_ice_manifest_refs(&m, m.flat.data + i);
+        const cm_flatbuf f = {m.flat.data, m.flat.nbytes};
+        for (size_t i = 0; i < m.arrays.n; i++) {
+            cm_flatbuf_table t;
+            REQUIRE(cm_flatbuf_table_from(&f, m.arrays.first + 4 * i, &t));
+            const cm_ice_refs refs = cm_ice_manifest_refs(
+                &m, cm_flatbuf_bytes(&f, &t, CM_ICE_REFS_NODE, CM_ICE_NODE_ID));
             check_refs(&refs);
         }
         cm_ice_manifest_release(&m);
@@ -113,10 +124,9 @@ static void read_store(fuzz_input in)
 {
     static const char main[] = "{\"snapshot\":\"" FIRST "\"}";
     cm_error err = {0};
-    cm_store *root, *store;
+    cm_store *root = open_root(), *store;
     size_t n = (size_t)fuzz_number(&in, 2), seen = 0;
     n = n < in.nbytes ? n : in.nbytes;
-    REQUIRE(cm_store_open_memory(&root, NULL) == CM_OK);
     REQUIRE(cm_store_put(root, CM_ICECHUNK_MAIN, main, strlen(main), NULL) == CM_OK);
     put(root, "snapshots/" FIRST, CM_ICE_SNAPSHOT_FILE, in.data, n);
     put_manifests(root, in.data + n, in.nbytes - n);

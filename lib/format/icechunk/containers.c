@@ -5,11 +5,24 @@
 #include "format/icechunk/file_read.h"
 #include "format/icechunk/flex_read.h"
 
-/* The prefix of the container NAME of N bytes; NULL: there is none. */
-static const char *find_prefix(const cm_fb_value *config, const char *name, size_t n,
-                               size_t *nprefix)
+int cm_ice_config_read(cm_store *root, cm_buf *out, cm_error *err)
 {
-    const cm_flex root = cm_flex_root(config->bytes, config->n);
+    cm_ice_read repo;
+    out->nbytes = 0;
+    int rc = cm_ice_file_view(root, "repo", CM_ICE_REPO_FILE, &cm_ice_repo, &repo, err);
+    if (rc != CM_OK)
+        return rc == CM_ENOTFOUND ? CM_OK : rc; /* version 1 names no containers */
+    const cm_fb_value *config = &repo.tree.root->value[CM_ICE_REPO_CONFIG];
+    if (config->there)
+        rc = cm_buf_append(out, config->bytes, config->n, err);
+    cm_ice_read_release(&repo);
+    return rc;
+}
+
+/* The prefix of the container NAME of N bytes; NULL: there is none. */
+static const char *find_prefix(const cm_buf *config, const char *name, size_t n, size_t *nprefix)
+{
+    const cm_flex root = cm_flex_root(config->data, config->nbytes);
     const cm_flex all = cm_flex_member(&root, "virtual_chunk_containers");
     const size_t count = cm_flex_count(&all);
     for (size_t i = 0; i < count; i++) {
@@ -23,28 +36,19 @@ static const char *find_prefix(const cm_fb_value *config, const char *name, size
     return NULL;
 }
 
-int cm_ice_container_url(cm_store *root, const char *location, char **out, cm_error *err)
+int cm_ice_container_url(const cm_buf *config, const char *location, char **out, cm_error *err)
 {
     const char *name = strstr(location, "://") + 3;
     const size_t n = strcspn(name, "/");
     const char *rest = name + n + (name[n] == '/');
     size_t nprefix = 0;
-    cm_ice_read repo;
+    const char *prefix = n > 0 ? find_prefix(config, name, n, &nprefix) : NULL;
     *out = NULL;
-    int rc = cm_ice_file_view(root, "repo", CM_ICE_REPO_FILE, &cm_ice_repo, &repo, err);
-    if (rc != CM_OK && rc != CM_ENOTFOUND)
-        return rc;
-    const cm_fb_value *config = rc == CM_OK ? &repo.tree.root->value[CM_ICE_REPO_CONFIG] : NULL;
-    const char *prefix = config != NULL && config->there && n > 0 && n < INT32_MAX
-                             ? find_prefix(config, name, n, &nprefix)
-                             : NULL;
     if (prefix == NULL || nprefix > INT32_MAX)
-        rc = cm_fail(err, CM_EFORMAT, "'%s': the repository's configuration has no container %.*s",
-                     location, (int)n, name);
-    else if ((*out = cm_asprintf(err, "%.*s%s%s", (int)nprefix, prefix,
-                                 nprefix > 0 && prefix[nprefix - 1] == '/' ? "" : "/", rest)) ==
-             NULL)
-        rc = CM_ENOMEM;
-    cm_ice_read_release(&repo);
-    return rc;
+        return cm_fail(err, CM_EFORMAT,
+                       "'%s': the repository's configuration has no container %.*s", location,
+                       n < INT32_MAX ? (int)n : 0, name);
+    *out = cm_asprintf(err, "%.*s%s%s", (int)nprefix, prefix,
+                       nprefix > 0 && prefix[nprefix - 1] == '/' ? "" : "/", rest);
+    return *out != NULL ? CM_OK : CM_ENOMEM;
 }

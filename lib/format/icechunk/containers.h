@@ -4,10 +4,12 @@
 
 #include "store/store.h"
 
+/* The configuration of the repository ROOT into OUT; nothing where it has none. */
+int cm_ice_config_read(cm_store *root, cm_buf *out, cm_error *err);
 /*
- * The URL that "vcc://NAME/REST" means in the repository ROOT, to be freed: the prefix of the
- * container NAME, and REST.  CM_EFORMAT: there is no such container.
+ * The URL that "vcc://NAME/REST" means by CONFIG, to be freed: the prefix of the container NAME,
+ * and REST.  CM_EFORMAT: there is no such container.
  */
-int cm_ice_container_url(cm_store *root, const char *location, char **out, cm_error *err);
+int cm_ice_container_url(const cm_buf *config, const char *location, char **out, cm_error *err);
 
 #endif

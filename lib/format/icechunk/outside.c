@@ -27,6 +27,8 @@ struct cm_ice_outside {
     cm_store *files;      /* all of this machine; NULL: not open yet */
     origin *origin;
     size_t norigins;
+    cm_buf config; /* of the repository, where HAS_CONFIG; fixed then */
+    bool has_config;
 };
 
 int cm_ice_outside_create(cm_store *root, cm_net *net, cm_ice_outside **out, cm_error *err)
@@ -50,6 +52,7 @@ void cm_ice_outside_free(cm_ice_outside *o)
     }
     free(o->origin);
     cm_store_free(o->files);
+    cm_buf_release(&o->config);
     pthread_mutex_destroy(&o->lock);
     free(o);
 }
@@ -82,6 +85,17 @@ static int spell(const cm_ice_manifest_view *m, const cm_ice_chunk *chunk, char 
     return *out != NULL ? CM_OK : CM_ENOMEM;
 }
 
+/* The URL that LOCATION means, by the configuration, which is read once. */
+static int expand(cm_ice_outside *o, const char *location, char **out, cm_error *err)
+{
+    pthread_mutex_lock(&o->lock);
+    int rc = o->has_config ? CM_OK : cm_ice_config_read(o->root, &o->config, err);
+    o->has_config = rc == CM_OK;
+    pthread_mutex_unlock(&o->lock);
+    *out = NULL;
+    return rc == CM_OK ? cm_ice_container_url(&o->config, location, out, err) : rc;
+}
+
 /* The absolute URL of CHUNK. */
 static int find_url(cm_ice_outside *o, const cm_ice_manifest_view *m, const cm_ice_chunk *chunk,
                     char **out, cm_error *err)
@@ -93,7 +107,7 @@ static int find_url(cm_ice_outside *o, const cm_ice_manifest_view *m, const cm_i
     if (rc != CM_OK)
         return rc;
     if (strncasecmp(text, relative, strlen(relative)) == 0) {
-        rc = cm_ice_container_url(o->root, text, out, err);
+        rc = expand(o, text, out, err);
         free(text);
         text = *out;
     }
