@@ -7,7 +7,7 @@ import netCDF4
 import numcodecs
 import numpy as np
 import pytest
-from support import icechunk, repositories, tool
+from support import icechunk, paths, repositories, tool
 
 NC2ZARR, RECHUNK, CHUNKCALC = "nc2zarr", "rechunk", "chunkcalc"
 run = tool.run
@@ -65,7 +65,7 @@ def test_a_census(tmp_path):
     assert {a["name"]: a["present"] for a in found["arrays"]} == {"a": 12, "g/hole": 2, "g/more": 3, "s": 1, "t": 4}
 
 
-@pytest.mark.parametrize("kind", ["repo", "snapshots", "manifests"])
+@pytest.mark.parametrize("kind", ["repo", "snapshots", "manifests"] if paths.LONG else ["manifests"])
 def test_bombs(kind, repo):
     """A file that decodes to more than memory allows is refused before."""
     place = repo / kind

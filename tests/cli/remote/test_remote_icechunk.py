@@ -7,6 +7,9 @@ from support import objects, paths, repositories, tool
 from support.repositories import outside
 
 
+NAMES = repositories.NAMES if paths.LONG else repositories.NAMES[1:]
+
+
 @pytest.fixture
 def servers():
     both = objects.Server(bucket=None, signed=False), objects.Server()
@@ -27,7 +30,7 @@ def digest(place, env, *options):
     return [line.split() for line in tool.run("rechunk", "--digest", *options, place, env=env).ok().out.splitlines()]
 
 
-@pytest.mark.parametrize("name", repositories.NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_version(servers, name, tmp_path):
     path, versions = repositories.unpack(name, tmp_path)
     upload(path, *servers)
@@ -71,7 +74,7 @@ def test_what_is_missing(servers, folder, tmp_path):
     tool.run("rechunk", "--digest", "icechunk:s3://bucket/r", env=servers[1].environment()).fails(1, folder)
 
 
-@pytest.mark.parametrize("name", repositories.NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_virtual_chunks(servers, name, tmp_path):
     """Of one object each, with ETags, times of change, compressed locations and names of containers."""
     path, versions = repositories.unpack(name, tmp_path)
