@@ -126,7 +126,7 @@ static bool decoded_again(const cm_readbench_session *s, const cm_readbench_fact
     (void)f;
     snprintf(
         text, size,
-        "a sample decoded %.3g chunks for itself alone; with --loader planned, which decodes a "
+        "a sample decoded %.3g chunks for itself alone; with the planned loader, which decodes a "
         "chunk for all samples of a block and mixes blocks, it would be %s%.2g over a whole "
         "epoch: %.1f times the samples/s are foreseen",
         each, shared < 0.01 ? "less than " : "", shared < 0.01 ? 0.01 : shared,
