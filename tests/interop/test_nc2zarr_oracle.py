@@ -5,7 +5,10 @@ import itertools
 import json
 import sys
 
+import netCDF4
+import numpy as np
 import pytest
+import zarr
 
 from support import nc_equals_zarr, paths, readers, store_lint, tool
 
@@ -216,3 +219,16 @@ def test_gdal(path, codec, out):
 
 if __name__ == "__main__":  # one file by hand: test_nc2zarr_oracle.py FILE STORE
     print("\n".join(problems_of(*sys.argv[1:3])) or "no differences")
+
+
+@pytest.mark.parametrize("dtype", ["i2", "f4", "f8", "u1"])
+@pytest.mark.every
+def test_keep_gzip_of_either_byte_order(dtype, tmp_path):
+    """gzip's checksum is of the stored bytes: big-endian chunks are recoded, others wrapped."""
+    values = np.arange(800).reshape(8, 100).astype(dtype)
+    for endian in ("big", "little"):
+        with netCDF4.Dataset(tmp_path / "in.nc", "w") as nc:
+            nc.createDimension("y", 8), nc.createDimension("x", 100)
+            nc.createVariable("v", dtype, ("y", "x"), zlib=True, shuffle=False, chunksizes=(4, 100), endian=endian)[:] = values
+        tool.nc2zarr("-q", "--overwrite", "--codec", "keep:gzip", "--verify", "none", tmp_path / "in.nc", tmp_path / "o.zarr").ok()
+        assert np.array_equal(zarr.open_array(str(tmp_path / "o.zarr"), path="v", mode="r")[:], values), endian

@@ -80,6 +80,12 @@ static bool is_plain_deflate(const cm_job_var *v)
     return n == 2 && spec[1].id == CM_CODEC_ZLIB;
 }
 
+/* gzip has a checksum of the bytes as they are stored, and chunks are decoded to native ones. */
+static bool is_swapped(const cm_job_var *v)
+{
+    return v->source->codecs[0].big_endian && cm_dtype_swap_nbytes(&v->source->dtype) > 1;
+}
+
 static bool is_uncompressed(const cm_job_var *v)
 {
     return v->source->codecs != NULL && v->source->ncodecs == 1;
@@ -90,6 +96,8 @@ int cm_job_keep(cm_job *job, const cm_job_var *v, cm_layout *out, cm_error *err)
     const char *why = obstacle(job, v, out);
     if (why == NULL && out->codec.keep_gzip && !is_plain_deflate(v) && !is_uncompressed(v))
         why = "it is not plain deflate, which alone can be wrapped as gzip";
+    if (why == NULL && out->codec.keep_gzip && !is_uncompressed(v) && is_swapped(v))
+        why = "its elements are big-endian: gzip's checksum is of bytes that are not at hand";
     if (why == NULL) {
         out->pass = out->codec.keep_gzip && !is_uncompressed(v) ? CM_PASS_GZIP : CM_PASS_BYTES;
         return CM_OK;

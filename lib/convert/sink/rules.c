@@ -30,6 +30,7 @@ static const char FILE_VALUES[] = /* VALUES, where files are added */
 static const char POINT[] = "references point to the files' own bytes and cannot change them";
 static const char UNREAD[] = "references are made without reading the data";
 static const char UNWRITTEN[] = "nothing is written";
+static const char BEHIND[] = "what is compared is named behind the path: icechunk:PATH@BRANCH";
 static const char ONE_COMMIT[] = "one process writes into a repository, and commits at the end";
 static const char AS_IT_IS[] = ", which leaves a store as it is";
 static const char AGAIN[] = "; the same command again completes one that was stopped";
@@ -60,6 +61,8 @@ const cm_sink_rule cm_sink_rules[] = {
     {"`check`", FLAG(check), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
     {"`refer`", TEXT(refer), .why = {[GROWS] = OTHER}},
     {"`certificate`", TEXT(certificate), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
+    {"`branch`", TEXT(branch), .why = {[COMPARES] = BEHIND}},
+    {"`message`", TEXT(message), .why = {[COMPARES] = UNWRITTEN}},
     {"`part`", FLAG(part.on), .why = {[REFERS] = POINT, [COMMITS] = ONE_COMMIT}},
     {"`skip_unsupported`", FLAG(skip_unsupported), .of = CM_SINK_ONE, .why = {[GROWS] = OTHER}},
     {.option = "zarr-format", .typed = AS_IT_IS},

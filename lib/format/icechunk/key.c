@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/glibc.h"
+#include "base/utf8.h"
 
 int cm_ice_id_random(uint8_t *id, size_t nbytes, cm_error *err)
 {
@@ -45,6 +46,28 @@ void cm_ice_id_letters(const uint8_t id[CM_ICE_ID], char text[CM_ICE_ID_TEXT + 1
     }
     text[n++] = LETTERS[bits << (5 - nbits) & 31];
     text[n] = '\0';
+}
+
+int cm_ice_text_check(const char *what, const char *text, cm_error *err)
+{
+    if (text == NULL || (*text != '\0' && cm_utf8_is_valid(text, strlen(text))))
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL, *text == '\0' ? "%s: is empty" : "%s: is not UTF-8", what);
+}
+
+int cm_ice_branch_check(const char *name, cm_error *err)
+{
+    static const char tag[] = "tag:";
+    int rc = cm_ice_text_check("`branch`", name, err);
+    if (rc != CM_OK || name == NULL)
+        return rc;
+    if (strchr(name, '@') != NULL || strstr(name, "::") != NULL ||
+        strncmp(name, tag, strlen(tag)) == 0)
+        return cm_fail(err, CM_EINVAL,
+                       "`branch` %s: a name with '@', '::' or tag: in front cannot be told from "
+                       "other versions behind a path",
+                       name);
+    return CM_OK;
 }
 
 void cm_ice_key(const char *folder, const uint8_t id[CM_ICE_ID], char key[CM_ICE_KEY_SIZE])

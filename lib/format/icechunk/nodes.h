@@ -14,6 +14,7 @@ typedef struct cm_ice_new_node {
     char *dimension[CM_MAX_RANK]; /* NULL: no name; named: there are names */
     bool named;
     bool plain;   /* of a group: it has no attributes */
+    bool implied; /* of a group: it is there for what lies below, and replaces none */
     bool updates; /* the node that is there, whose id it has: that one changes */
     const cm_ice_manifests *manifests;
     uint8_t id[CM_ICE_NODE_ID];

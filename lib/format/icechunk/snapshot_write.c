@@ -112,11 +112,15 @@ static bool is_plain(const cm_fb_table *node)
     return plain;
 }
 
-/* A group that is there already has nothing to lose by FRESH, or nothing to win. */
-static bool may_share(const cm_fb_table *node, const cm_ice_new_node *fresh)
+/*
+ * A group that is there already has nothing to lose by FRESH, or nothing to win; REPLACES: FRESH
+ * takes away the attributes that it does not have.
+ */
+static bool may_share(const cm_fb_table *node, const cm_ice_new_node *fresh, bool replaces)
 {
     return !cm_ice_node_is_array(node) && !fresh->is_array &&
-           (same_document(node, fresh) || fresh->plain || is_plain(node));
+           (same_document(node, fresh) || fresh->implied || (fresh->plain && !replaces) ||
+            is_plain(node));
 }
 
 static int check_above(const cm_fb_table *snapshot, const cm_ice_new_node *fresh, cm_error *err)
@@ -168,8 +172,8 @@ static int check_node(const cm_fb_table *snapshot, const cm_fb_table *base,
 {
     const size_t n = strlen(fresh->path);
     const cm_fb_table *there = find_node(snapshot, fresh->path, n);
-    if (!fresh->updates &&
-        (there == NULL || may_share(there, fresh) || goes(change, fresh->path, n)))
+    if (!fresh->updates && (there == NULL || may_share(there, fresh, change->replaces) ||
+                            goes(change, fresh->path, n)))
         return check_above(snapshot, fresh, err);
     if (fresh->updates && there == NULL)
         return cm_fail(err, CM_EEXIST, "%s: another commit has removed it meanwhile", fresh->path);
@@ -331,7 +335,7 @@ static void note_deleted(applied *a, const cm_fb_table *node)
 static int update_group(cm_fb_tree *tree, cm_fb_table *there, const cm_ice_new_node *fresh,
                         bool replaces, applied *a, cm_error *err)
 {
-    if (same_document(there, fresh) || (fresh->plain && !replaces))
+    if (same_document(there, fresh) || fresh->implied || (fresh->plain && !replaces))
         return CM_OK;
     note(a->updated_groups, &a->nupdated_groups, there->value[CM_ICE_NODE_NODE_ID].bytes);
     return cm_fb_set(tree, there, CM_ICE_NODE_DOCUMENT, fresh->document, fresh->nbytes, err);

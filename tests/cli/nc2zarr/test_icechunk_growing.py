@@ -1,5 +1,6 @@
 """A repository grows by commits as a store does by appends, and every older snapshot stays what it was."""
 
+import json
 import os
 import shutil
 
@@ -190,3 +191,68 @@ def test_a_page(files, tmp_path):
     page = tmp_path / "page.html"
     tool.nc2zarr("-q", "--report", page, files[0], f"icechunk:{tmp_path / 'repo'}").ok()
     assert page.read_text().lower().startswith("<!doctype html>")
+
+
+# ---- what must not be lost -------------------------------------------------------------------------------
+
+
+def titled(path, title, *variables):
+    with netCDF4.Dataset(path, "w") as nc:
+        if title:
+            nc.title = title
+        nc.createDimension("x", 4)
+        for name in variables:
+            nc.createVariable(name, "f8", ("x",))[:] = np.arange(4)
+    return path
+
+
+def test_verification_sees_what_stays(files, tmp_path):
+    """Arrays and steps of which nothing is written lie in the snapshot before."""
+    repo = f"icechunk:{tmp_path / 'repo'}"
+    a, b, _, new = files
+    tool.nc2zarr("-q", a, repo).ok()
+    tool.nc2zarr("-q", "--verify", "full", "--append", "time", b, repo).ok()
+    tool.nc2zarr("-q", "--verify", "full", "--append", "time", b, repo).ok()  # nothing is new
+    tool.nc2zarr("-q", "--verify", "full", "--replace", "time=3:7", new, repo).ok()
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("option, words", [(("--message", os.fsdecode(b"\xff")), "UTF-8"), (("--message", ""), "is empty"), (("--branch", os.fsdecode(b"\xff")), "UTF-8"),
+                                           (("--branch", ""), "is empty"), (("--branch", "tag:v"), "cannot be told"), (("--branch", "a@b"), "cannot be told")])  # fmt: skip
+def test_texts_that_readers_refuse(files, option, words, tmp_path):
+    """A byte that is no UTF-8 would make the whole history unreadable."""
+    repo = f"icechunk:{tmp_path / 'repo'}"
+    tool.nc2zarr("-q", files[0], repo).ok()
+    before = digest(repo)
+    for command in (("--append", "time", files[1], repo), (files[0], f"{repo}::g")):
+        tool.nc2zarr(*option, *command).fails(2, option[0], words)
+    assert digest(repo) == before
+
+
+def test_attributes_of_groups_above_stay(tmp_path):
+    repo = f"icechunk:{tmp_path / 'repo'}"
+    tool.nc2zarr("-q", titled(tmp_path / "a.nc", "important", "v"), repo).ok()
+    for _ in range(2):
+        tool.nc2zarr("-q", "--overwrite", titled(tmp_path / "b.nc", None, "w"), f"{repo}::g").ok()
+    assert json.loads(icechunk.read(tmp_path / "repo")["zarr.json"])["attributes"] == {"title": "important"}
+
+
+def test_statistics_beside_arrays_of_that_name(tmp_path):
+    """Refused before anything is written: a name that is both would be one of the two by chance."""
+    repo, own = f"icechunk:{tmp_path / 'repo'}", titled(tmp_path / "own.nc", None, "statistics/mymean")
+    for name in ("statistics", "statistics/v/mean"):
+        tool.nc2zarr("--statistics", titled(tmp_path / "in.nc", None, "v", name), repo).fails(2, name, "--exclude")
+    assert not (tmp_path / "repo").exists()
+    tool.nc2zarr("-q", own, repo).ok()
+    tool.nc2zarr("--statistics", titled(tmp_path / "v.nc", None, "v"), repo).fails(1, "/statistics", "was not made by --statistics")
+    tool.nc2zarr("-q", titled(tmp_path / "v.nc", None, "v"), repo).ok()
+    tool.nc2zarr("-q", "--overwrite", titled(tmp_path / "v.nc", None, "v"), repo).ok()
+    assert "statistics/mymean" in digest(repo)
+
+
+def test_options_that_a_comparison_does_not_use(files, tmp_path):
+    repo = f"icechunk:{tmp_path / 'repo'}"
+    tool.nc2zarr("-q", files[0], repo).ok()
+    for option in ("--branch", "--message"):
+        tool.nc2zarr("--check", option, "other", files[0], repo).fails(2, option, "--check")
+    tool.nc2zarr("--virtual", "icechunk", "--verify", "full", files[0], f"{repo}-2").fails(2, "--verify full", "--check")

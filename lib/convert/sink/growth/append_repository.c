@@ -9,6 +9,8 @@ int cm_append_begin_repository(cm_append *a, const cm_append_options *o, const c
 {
     if (*node != '\0' && cm_key_check(node, err) != CM_OK)
         return CM_EINVAL;
+    if (cm_ice_branch_check(o->branch, err) != CM_OK)
+        return CM_EINVAL;
     if (o->part)
         return cm_fail(err, CM_EINVAL, "%s: `append` and `part`: one process adds to a repository",
                        o->store);
@@ -39,6 +41,9 @@ int cm_append_read_repository(cm_append *a, cm_error *err)
 int cm_append_take_repository(cm_sink *s, cm_error *err)
 {
     cm_transform_options *o = s->options;
+    int rc = cm_ice_text_check("`message`", o->message, err);
+    if (rc != CM_OK)
+        return rc;
     s->into.root = cm_strdup(o->append->root, err);
     s->into.node = cm_strdup(o->append->repository->node, err);
     s->into.folder = cm_strdup(o->append->root, err);

@@ -11,6 +11,7 @@
 #include "convert/sink/growth/append_repository.h"
 #include "convert/sink/icechunk/repository.h"
 #include "convert/sink/store/store.h"
+#include "format/icechunk/key.h"
 #include "format/icechunk/read_store.h"
 #include "format/icechunk/session.h"
 #include "format/zarr/meta.h"
@@ -269,10 +270,31 @@ static void withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err)
     cm_repository_withdraw(&g->repository, job, false, err);
 }
 
+/* Opens the snapshot that was committed, as any reader finds it. */
+static int open_committed(const growing *g, cm_sink *s, cm_store **out, cm_error *err)
+{
+    const char *node = g->append.append->repository->node;
+    const cm_store_options options = {.net = s->options->net, .memory = s->options->memory};
+    char id[CM_ICE_ID_TEXT + 1];
+    cm_ice_id_letters(g->repository.committed, id);
+    char *place = cm_asprintf(err, "icechunk:%s@%s%s%s", g->append.append->root, id,
+                              *node != '\0' ? "::" : "", node);
+    int rc = place == NULL ? CM_ENOMEM : cm_ice_store_open(place, &options, out, err);
+    free(place);
+    return rc;
+}
+
 static int verify(cm_sink *s, cm_job *job, cm_error *err)
 {
     growing *g = s->own;
-    return job->nvars > 0 ? cm_sink_verify(job, g->session, g->repository.path, err) : CM_OK;
+    cm_store *made = NULL;
+    if (job->nvars == 0)
+        return CM_OK;
+    int rc = g->narrays > 0 ? open_committed(g, s, &made, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_sink_verify(job, made != NULL ? made : g->before, g->repository.path, err);
+    cm_store_free(made);
+    return rc;
 }
 
 static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)

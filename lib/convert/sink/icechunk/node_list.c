@@ -79,6 +79,8 @@ static int add_above(cm_node_list *list, const char *above, cm_error *err)
         char *path = cm_asprintf(err, "/%.*s", (int)n, above);
         char *document = cm_strdup(GROUP, err);
         rc = add(list, path, document, strlen(GROUP), err);
+        if (rc == CM_OK)
+            list->node[list->n - 1].implied = true;
         n += n > 0;
         n += strcspn(above + n, "/");
         if (above[n] == '\0')
@@ -108,9 +110,7 @@ void cm_node_list_keep_changes(cm_node_list *list, const cm_fb_table *snapshot)
         const cm_fb_value *text = was != NULL ? &was->value[CM_ICE_NODE_DOCUMENT] : NULL;
         const bool same = text != NULL && text->n == node->nbytes &&
                           memcmp(text->bytes, node->document, node->nbytes) == 0;
-        /* A group above the target was put there to have a place. */
-        const bool stays = was != NULL && strcmp(node->document, GROUP) == 0;
-        if ((same || stays) && !node->updates) {
+        if ((same || (was != NULL && node->implied)) && !node->updates) {
             cm_ice_node_release(node);
             continue;
         }

@@ -8,6 +8,7 @@
 #include "convert/sink/icechunk/node_list.h"
 #include "convert/sink/store/fingerprint.h"
 #include "format/counted.h"
+#include "format/icechunk/key.h"
 #include "format/icechunk/repo_write.h"
 #include "options/store_path.h"
 #include "store/open.h"
@@ -102,21 +103,14 @@ static int split_target(cm_sink *s, cm_error *err)
     return rc;
 }
 
-/* Readers refuse a whole file for a text that is not UTF-8. */
-static int check_text(const char *what, const char *text, cm_error *err)
-{
-    if (text == NULL || (*text != '\0' && cm_utf8_is_valid(text, strlen(text))))
-        return CM_OK;
-    return cm_fail(err, CM_EINVAL, *text == '\0' ? "%s: is empty" : "%s: is not UTF-8", what);
-}
-
 static int check_texts(const cm_sink *s, cm_error *err)
 {
     const cm_transform_options *o = s->options;
-    int rc = check_text("`branch`", o->branch, err);
+    int rc = cm_ice_branch_check(o->branch, err);
     if (rc == CM_OK)
-        rc = check_text("`message`", o->message, err);
-    return rc == CM_OK && *s->into.node != '\0' ? check_text(o->target, s->into.node, err) : rc;
+        rc = cm_ice_text_check("`message`", o->message, err);
+    return rc == CM_OK && *s->into.node != '\0' ? cm_ice_text_check(o->target, s->into.node, err)
+                                                : rc;
 }
 
 int cm_repository_find(cm_sink *s, cm_job *job, cm_error *err)
@@ -274,17 +268,26 @@ char *cm_repository_statistics(const cm_repository *r, const char *node)
     return NULL;
 }
 
-/* One that is there is replaced if that was asked for. */
+/* One that is there is replaced if that was asked for; one that is somebody's own never. */
 static int check_statistics(const cm_repository *r, const cm_sink *s, cm_error *err)
 {
-    char *path = !s->options->statistics || s->options->overwrite
-                     ? NULL
-                     : cm_repository_statistics(r, s->into.node);
-    int rc = path != NULL
-                 ? cm_fail(err, CM_EEXIST,
-                           "%s: is in the repository already; `overwrite` replaces it", path)
-                 : CM_OK;
+    const char *node = s->into.node;
+    if (!s->options->statistics)
+        return CM_OK;
+    char *ours = cm_repository_statistics(r, node);
+    char *path = cm_asprintf(err, "/%s%s" CM_REPOSITORY_STATISTICS, node, *node != '\0' ? "/" : "");
+    int rc = path == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK && ours != NULL && !s->options->overwrite)
+        rc = cm_fail(err, CM_EEXIST, "%s: is in the repository already; `overwrite` replaces it",
+                     path);
+    if (rc == CM_OK && ours == NULL &&
+        cm_ice_snapshot_find(r->base->snapshot.tree.root, path) != NULL)
+        rc = cm_fail(err, CM_EEXIST,
+                     "%s: is in the repository and was not made by `statistics`, which would mix "
+                     "its own with it",
+                     path);
     free(path);
+    free(ours);
     return rc;
 }
 

@@ -298,6 +298,10 @@ static int find(cm_sink *s, cm_job *job, cm_error *err)
                        o->target);
     if (o->base_url != NULL && strstr(o->base_url, "://") == NULL)
         return cm_fail(err, CM_EINVAL, "`base_url` %s: is not a URL", o->base_url);
+    if (o->verify == CM_VERIFY_FULL)
+        return cm_fail(err, CM_EINVAL,
+                       "`verify` full: references are compared once they are committed: `check`, "
+                       "with `allow` for the place that they point to");
     return cm_repository_find(s, job, err);
 }
 

@@ -146,6 +146,21 @@ static int resume(cm_ice_writing *w, cm_job *job, cm_error *err)
 
 /* ---- beginning and committing ---- */
 
+/* Nothing of the input lies where statistics go. */
+static int check_names(const cm_job *job, cm_error *err)
+{
+    const size_t n = strlen(CM_REPOSITORY_STATISTICS);
+    for (size_t i = 0; i < job->nvars; i++) {
+        const char *name = job->var[i].name;
+        if (strncmp(name, CM_REPOSITORY_STATISTICS, n) == 0 && (name[n] == '\0' || name[n] == '/'))
+            return cm_fail(err, CM_EINVAL,
+                           "%s %s: lies where `statistics` puts its own; leave it out with "
+                           "`exclude`",
+                           cm_job_noun(job), cm_job_name(&job->var[i]));
+    }
+    return CM_OK;
+}
+
 static int open_session(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_error *err)
 {
     const uint64_t most = s->options->object_nbytes;
@@ -163,6 +178,8 @@ static int open_session(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_error *er
 int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 {
     int rc = set_keys(job, err);
+    if (rc == CM_OK && s->options->statistics)
+        rc = check_names(job, err);
     if (rc == CM_OK)
         rc = cm_repository_begin(&w->repository, s, job, &w->done, err);
     if (rc != CM_OK)
