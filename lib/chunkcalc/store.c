@@ -97,10 +97,22 @@ static int describe(cm_calc *c, const cm_variable *v, cm_error *err)
     return CM_OK;
 }
 
+static const char *label_of(const cm_variable *v)
+{
+    return v->name[0] != '\0' ? v->name : "/";
+}
+
+/* Its grid is of a kind that nothing is known of. */
+static bool has_unknown_chunks(const cm_variable *v)
+{
+    return v->unsupported != NULL && v->has_source_chunks && v->rank > 0 && v->source_chunk[0] == 0;
+}
+
 static int describe_all(cm_calc *c, const input *in, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;
     const bool is_file = in->ds->kind == CM_DATASET_NETCDF;
+    const cm_variable *unknown = NULL;
     int rc = CM_OK;
 
     r->array = cm_calloc(in->ds->nvars + 1, sizeof(*r->array), err);
@@ -110,13 +122,21 @@ static int describe_all(cm_calc *c, const input *in, cm_error *err)
         const cm_variable *v = &in->ds->var[i];
         if (!is_meant(in, v->name) || (is_file && v->unsupported != NULL))
             continue;
+        if (has_unknown_chunks(v)) {
+            unknown = v;
+            rc = cm_calc_warn(c, err, "array %s is left out: %s", label_of(v), v->unsupported);
+            continue;
+        }
         rc = describe(c, v, err);
         if (rc == CM_OK && is_file)
             r->array[r->narrays - 1].nobjects = 1;
         else if (rc == CM_OK)
             rc = cm_codec_names(v->codecs, v->ncodecs, &r->array[r->narrays - 1].codec, err);
     }
-    return rc;
+    return rc == CM_OK && r->narrays == 0 && unknown != NULL
+               ? cm_fail(err, CM_EUNSUPPORTED, "%s: array %s: %s", c->options->store,
+                         label_of(unknown), unknown->unsupported)
+               : rc;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------ */

@@ -584,6 +584,19 @@ def test_wrong_input_with_a_store(store):
     run(str(store) + "x", "--sample", "1").fails(1, "no such file")
 
 
+def test_a_grid_that_nobody_knows(tmp_path):
+    """Named with its reason: alone an error, beside others left out."""
+    zarr = pytest.importorskip("zarr")
+    group = zarr.create_group(str(tmp_path / "u.zarr"))
+    for name in "vw":
+        group.create_array(name, shape=(4, 4), chunks=(2, 2), dtype="f4")
+    path = tmp_path / "u.zarr" / "v" / "zarr.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"chunk_grid": {"name": "hexagonal", "configuration": {}}}))
+    run(f"{tmp_path / 'u.zarr'}::v").fails(1, "u.zarr", "array v", "'hexagonal' is not supported")
+    beside = run(tmp_path / "u.zarr").ok()
+    assert "array v is left out: chunk grid 'hexagonal' is not supported" in beside.err and "2x2" in beside.out
+
+
 # ---- the man page ---------------------------------------------------------------------------------
 
 def test_the_examples_of_the_man_page_run(tmp_path):
