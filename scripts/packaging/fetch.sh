@@ -1,7 +1,8 @@
 #!/bin/sh
 # fetch.sh FOLDER: the sources of deps.txt, from the distribution's own archive (Debian or Ubuntu), into
 # FOLDER/src, and the cross compiler into FOLDER/zig.  A source that is there is taken as it is.  Files that
-# the archive lists and does not have come from archives that keep the same files, under its checksums.
+# the archive lists and does not have come from the pools that CHUNKMILL_POOLS names, other archives of the same
+# files (http://.../pool/main), under the checksums of the first.
 set -eu
 [ $# -eq 1 ] || { echo "usage: scripts/packaging/fetch.sh FOLDER" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,11 +30,8 @@ elsewhere() { # PACKAGE VERSION: what "unpack" could not get, for it to go on wi
     folder=$(sed -n 's|^Directory: .*/\([^/]*/[^/]*\)$|\1|p' "$top/src/$1.index")
     sed -n '/^Checksums-Sha256:/,/^[^ ]/s/^ \([0-9a-f]\{64\}\) [0-9]* /\1 /p' "$top/src/$1.index" | while read -r sha256 file; do
         [ ! -e "$top/src/$file" ] || continue
-        # The .dsc is the first, and has what the snapshots go by.
-        sha1=$(sed -n "/^Checksums-Sha1:/,/^[^ ]/s/^ \([0-9a-f]\{40\}\) [0-9]* $file\$/\1/p" "$top/src/$1"_*.dsc 2>/dev/null || :)
-        for place in ${sha1:+"https://snapshot.debian.org/file/$sha1"} \
-            "http://archive.ubuntu.com/ubuntu/pool/main/$folder/$file" "http://archive.ubuntu.com/ubuntu/pool/universe/$folder/$file"; do
-            ! /usr/lib/apt/apt-helper download-file "$place" "$top/src/$file" "SHA256:$sha256" >>"$top/src/$1.log" 2>&1 || break
+        for pool in ${CHUNKMILL_POOLS:-}; do
+            ! /usr/lib/apt/apt-helper download-file "$pool/$folder/$file" "$top/src/$file" "SHA256:$sha256" >>"$top/src/$1.log" 2>&1 || break
         done
     done
 }
