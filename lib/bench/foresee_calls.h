@@ -25,7 +25,7 @@ typedef struct cm_batch_calls {
 } cm_batch_calls;
 
 /*
- * Those of array number WHICH in the first NBATCHES batches of rank 0, with requests of up to
+ * Calls of array number WHICH in the first NBATCHES batches of rank 0, with requests of up to
  * GROUP_NBYTES.  Release in any case.
  */
 int cm_batch_calls_make(const cm_bench *b, unsigned which, uint64_t nbatches, size_t group_nbytes,
@@ -35,7 +35,7 @@ void cm_batch_calls_release(cm_batch_calls *calls); /* zeroed memory is fine */
 /* As a probe takes them; CALLS is borrowed. */
 cm_cost_calls cm_batch_calls_costs(cm_batch_calls *calls);
 
-/* Bytes that those of all arrays take at most. */
+/* Bytes that the calls of all arrays take at most. */
 uint64_t cm_batch_calls_nbytes(const cm_bench *b, uint64_t nbatches);
 
 #endif

@@ -130,13 +130,14 @@ bool cm_cuts_any(const cm_cuts *const *cuts, unsigned rank)
 
 /* ---- asking ---- */
 
-/* The run of piece K. */
-static size_t run_of(const cm_cuts *cuts, uint64_t k)
+/* The run that VALUE lies in: the number of a piece, or a position. */
+static size_t search(const cm_cuts *cuts, bool is_position, uint64_t value)
 {
     size_t lo = 0, hi = cuts->nruns;
     while (hi - lo > 1) {
-        size_t middle = lo + (hi - lo) / 2;
-        if (cuts->run[middle].number <= k)
+        const size_t middle = lo + (hi - lo) / 2;
+        const cm_cut_run *r = &cuts->run[middle];
+        if ((is_position ? r->first : r->number) <= value)
             lo = middle;
         else
             hi = middle;
@@ -144,30 +145,32 @@ static size_t run_of(const cm_cuts *cuts, uint64_t k)
     return lo;
 }
 
+static size_t run_of(const cm_cuts *cuts, uint64_t k)
+{
+    return search(cuts, false, k);
+}
+
 uint64_t cm_cuts_find(const cm_cuts *cuts, uint64_t position)
 {
-    size_t lo = 0, hi = cuts->nruns;
-    while (hi - lo > 1) {
-        size_t middle = lo + (hi - lo) / 2;
-        if (cuts->run[middle].first <= position)
-            lo = middle;
-        else
-            hi = middle;
-    }
-    const cm_cut_run *r = &cuts->run[lo];
+    const cm_cut_run *r = &cuts->run[search(cuts, true, position)];
     return r->number + (position - r->first) / r->length;
+}
+
+static uint64_t first_in(const cm_cut_run *r, uint64_t k)
+{
+    return r->first + (k - r->number) * r->length;
 }
 
 uint64_t cm_cuts_first(const cm_cuts *cuts, uint64_t k)
 {
-    const cm_cut_run *r = &cuts->run[run_of(cuts, k)];
-    return r->first + (k - r->number) * r->length;
+    return first_in(&cuts->run[run_of(cuts, k)], k);
 }
 
 uint64_t cm_cuts_end(const cm_cuts *cuts, uint64_t k)
 {
-    const uint64_t length = cuts->run[run_of(cuts, k)].length, first = cm_cuts_first(cuts, k);
-    return cuts->end - first < length ? cuts->end : first + length;
+    const cm_cut_run *r = &cuts->run[run_of(cuts, k)];
+    const uint64_t first = first_in(r, k);
+    return cuts->end - first < r->length ? cuts->end : first + r->length;
 }
 
 uint64_t cm_cuts_length(const cm_cuts *cuts, uint64_t k)

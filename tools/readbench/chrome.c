@@ -168,7 +168,7 @@ static int trace_batches(trace *t, const cm_readbench_session *s, size_t n, cm_e
     for (size_t i = 0; i < n; i++) {
         const cm_readbench_batch *b = sorted[i];
         uint64_t begin = b->begin_ns, *before = &ready[b->rank < s->ranks ? b->rank : s->ranks];
-        /* Those of a planned loader are made side by side: each from when the last was ready. */
+        /* Batches of a planned loader are made side by side: each from when the last was ready. */
         if (b->worker < 0 && begin < *before)
             begin = *before < b->end_ns ? *before : b->end_ns;
         *before = latest(*before, b->end_ns);

@@ -33,7 +33,7 @@ const uint8_t *cm_flatbuf_bytes(const cm_flatbuf *f, const cm_flatbuf_table *t, 
                                 size_t nbytes);
 /* The elements of SIZE bytes of the vector that the offset at AT points to. */
 bool cm_flatbuf_list_from(const cm_flatbuf *f, size_t at, size_t size, cm_flatbuf_list *out);
-/* Those of field SLOT; absent: N is 0, and *THERE, which may be NULL, false. */
+/* The elements of field SLOT; absent: N is 0, and *THERE, which may be NULL, false. */
 bool cm_flatbuf_list_of(const cm_flatbuf *f, const cm_flatbuf_table *t, unsigned slot, size_t size,
                         cm_flatbuf_list *out, bool *there);
 

@@ -24,7 +24,7 @@ typedef struct cm_ice_ranges {
     size_t n, capacity;
 } cm_ice_ranges;
 
-/* Those of a grid of SHAPE chunks, all dirty.  R is zeroed, and to be released in any case. */
+/* The ranges of a grid of SHAPE chunks, all dirty.  R is zeroed, and to be released in any case. */
 int cm_ice_ranges_make(cm_ice_ranges *r, unsigned rank, const uint64_t *shape, cm_error *err);
 /*
  * A manifest of WAS, the array as it was, of which a part is written anew goes: all ranges that it

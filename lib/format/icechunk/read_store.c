@@ -149,7 +149,7 @@ static size_t split_version(const char *path, const char **version)
 
 const uint8_t *cm_ice_store_snapshot(const cm_store *store)
 {
-    return store->ops->open == cm_ice_object_open ? cm_ice_store_of(store)->view.id : NULL;
+    return cm_ice_store_is(store) ? cm_ice_store_of(store)->view.id : NULL;
 }
 
 char *cm_ice_repository_at(int rc, const char *url, cm_store *store)

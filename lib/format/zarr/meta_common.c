@@ -22,10 +22,7 @@ int cm_zarr_check_grid(cm_zarr_meta *meta, unsigned chunk_rank, const char *what
 
 bool cm_zarr_meta_is_cut(const cm_zarr_meta *meta)
 {
-    for (unsigned i = 0; i < meta->rank; i++)
-        if (meta->cuts[i] != NULL)
-            return true;
-    return false;
+    return cm_cuts_any((const cm_cuts *const *)meta->cuts, meta->rank);
 }
 
 void cm_zarr_meta_drop_cuts(cm_zarr_meta *meta)

@@ -10,6 +10,7 @@
 
 #define MEASURE "--measure"
 #define MIB     ((uint64_t)1 << 20)
+#define DRIFT   (3 * MIB) /* of a process from run to run */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define INSTRUMENTED true /* shadow memory is nobody's promise */
@@ -193,6 +194,24 @@ static void check_below(size_t i, uint64_t memory, const measured *m)
                  rows[i].name, (int)(memory / MIB), (double)m->peak / MIB, (double)m->own / MIB);
 }
 
+/*
+ * A run with the LEAST that was told starts and stays within it.  What the system maps of the
+ * libraries changes from process to process with what it has in memory: a few MiB more may be told.
+ */
+static void check_least(size_t i, uint64_t least)
+{
+    const uint64_t most = least + (rows[i].two ? 2 : 1) * DRIFT;
+    uint64_t enough = INSTRUMENTED ? 2 * least : least;
+    measured m = measure_apart(i, enough);
+    for (int k = 0; k < 3 && m.rc == CM_EBUDGET; k++) {
+        enough = least_of(m.text);
+        if (enough > most)
+            break;
+        m = measure_apart(i, enough);
+    }
+    check_below(i, enough, &m);
+}
+
 /* A run that starts stays within its memory; one that is refused names an amount that suffices. */
 static void test_memory_is_a_promise(void **state)
 {
@@ -204,9 +223,7 @@ static void test_memory_is_a_promise(void **state)
             if (m.rc == CM_EBUDGET) {
                 const uint64_t least = least_of(m.text);
                 assert_true(least > limits[k] && k == 0);
-                const uint64_t enough = INSTRUMENTED ? 2 * least : least;
-                m = measure_apart(i, enough);
-                check_below(i, enough, &m);
+                check_least(i, least);
             } else {
                 check_below(i, limits[k], &m);
             }
@@ -239,14 +256,13 @@ static void test_too_little_is_refused(void **state)
         if (m.rc != CM_EBUDGET)
             fail_msg("%s with 10 MiB: %d %s", rows[i].name, m.rc, m.text);
         const uint64_t least = least_of(m.text);
-        const uint64_t enough = INSTRUMENTED ? 2 * least : least;
+        const uint64_t little = least - (rows[i].two ? 2 : 1) * DRIFT;
         if (!INSTRUMENTED)
-            m = measure_apart(i, least - 3 * MIB);
+            m = measure_apart(i, little);
         /* How little a plan could do with depends on its order, which depends on the memory. */
         if (m.rc != CM_EBUDGET && strcmp(rows[i].loader, "map") == 0)
-            fail_msg("%s: %d MiB would have done", rows[i].name, (int)(least / MIB) - 3);
-        m = measure_apart(i, enough);
-        check_below(i, enough, &m);
+            fail_msg("%s: %d MiB would have done", rows[i].name, (int)(little / MIB));
+        check_least(i, least);
     }
 }
 

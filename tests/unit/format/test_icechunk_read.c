@@ -158,7 +158,7 @@ static void test_what_is_not_sound(void **state)
     }
 }
 
-/* Every byte changed in turn: what is read is searched, all of it within its bounds. */
+/* Every byte changed in turn: each file that still opens is searched within its bounds. */
 static void test_damage(void **state)
 {
     const uint8_t id[CM_ICE_ID] = {1};

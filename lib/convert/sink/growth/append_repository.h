@@ -1,6 +1,6 @@
 /*
- * A repository that grows: what it has is a snapshot, read as a store, and what is added is the
- * next one.  None of the notes beside a store that grows are needed.
+ * A repository that grows: its latest snapshot is read as a store, and the commit makes the next
+ * one.  The notes beside a store that grows are not needed.
  */
 #ifndef CM_CONVERT_SINK_GROWTH_APPEND_REPOSITORY_H
 #define CM_CONVERT_SINK_GROWTH_APPEND_REPOSITORY_H

@@ -68,7 +68,7 @@ static bool is_below(const char *path, size_t n, const char *group)
            (most == 0 || n == most || path[most] == '/');
 }
 
-/* Those of the snapshot, of which a few will be changed. */
+/* Documents of the snapshot, a few of which will be changed. */
 static int take_documents(growing *g, cm_error *err)
 {
     const char *group = g->append.append->repository->node;

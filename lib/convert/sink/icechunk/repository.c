@@ -15,12 +15,8 @@
 
 /* ---- what stands there ---- */
 
-static const char *const FOLDER[] = {"chunks", "manifests", "snapshots", "transactions",
-                                     "overwritten"};
-
-enum {
-    NFOLDERS = sizeof(FOLDER) / sizeof(FOLDER[0])
-};
+const char *const cm_repository_folders[CM_REPOSITORY_NFOLDERS] = {
+    "chunks", "manifests", "snapshots", "transactions", "overwritten"};
 
 typedef struct seen {
     bool remote;
@@ -32,8 +28,8 @@ static int is_there(void *context, const char *name, bool is_prefix, cm_error *e
     seen *s = context;
     bool left = false;
     (void)err;
-    for (size_t i = 0; s->remote && is_prefix && i < NFOLDERS; i++)
-        left |= strcmp(name, FOLDER[i]) == 0;
+    for (size_t i = 0; s->remote && is_prefix && i < CM_REPOSITORY_NFOLDERS; i++)
+        left |= strcmp(name, cm_repository_folders[i]) == 0;
     s->any |= !left;
     return s->any ? CM_ECANCELED : CM_OK;
 }
@@ -223,8 +219,8 @@ int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, boo
 int cm_repository_sweep(cm_store *root, cm_error *err)
 {
     int rc = cm_store_is_remote(root) ? CM_OK : cm_store_sweep_temporaries(root, "", false, err);
-    for (size_t i = 0; rc == CM_OK && !cm_store_is_remote(root) && i < NFOLDERS; i++)
-        rc = cm_store_sweep_temporaries(root, FOLDER[i], false, err);
+    for (size_t i = 0; rc == CM_OK && !cm_store_is_remote(root) && i < CM_REPOSITORY_NFOLDERS; i++)
+        rc = cm_store_sweep_temporaries(root, cm_repository_folders[i], false, err);
     return rc;
 }
 
@@ -251,11 +247,16 @@ static int open_root(cm_repository *r, cm_sink *s, cm_job *job, cm_error *err)
     return rc == CM_OK ? cm_ice_base_open(r->root, r->branch, &r->own, err) : rc;
 }
 
+/* Where statistics of NODE go. */
+static char *statistics_path(const char *node, cm_error *err)
+{
+    return cm_asprintf(err, "/%s%s" CM_REPOSITORY_STATISTICS, node, *node != '\0' ? "/" : "");
+}
+
 char *cm_repository_statistics(const cm_repository *r, const char *node)
 {
     cm_json *document = NULL;
-    char *path =
-        cm_asprintf(NULL, "/%s%s" CM_REPOSITORY_STATISTICS, node, *node != '\0' ? "/" : "");
+    char *path = statistics_path(node, NULL);
     const cm_fb_table *there =
         path != NULL ? cm_ice_snapshot_find(r->base->snapshot.tree.root, path) : NULL;
     const cm_fb_value *v = there != NULL ? &there->value[CM_ICE_NODE_DOCUMENT] : NULL;
@@ -275,7 +276,7 @@ static int check_statistics(const cm_repository *r, const cm_sink *s, cm_error *
     if (!s->options->statistics)
         return CM_OK;
     char *ours = cm_repository_statistics(r, node);
-    char *path = cm_asprintf(err, "/%s%s" CM_REPOSITORY_STATISTICS, node, *node != '\0' ? "/" : "");
+    char *path = statistics_path(node, err);
     int rc = path == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK && ours != NULL && !s->options->overwrite)
         rc = cm_fail(err, CM_EEXIST, "%s: is in the repository already; `overwrite` replaces it",

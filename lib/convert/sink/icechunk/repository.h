@@ -55,6 +55,12 @@ typedef enum cm_settled {
 /* The group of statistics, in that of the target. */
 #define CM_REPOSITORY_STATISTICS "statistics"
 
+enum {
+    CM_REPOSITORY_NFOLDERS = 5
+};
+/* Folders of a repository. */
+extern const char *const cm_repository_folders[CM_REPOSITORY_NFOLDERS];
+
 /* A member of a journal's head: the run adds to arrays. */
 #define CM_REPOSITORY_GROWS "grows"
 

@@ -237,11 +237,10 @@ int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *se
 /* Folders that are empty now, where they are ours. */
 static void remove_folders(const cm_repository *r)
 {
-    static const char *const folder[] = {"chunks", "manifests", "snapshots", "transactions"};
     if (!r->made || cm_store_is_remote(r->root))
         return;
-    for (size_t i = 0; i < sizeof(folder) / sizeof(folder[0]); i++) {
-        char *path = cm_asprintf(NULL, "%s/%s", r->path, folder[i]);
+    for (size_t i = 0; i < CM_REPOSITORY_NFOLDERS; i++) {
+        char *path = cm_asprintf(NULL, "%s/%s", r->path, cm_repository_folders[i]);
         if (path != NULL)
             rmdir(path);
         free(path);
