@@ -80,12 +80,12 @@ static int make_how(const cm_join_input *in, const cm_join_tables *tables, const
         how.replaces_fill = true;
         memcpy(how.fill, d->fill_value, d->dtype.nbytes);
     }
-    /* Only a store that grows has none where a file has one. */
+    /* Only a store that grows lacks one that a file has. */
     if (d->has_fill_value && !v->has_fill_value && cm_dtype_is_number(&d->dtype)) {
         how.refuses_fill = true;
         memcpy(how.fill, d->fill_value, d->dtype.nbytes);
     }
-    /* A NaN of the data means what a NaN for missing does. */
+    /* NaN in the data and NaN for missing have the same meaning. */
     if (!d->has_fill_value && v->has_fill_value && !is_nan(v) &&
         (v->made_fill || (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0))
         how.checks_fill = true;
@@ -244,7 +244,7 @@ static void set_fill(const cm_join_var *v, cm_multi_var *out)
     memcpy(out->fill_value, v->fill_value, sizeof(out->fill_value));
     out->has_fill = v->like->has_fill && cm_dtype_equal(&v->like->dtype, &v->dtype);
     memcpy(out->fill, v->like->fill, sizeof(out->fill));
-    /* A fill value of its own is what unwritten elements are, and what no file has. */
+    /* Unwritten elements, and those of no file, hold the variable's fill value. */
     if (v->has_fill_value && (!v->like->has_fill_value ||
                               memcmp(v->fill_value, v->like->fill_value, v->dtype.nbytes) != 0))
         out->has_fill = false;
@@ -275,7 +275,7 @@ static size_t list_runs(const cm_join_input *in, const cm_join_var *v, const cm_
     return n;
 }
 
-/* Which files say the values of V: of a coordinate all that have them. */
+/* The files that give the values of V; for a coordinate, all that have it. */
 static int set_said(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                     const cm_placement *p, cm_multi_var *out, cm_error *err)
 {
@@ -363,7 +363,7 @@ static int emit_files(const cm_join_input *in, cm_emitted *e, cm_error *err)
     return CM_OK;
 }
 
-/* Of files and of everything that was decided. */
+/* A digest of the files and of all decisions. */
 static int set_fingerprint(const cm_join_input *in, const cm_join_tables *tables, cm_emitted *e,
                            const cm_multi_spec *s, cm_error *err)
 {
@@ -437,8 +437,8 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
 }
 
 /*
- * The parts of checks are told how and where as those of variables are, and numbered as in the
- * spec.  Static fields are all held against one file, whose part is told once.
+ * Parts of checks are described like those of variables and numbered as in the spec.  Static fields
+ * are all compared with one file, whose part stands once.
  */
 static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *err)
 {

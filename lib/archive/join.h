@@ -210,7 +210,7 @@ cm_finding *cm_join_find(cm_join_findings *findings, cm_finding_kind kind, cm_fi
                          const char *format, ...) __attribute__((format(printf, 8, 9)));
 /* FILE is one more that F concerns. */
 int cm_join_found_in(cm_join_findings *findings, cm_finding *f, uint32_t file, cm_error *err);
-/* Why the originals cannot be made again from what is made; the first reason stays. */
+/* Notes why the originals cannot be restored from the store; the first reason stays. */
 int cm_join_irreversible(cm_join_findings *findings, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int cm_join_warn(cm_join_findings *findings, cm_error *err, const char *format, ...)
@@ -252,7 +252,7 @@ int cm_join_tell_renamed(const cm_join_input *in, cm_join_findings *findings, co
 void cm_join_widen(const cm_join_input *in, cm_join_tables *tables);
 int cm_join_lacking(const cm_join_input *in, const cm_join_tables *tables,
                     cm_join_findings *findings, cm_error *err);
-/* Whether the conversion takes D out: a file without it says all there is to say. */
+/* Whether the conversion drops D, so that a file without it lacks nothing. */
 bool cm_join_is_merged(const cm_join_input *in, const cm_join_dim *d);
 /* Whether FILE has all dimensions of V. */
 bool cm_join_has_dims(const cm_join_tables *tables, const cm_join_var *v, uint32_t file);

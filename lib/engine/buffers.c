@@ -81,7 +81,7 @@ void cm_buffers_put(cm_buffers *b, void *data, size_t nbytes)
     unsigned nsizes;
     buffer->nbytes = cm_buffers_nbytes(nbytes);
     idle_buffer **link = first_of(b, buffer->nbytes, &nsizes);
-    /* Transfers follow each other: the first size is the one that has not been new for longest. */
+    /* The first size is the oldest, for transfers follow each other. */
     while (*link == NULL && nsizes >= MAX_SIZES) {
         unmap_idle(b, &b->idle);
         link = first_of(b, buffer->nbytes, &nsizes);

@@ -12,7 +12,10 @@ typedef struct done {
     uint64_t delivered, nelem;
 } done;
 
-/* Chunk NUMBER is not there: it is left out or, where that means something else, written. */
+/*
+ * Chunk NUMBER is absent: leaves it out, or writes it where its absence would mean another fill
+ * value.
+ */
 static int make_absent(cm_worker *w, uint64_t number, cm_error *err)
 {
     const cm_transfer *t = w->same.transfer;
@@ -60,7 +63,7 @@ static int rewrap(cm_worker *w, const cm_fetch_item *item, cm_error *err)
     return rc;
 }
 
-/* Stored bytes that go through are decoded for who asks what they hold. */
+/* Decodes passed-on bytes for an observer of the elements. */
 static int show(cm_worker *w, const cm_fetch_item *item, cm_error *err)
 {
     const cm_transfer *t = w->same.transfer;

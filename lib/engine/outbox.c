@@ -23,7 +23,7 @@ void cm_outbox_release(cm_outbox *o)
     free(o->letter);
 }
 
-/* MINE becomes what L had, and has as much room as before: no more, for that was not counted. */
+/* Swaps MINE with the letter's buffer, with the same capacity: no other was counted. */
 static int exchange(cm_letter *l, cm_buf *mine, cm_error *err)
 {
     int rc = CM_OK;
@@ -40,7 +40,7 @@ static int exchange(cm_letter *l, cm_buf *mine, cm_error *err)
     return CM_OK;
 }
 
-/* Sees to it that what PUT has stays as it is. */
+/* Keeps PUT's bytes unchanged until they are sent: takes over their slot or buffer, or copies. */
 static int keep_data(cm_letter *l, cm_put *put, cm_buf *mine, cm_slot **slot, cm_error *err)
 {
     l->slot = NULL;
@@ -62,7 +62,7 @@ static int keep_data(cm_letter *l, cm_put *put, cm_buf *mine, cm_slot **slot, cm
     return CM_OK;
 }
 
-/* Memory that came back last is the next to be used: it is in the cache of the CPU. */
+/* The buffer that came back last is used next, while the CPU's cache still has it. */
 static void empty(cm_outbox *o, cm_letter *l)
 {
     if (l->buf.data != NULL)
@@ -112,7 +112,7 @@ int cm_outbox_end_oldest(cm_outbox *o, cm_error *err)
     o->n--;
     int rc = cm_target_end(t->target, &l->sent, err);
     empty(o, l);
-    /* Told when nothing is there any more. */
+    /* Report the omission only after the target dropped the chunk. */
     if (rc == CM_OK && l->sent.omitted && t->on_skip != NULL)
         rc = t->on_skip(t->on_skip_context, l->sent.number, err);
     return rc;

@@ -15,7 +15,7 @@ OF_THE_PROCESS void *PyCapsule_New(void *pointer, const char *name, void (*destr
 OF_THE_PROCESS void *PyCapsule_GetPointer(void *capsule, const char *name);
 OF_THE_PROCESS int PyCapsule_IsValid(void *capsule, const char *name);
 
-/* A consumer gives the capsule another name. */
+/* A consumer renames the capsule that it takes. */
 static const char VERSIONED[] = "dltensor_versioned", LEGACY[] = "dltensor";
 
 static bool has_python(cm_error *err)
@@ -28,7 +28,7 @@ static bool has_python(cm_error *err)
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
-/* A capsule that nobody took goes, and with it its hold on the batch. */
+/* Releases the batch with a capsule that no consumer took. */
 static void drop(void *capsule)
 {
     if (PyCapsule_IsValid(capsule, VERSIONED))

@@ -13,7 +13,7 @@
 #include "store/open.h"
 #include "watch/monitor.h"
 
-/* Every process that reads would fetch a file of its own. */
+/* Refuses files behind a network: each process that reads would fetch its own copy. */
 static int refuse_remote_file(const char *text, cm_error *err)
 {
     cm_store_path at;

@@ -48,7 +48,7 @@ int cm_load_begin(cm_load_rank *r, uint64_t epoch, uint64_t first)
     return cm_batcher_begin(r->batcher, &r->share, epoch, first, &r->err);
 }
 
-/* As late as can be: a store that was being removed while it was read is seen to be gone. */
+/* Checks the store at the end of the batch, to notice one that was removed while it was read. */
 static void check_store(cm_load_run *l, cm_load_batch *batch)
 {
     cm_error err = {0};

@@ -47,7 +47,7 @@ void cm_loader_device_unlock(cm_loader_device *d)
     if (d->locked == NULL)
         return;
     void *before = cm_device_enter(d->device);
-    /* Nothing is lost when it fails: the pages go with the address space. */
+    /* A failure is harmless: the pages are unlocked with the address space. */
     (void)cm_device_unlock(d->device, d->locked, d->locked_nbytes, NULL);
     cm_device_leave(d->device, before);
     d->locked = NULL;
@@ -165,7 +165,7 @@ int cm_loader_device_copy(cm_batch *batch, const cm_load_batch *made, cm_error *
         nbytes += made->nsamples * about->variable[p].nbytes;
     void *before = cm_device_enter(d->device);
     int rc = copy(d, b, made, nbytes, err);
-    /* The slot is filled again: nothing may be on its way from there. */
+    /* The slot will be filled again: no copy may read it any more. */
     if (rc != CM_OK)
         (void)cm_stream_sync(d->copying, NULL);
     cm_device_leave(d->device, before);

@@ -103,19 +103,19 @@ struct cm_loader {
 
 /* ---- loader_options.c ---- */
 
-/* Into l->options, with copies of all texts; KNOWN is what was given, completed. */
+/* Fills l->options, with copies of all texts; KNOWN gets OPTIONS completed by defaults. */
 int cm_loader_options_take(cm_loader *l, const cm_loader_options *options, cm_loader_options *known,
                            cm_error *err);
 void cm_loader_options_release(cm_loader *l);
 
 /* ---- loader_hold.c ---- */
 
-/* Of the run l->run, which has started; takes its arena. */
+/* Makes the hold of l->run, which has started; takes over its arena. */
 int cm_loader_hold_create(cm_loader *l, cm_loader_hold **out, cm_error *err);
-/* The loader is closed: nothing is given back to it any more. */
+/* Detaches the hold from a loader that closes: batches are not given back to it any more. */
 void cm_loader_hold_detach(cm_loader_hold *hold);
 void cm_loader_hold_unref(cm_loader_hold *hold); /* NULL accepted */
-/* With a device: a batch that nobody holds, for cm_loader_hold_batch; NULL: there is none. */
+/* With a device: takes a free batch for cm_loader_hold_batch; NULL: none is free. */
 cm_batch *cm_loader_hold_take(cm_loader_hold *hold);
 /*
  * A batch of MADE with one reference: that of its slot, or TAKEN, to whose buffer it is copied;
@@ -123,12 +123,12 @@ cm_batch *cm_loader_hold_take(cm_loader_hold *hold);
  */
 int cm_loader_hold_batch(cm_loader_hold *hold, cm_batch *taken, const cm_load_batch *made,
                          uint64_t epoch, cm_batch **out, cm_error *err);
-/* Gives back what cm_loader_hold_take gave, where it is not needed. */
+/* Undoes cm_loader_hold_take. */
 void cm_loader_hold_untake(cm_batch *taken);
 uint64_t cm_loader_hold_nbytes(const cm_loader_hold *hold); /* of this machine's memory */
 void cm_loader_hold_describe(const cm_batch *batch, cm_batch_info *info); /* of this process */
 void cm_batch_ref(cm_batch *batch);
-/* CM_EINVAL: there is none, or it is another process's. */
+/* CM_EINVAL: BATCH is NULL or belongs to another process. */
 int cm_batch_check(const cm_batch *batch, cm_error *err);
 unsigned cm_loader_hold_count(const cm_loader_hold *hold); /* batches that are held */
 
@@ -136,11 +136,11 @@ unsigned cm_loader_hold_count(const cm_loader_hold *hold); /* batches that are h
 
 /* The run's device with a buffer for each batch; page-locks the slots where that is asked for. */
 int cm_loader_device_open(cm_loader_hold *hold, const cm_load_run *run, cm_error *err);
-/* Nothing is copied any more. */
+/* Unlocks the slots' pages, when nothing is copied any more. */
 void cm_loader_device_unlock(cm_loader_device *device);
-/* After what reads the buffers; zeroed memory is fine. */
+/* Closes the device after the readers of its buffers; zeroed memory is fine. */
 void cm_loader_device_close(cm_loader_hold *hold);
-/* Copies MADE to B's buffer, after those that read what lay there. */
+/* Copies MADE to B's buffer, once all readers of the buffer's last batch are done. */
 int cm_loader_device_copy(cm_batch *b, const cm_load_batch *made, cm_error *err);
 int cm_loader_device_reads(cm_batch *b, int64_t stream, cm_error *err);
 /* B is given back, while its readers may be at work. */

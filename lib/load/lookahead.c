@@ -1,4 +1,4 @@
-/* How many chunks are asked for before a thread wants them, where a store is behind a network. */
+/* Chooses how many chunks to request before a thread wants them, for stores behind a network. */
 #include "load/reader/lookahead.h"
 #include "load/run.h"
 #include "plan/meetings.h"
@@ -25,8 +25,8 @@ static uint64_t place_nbytes(const cm_load_run *l)
 }
 
 /*
- * Batches, and the chunks of the planned loader, are known before.  A cache, whose threads wait
- * for one another, decides late what is read at all.
+ * Batches, and the planned loader's chunks, are known in advance.  With a cache, whether a chunk is
+ * read at all is decided late.
  */
 static bool reads_ahead(const cm_load_run *l)
 {
@@ -36,7 +36,7 @@ static bool reads_ahead(const cm_load_run *l)
            !t->emulated && l->options->cache_nbytes == 0;
 }
 
-/* Twice as many as may be under way: the others have come, and wait for a thread. */
+/* Twice the requests that may be under way: as many answers may wait for a thread. */
 static uint64_t wanted(const cm_load_run *l)
 {
     const unsigned n = cm_net_concurrency(l->options->net);
@@ -59,12 +59,12 @@ unsigned cm_load_lookahead_places(const cm_load_run *l)
     return (unsigned)(n / readers(l));
 }
 
-/* Whether a thread never waits for more than an answer that was asked for before it came. */
+/* Whether threads wait for nothing but requests that were made ahead. */
 static bool asks_for_all(const cm_load_run *l)
 {
     const cm_load_data *d = &l->shared.data;
     for (size_t i = 0; i < d->narrays; i++)
-        /* Which part of a shard is wanted its index says, for which a thread waits. */
+        /* A shard's index has to come first, and a thread waits for it. */
         if (d->variable[i]->is_sharded || d->array[i]->ops->fetch_begin == NULL)
             return false;
     return true;

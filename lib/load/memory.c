@@ -34,8 +34,8 @@ static uint64_t total_nbytes(const cm_load_run *l, uint64_t nslots)
 }
 
 /*
- * With FRAMES bytes of decoded chunks for each rank, in a memory of which they may be given up to
- * 1 / SHAPE_SHARE: so much that a larger block shape, which more memory would choose, fits as well.
+ * Memory for FRAMES bytes of decoded chunks for each rank.  Chunks get up to 1 / SHAPE_SHARE of it,
+ * and the larger block shape that this memory would choose fits as well.
  */
 static uint64_t need_nbytes(const cm_load_run *l, uint64_t nslots, uint64_t frames)
 {
@@ -46,8 +46,8 @@ static uint64_t need_nbytes(const cm_load_run *l, uint64_t nslots, uint64_t fram
 }
 
 /*
- * One MiB more than is needed now: a process does not have the same each time.  Stores that
- * are measured in turn share.
+ * Tells one MiB more than is needed now, because processes differ from run to run.  Stores that are
+ * measured in turn share the memory.
  */
 static int too_large(const cm_load_run *l, uint64_t need, cm_error *err)
 {
@@ -66,7 +66,7 @@ static int too_large(const cm_load_run *l, uint64_t need, cm_error *err)
 
 /* ---- slots --------------------------------------------------------------------------------- */
 
-/* Where decoded chunks are kept, batches take no more than half of what there is. */
+/* Batches take no more than half of the memory that decoded chunks share with them. */
 static uint64_t slots_limit(const cm_load_run *l)
 {
     const uint64_t limit = l->memory_limit;

@@ -110,7 +110,7 @@ uint64_t cm_load_workers_nbytes(const cm_load_run *l)
     const cm_load_setting *t = &l->setting;
     const bool processes = t->mode == CM_POOL_PROCESSES;
     const uint64_t workers = (uint64_t)l->npools * t->workers;
-    /* Opened by this process for itself, and by each one that reads. */
+    /* Processes that open the arrays for themselves. */
     const uint64_t readers = processes ? workers : 1;
     const uint64_t here = cm_load_here_nbytes(l);
     uint64_t own, total = GROWTH_NBYTES;

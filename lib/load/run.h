@@ -1,6 +1,6 @@
 /*
- * One store opened under one setting, and the workers that make its batches: what a training
- * takes its batches from (chunkmill/loader.h), and what is measured.
+ * A run: one store opened with one setting, and the workers that make its batches.  The public
+ * loader (chunkmill/loader.h) and readbench both use it.
  *
  *     cm_load_open, _memory, _start_workers, _stage_open
  *         for each epoch and rank: cm_load_begin, then cm_load_next and _release for each batch
@@ -220,7 +220,7 @@ struct cm_load_run {
     void *owner;
     /* Memory that the owner takes besides, bytes; called once slots have their size. */
     uint64_t (*other_nbytes)(void *owner);
-    /* Tells the user of the owner that something is not as it was asked for. */
+    /* Notes for the owner's user that a setting is not as it was asked for. */
     int (*note)(void *owner, const char *sentence, cm_error *err);
     unsigned held; /* batches of a rank that its taker holds while it uses them */
     unsigned kept; /* of these, still when it asks for the next one */

@@ -55,7 +55,7 @@ static int add_dims(cm_load_space *s, const cm_array *a, cm_error *err)
     return CM_OK;
 }
 
-/* RC of a step whose sentence does not say of which store and sample it speaks. */
+/* Returns RC; an error's sentence gets the store and the sample in front. */
 static int for_sample(int rc, const cm_load_options *o, const cm_load_data *d, cm_error *err)
 {
     if (rc == CM_EINVAL && o->sample != NULL)
@@ -63,7 +63,7 @@ static int for_sample(int rc, const cm_load_options *o, const cm_load_data *d, c
     return rc;
 }
 
-/* The one with most dimensions gives the order of dimensions, and the first of them. */
+/* The first variable with most dimensions gives their order. */
 static const cm_array *leader(const cm_load_data *d)
 {
     const cm_array *best = d->array[0];

@@ -13,7 +13,7 @@
 #include "archive/tables/reading.h"
 #include "model/name_pattern.h"
 
-/* Files as the cells of a table: whether each has one of its own, and none is left over. */
+/* Whether each file has a cell of its own in a table, and no cell is left over. */
 typedef struct table {
     cm_known row, column, cell;
     size_t nrows, ncolumns, ncells;
@@ -76,7 +76,7 @@ static bool attribute_tells(const cm_join_input *in, const cm_join_tables *table
     return is_full(&t, in->nfiles);
 }
 
-/* The value of AT in FILE; false: it has none that would do. */
+/* The value of AT in FILE; false: it has no usable one. */
 static bool value_in(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                      uint32_t file, cm_digest *out)
 {
@@ -157,7 +157,10 @@ static bool find_part(const cm_join_input *in, const uint32_t *file, size_t n, b
     return written > 1 && written < CM_MOST_PROPOSED && strcspn(out, "%?\\'") == (size_t)written;
 }
 
-/* By what PATTERN finds in their names; of steps that differ: that alone must tell. */
+/*
+ * Tells files apart by the part of their names that PATTERN finds; where steps differ, by that
+ * alone.
+ */
 static bool name_tells(const cm_join_input *in, const cm_join_tables *tables,
                        const cm_join_axes *axes, const char *pattern, bool same_steps)
 {

@@ -152,7 +152,7 @@ static bool is_descending(const cm_join_input *in, const cm_join_dim *d)
     return false;
 }
 
-/* A file without the coordinate variable: it is missing there, which is told of the variable. */
+/* A file lacks the coordinate variable: reported with that variable. */
 static bool take_for_other(cm_join_dim *d, cm_join_vec *v)
 {
     for (size_t i = 0; d->kind != CM_KEY_NONE && v->key == NULL && i < d->nvecs; i++) {
@@ -265,7 +265,7 @@ static bool is_blurred(const cm_join_input *in, const cm_join_dim *d, double *mo
     if (d->kind != CM_KEY_REAL || d->vec[0].n == 0)
         return false;
     *most = largest_difference(d, file);
-    /* One point alone has no step: a tolerance says what is the same. */
+    /* A single point has no step, so the tolerance decides. */
     return d->vec[0].n == 1 ? *most <= in->options->tolerance : *most < least_step(d) / 2;
 }
 
@@ -276,7 +276,7 @@ bool cm_join_is_blurred(const cm_join_tables *tables, uint32_t at, double most)
     return d != NULL && d->kind == CM_KEY_REAL && d->vec[0].n >= 2 && most < least_step(d) / 2;
 }
 
-/* Grids of space follow each other without an overlap, or are meant to be the same. */
+/* Spatial grids either follow each other without overlap, or are meant to be the same. */
 static bool overlaps(const cm_join_dim *d)
 {
     for (size_t i = 0; i < d->nvecs; i++)
@@ -463,7 +463,7 @@ static uint32_t guess(const cm_join_tables *tables)
     return CM_JOIN_NONE;
 }
 
-/* No coordinate differs.  Copies of the same steps, or nothing that says where a file belongs. */
+/* No coordinate differs: files are copies of the same steps, or nothing tells their order. */
 static int find_along(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
                       cm_join_findings *findings, cm_error *err)
 {
@@ -506,7 +506,10 @@ static bool is_used_in(const cm_join_input *in, const cm_join_tables *tables, co
     return false;
 }
 
-/* No elements along a dimension that is not joined: a length like any other, that differs. */
+/*
+ * Files without elements along a dimension that is not joined: a length that differs like any
+ * other.
+ */
 static int find_empty(const cm_join_input *in, const cm_join_tables *tables,
                       cm_join_findings *findings, cm_join_dim *d, cm_error *err)
 {

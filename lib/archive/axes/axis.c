@@ -105,7 +105,7 @@ static int check_present(const cm_join_input *in, cm_join_findings *findings, co
     int rc = CM_OK;
     for (uint32_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
         const cm_join_vec *v = d->at[i] == CM_JOIN_NONE ? NULL : cm_axis_vec_at(in, d, d->at[i]);
-        /* One that was taken for another has that one's places. */
+        /* A coordinate found equal to another has that one's places. */
         if (v == NULL || (v->key != NULL ? v->bad == 0 : v->n == 0 || v->same != d->at[i]))
             continue;
         *fine = false;
@@ -237,8 +237,8 @@ static int reserve(merging *m, const cm_join_vec *v, cm_error *err)
 }
 
 /*
- * V is taken in: what it has in common with what is there already must be the same steps, all
- * of them, from where it begins to where either ends.
+ * Merges V into the axis: where both overlap, from V's first step to the end of either, they must
+ * have the same steps.
  */
 static int merge_vec(merging *m, uint32_t at, cm_error *err)
 {
@@ -298,7 +298,7 @@ static int by_key(const void *a, const void *b)
     return (x->vec > y->vec) - (x->vec < y->vec);
 }
 
-/* In the order of files a step that two of them have would be there twice: a finding. */
+/* Joined in the order of files, a step of two files would appear twice: a finding. */
 static int find_repeated(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *findings,
                          cm_join_dim *d, const uint32_t *list, size_t n, cm_error *err)
 {

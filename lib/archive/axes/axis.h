@@ -10,8 +10,8 @@ int cm_axis_join(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *
                  cm_join_dim *d, cm_error *err);
 
 /*
- * Whether files are joined in their order, whatever their coordinates: not where the order is to
- * say which of them gives a step that several have.
+ * Whether files are joined in their given order, whatever their coordinates; false where the order
+ * only decides which file gives a step that several have.
  */
 bool cm_axis_in_order(const cm_join_input *in, const cm_join_dim *d);
 

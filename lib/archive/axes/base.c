@@ -1,4 +1,4 @@
-/* A store that grows: its elements are the first, all of them, and nothing of it changes. */
+/* Checks that a store that grows comes first along the axis, whole, and stays unchanged. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static int find_before(const cm_join_input *in, cm_join_findings *findings, cons
                        const cm_join_vec *base, cm_error *err)
 {
     char step[48], end[48];
-    /* The element that stands where the store would have to change. */
+    /* Refuses the element at a place where the store would have to change. */
     uint64_t at = base->nruns == 0 || base->run[0].origin > 0 ? 0 : base->run[0].count;
     uint32_t file = 1;
     for (size_t i = 0; i < d->nvecs; i++)

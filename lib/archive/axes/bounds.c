@@ -1,4 +1,7 @@
-/* Bounds of steps that no file has: those of the step before, as much later as the step is. */
+/*
+ * Makes bounds of steps that no file has: those of the step before, shifted by the distance of the
+ * steps.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Coordinates as numbers whose order is theirs. */
+/* Maps coordinates to numbers with the same order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,9 @@ static int rank_texts(const cm_join_input *in, cm_join_dim *d, cm_error *err)
 
 /* ---- numbers ---- */
 
-/* Element I has no place along a joined dimension; elsewhere it is like any other. */
+/*
+ * Notes that element I has no place along a joined dimension; elsewhere it counts like any other.
+ */
 static void note_bad(cm_join_vec *v, uint64_t i, const char *why)
 {
     if (v->bad > 0)

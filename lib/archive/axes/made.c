@@ -1,4 +1,4 @@
-/* Dimensions and coordinates that options make of the names and attributes of files. */
+/* Makes dimensions and coordinates of the names and attributes of files, as options ask. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -437,7 +437,7 @@ static int give_steps(const cm_join_input *in, const cm_join_tables *tables,
                       uint32_t file, uint32_t *giver, cm_error *err)
 {
     const cm_join_vec *vec = cm_axis_vec(in, &tables->dim[dim], file);
-    uint32_t known = CM_JOIN_NONE; /* that file gives all there is */
+    uint32_t known = CM_JOIN_NONE; /* that file alone gives all elements */
     for (size_t k = 0; vec != NULL && k < vec->nruns; k++)
         for (uint64_t e = vec->run[k].origin; e < vec->run[k].origin + vec->run[k].count; e++) {
             uint32_t has = giver[e];
@@ -458,7 +458,7 @@ static int give_steps(const cm_join_input *in, const cm_join_tables *tables,
     return CM_OK;
 }
 
-/* Of which file each element along DIM says NAME; CM_JOIN_NONE: of none. */
+/* The file from which each element along DIM takes NAME; CM_JOIN_NONE: from none. */
 static int givers(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
                   uint32_t dim, const char *name, const said *s, uint32_t **out, cm_error *err)
 {
@@ -485,7 +485,7 @@ static int givers(const cm_join_input *in, const cm_join_tables *tables, const c
     return rc;
 }
 
-/* The last of the joined dimensions along which no step says two things. */
+/* The last joined dimension along which no step has two values. */
 static int choose_dim(const cm_join_input *in, const cm_join_tables *tables,
                       const cm_join_axes *axes, const char *name, const said *s, uint32_t *dim,
                       uint32_t **giver, cm_error *err)

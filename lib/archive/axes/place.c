@@ -8,7 +8,7 @@
 #include "archive/axes/coordinate.h"
 
 #define NOBODY UINT32_MAX
-/* A GiB of owners; a dimension this long has other troubles. */
+/* A GiB of owners: enough for any real dimension. */
 #define MAX_CELLS (UINT64_C(1) << 28)
 /* The owner of a place and the counts of coverage.c, and as much again for all else. */
 #define CELL_NBYTES 12
@@ -84,7 +84,7 @@ static int add_twice(grid *g, uint32_t has, uint32_t too, uint64_t row, uint64_t
     return CM_OK;
 }
 
-/* The store gives what no file gives, and is not asked about the rest. */
+/* The store gives the elements that no file gives; the rest are the files'. */
 static bool yields(const cm_join_input *in, uint32_t file)
 {
     return in->has_base && in->options->base_yields && file == 0;
@@ -236,7 +236,7 @@ static int by_origin(const void *a, const void *b)
     return 0;
 }
 
-/* Mostly they are: sorting would read all of them again and again. */
+/* Mostly sorted already, where sorting would read all of them repeatedly. */
 static bool is_sorted(const grid *g)
 {
     const cm_placement *p = g->p;
@@ -249,8 +249,8 @@ static bool is_sorted(const grid *g)
 }
 
 /*
- * Rows are held against the last row in which each column's parts began; a row with new
- * parts begins a new set, so that what is compared stays sorted by column.
+ * Compares each row with the last row in which each column's parts began.  A row with new parts
+ * begins a new set, so the compared parts stay sorted by column.
  */
 static int collect(grid *g)
 {

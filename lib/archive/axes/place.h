@@ -39,14 +39,14 @@ typedef struct cm_field_sources {
     size_t nplaces;
     cm_multi_check *check;
     size_t nchecks, check_capacity;
-    char *apart; /* what `new_dim` would tell apart files by that have the same steps; or NULL */
-    char *twice; /* the end of a message about such files, with that; NULL before there is one */
+    char *apart; /* the `new_dim` that would tell apart files with the same steps; or NULL */
+    char *twice; /* the end of a message about such files, naming it; NULL: not made yet */
 } cm_field_sources;
 
 /*
- * The most places (steps, or steps times those of a second joined dimension) that a join may have:
- * each takes some bytes until it is known which file gives it, whatever little a file stores.
- * IN may be NULL: where memory does not matter.
+ * The most places (steps, or steps times those of a second joined dimension) that a join may have.
+ * Each takes some bytes until its file is known, however little the files store.  IN may be NULL:
+ * where memory does not matter.
  */
 uint64_t cm_place_limit(const cm_join_input *in);
 

@@ -36,7 +36,7 @@ static bool add(distinct *d, const void *value, size_t nbytes, const void *skele
 
 /* ---- scalars ---- */
 
-/* In how many ways files say variable AT, a number in all of them; 0: in none that would do. */
+/* The number of distinct values of variable AT, a single number in all files; 0: not usable. */
 static size_t count_scalar(const cm_join_input *in, const cm_join_tables *tables, uint32_t at)
 {
     const cm_join_var *v = &tables->var[at];
@@ -280,7 +280,7 @@ static bool is_everywhere(const cm_join_input *in, const cm_join_dim *d)
     return true;
 }
 
-/* It has no coordinate, or one of texts, which say no order. */
+/* It has no coordinate, or one of texts, which have no order. */
 static bool has_no_order(const cm_join_tables *tables, const cm_join_dim *d)
 {
     uint32_t var = cm_join_var_named(tables, d->name);
@@ -335,7 +335,10 @@ static bool is_short_along(const cm_join_var *v, const cm_join_dim *d)
     return one || v->rank == 0;
 }
 
-/* A value that changes once was corrected; one that most files have for themselves moves along. */
+/*
+ * A value that changes once was corrected; one that differs in most files varies along the
+ * dimension.
+ */
 static bool moves(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
                   uint32_t at)
 {

@@ -12,8 +12,8 @@ int cm_join_propose(const cm_join_input *in, const cm_join_tables *tables,
                     cm_join_findings *findings, cm_finding *f, cm_error *err);
 
 /*
- * apart.c: what would be given to `new_dim`, that files which have the same steps lie side by side;
- * to be freed.  NULL: there is nothing that would do.
+ * apart.c: the value of `new_dim` with which files that have the same steps would lie side by side;
+ * to be freed.  NULL: nothing tells them apart.
  */
 char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,
                             const cm_join_axes *axes);

@@ -103,7 +103,7 @@ static int take_choice(const cm_join_input *in, cm_join_tables *tables, cm_join_
                        const family *f, const cm_time_choice *choice, const cm_time_chosen *chosen,
                        cm_error *err)
 {
-    /* Said in numbers that are counted otherwise now; the fill value says what is missing. */
+    /* Attributes in the old counting; the fill value marks missing times. */
     static const char *const COUNTED[] = {"missing_value", "valid_min", "valid_max", "valid_range"};
     cm_join_var *parent = &tables->var[f->member[0]];
     char type[32];
@@ -131,7 +131,7 @@ static int take_choice(const cm_join_input *in, cm_join_tables *tables, cm_join_
                : CM_OK;
 }
 
-/* A store's times are counted as they are: all files must fit that. */
+/* A store keeps its units of time: all files must fit them. */
 static int count_as_base(const cm_join_input *in, cm_join_tables *tables,
                          cm_join_findings *findings, const family *f, cm_error *err)
 {
@@ -200,7 +200,7 @@ static bool needs_choice(const cm_join_input *in, const cm_join_var *v)
             strcmp(in->options->time_units, cm_join_text(v->like, "units")) != 0);
 }
 
-/* A store counts on as it does: units that are asked for are its own. */
+/* A store goes on in its units: units that are asked for must equal them. */
 static int check_asked(const cm_join_input *in, const cm_join_var *v, cm_error *err)
 {
     cm_time_axis asked, own;
@@ -213,7 +213,7 @@ static int check_asked(const cm_join_input *in, const cm_join_var *v, cm_error *
     if (rc != CM_OK)
         return cm_fail(err, CM_EINVAL, "`time_units` %s: cannot be counted in",
                        in->options->time_units);
-    /* Units of the store that mean nothing are found elsewhere. */
+    /* Other checks find units of the store that do not count time. */
     if (strcmp(units, in->options->time_units) == 0 ||
         cm_time_axis_parse(units, calendar, &own, NULL) != CM_OK ||
         (asked.origin_us == own.origin_us && asked.unit_us == own.unit_us &&

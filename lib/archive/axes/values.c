@@ -365,7 +365,7 @@ int cm_join_make_fill(const cm_join_input *in, cm_join_findings *findings, cm_jo
         v->name);
 }
 
-/* The file's values may not be what holes are. */
+/* A file's value must not equal the fill value of holes. */
 static int check_holes(const cm_join_var *v, uint64_t nholes, uint64_t steps, size_t nelem,
                        cm_error *err)
 {

@@ -1,4 +1,4 @@
-/* Elements that the join itself knows: coordinates along a joined dimension, re-based times. */
+/* Values that the join computes: coordinates along a joined dimension, re-based times. */
 #ifndef CM_ARCHIVE_AXES_VALUES_H
 #define CM_ARCHIVE_AXES_VALUES_H
 
@@ -20,7 +20,7 @@ int cm_join_put_instant(const cm_time_coding *to, int64_t us, uint8_t *dst, cm_e
 /* The joined dimension with filled steps that AT has the bounds of; NULL: none. */
 const cm_join_dim *cm_join_bounded(const cm_join_tables *tables, const cm_join_axes *axes,
                                    uint32_t at);
-/* Whether the survey has all of them. */
+/* Whether the survey has the values of all files. */
 bool cm_join_has_bounds(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                         const cm_placement *p);
 /* Adds the bounds of steps that no file has to the values of AT, which has NELEM elements. */

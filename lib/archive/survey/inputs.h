@@ -47,7 +47,7 @@ typedef struct cm_inputs {
     cm_copies *copies;   /* NULL: there are no objects; the caller's, released after all */
 } cm_inputs;
 
-/* Whether TEXT may stand for more than one file: a folder, a pattern or a list. */
+/* Whether TEXT may name more than one file: a folder, a pattern or a list. */
 bool cm_input_is_many(const char *text);
 /* Whether FOLDER is a Zarr store. */
 bool cm_input_is_store(const char *folder);

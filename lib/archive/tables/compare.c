@@ -1,4 +1,4 @@
-/* How files describe the same variable: against the first that has it. */
+/* Compares each file's description of a variable with that of the first file that has it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 /* ---- attributes ---- */
 
-/* Attributes that decode numbers, and say what these mean: not to be left out. */
+/* Attributes that decode numbers or give their meaning, so they cannot be left out. */
 static const char *const PACKING[] = {"scale_factor", "add_offset", "_Unsigned", NULL};
 static const char *const MEANING[] = {"standard_name",
                                       "cell_methods",
@@ -33,10 +33,10 @@ static const char *const MEANING[] = {"standard_name",
                                       "leap_year",
                                       "_Encoding",
                                       NULL};
-/* Of these what writers of stores say in their own way. */
+/* Those of them that writers of stores express in their own way. */
 static const char *const OF_WRITERS[] = {"bounds",    "climatology", "coordinates", "valid_min",
                                          "valid_max", "valid_range", NULL};
-/* Of these what is said in packed numbers, and goes when they are unpacked. */
+/* Those of them in packed numbers, dropped when these are unpacked. */
 static const char *const OF_PACKED[] = {"valid_min", "valid_max", "valid_range", NULL};
 static const char *const NONE[] = {NULL};
 /* Members of time that the table has rows of their own for. */
@@ -78,7 +78,7 @@ static bool is_ordinary(const char *name)
            strcmp(name, "missing_value") != 0;
 }
 
-/* Takes out of FROM what B does not say alike. */
+/* Removes members of FROM that B lacks or has with other values. */
 static int keep_common(cm_json *from, const cm_json *b, cm_error *err)
 {
     const char **gone = cm_calloc(cm_json_length(from) + 1, sizeof(*gone), err);
@@ -107,7 +107,7 @@ static uint32_t meant(const cm_join_tables *tables, uint32_t dim)
     return tables->dim[dim].same_as != CM_JOIN_NONE ? tables->dim[dim].same_as : dim;
 }
 
-/* The dimensions of D, by their names here, in the order of V; false: they are others. */
+/* Maps the dimensions of D, by their joined names, to the order of V; false: D has others. */
 static bool same_dimensions(const cm_join_input *in, const cm_join_tables *tables,
                             const cm_join_var *v, const cm_described *d, bool *in_order)
 {
@@ -157,7 +157,7 @@ static uint32_t compare_units(const cm_described *a, const cm_described *b)
     return kinds;
 }
 
-/* Bounds have none themselves, so that none go round. */
+/* Bounds have no bounds themselves, which excludes cycles. */
 static bool has_bounds(const cm_described *d)
 {
     return cm_join_text(d, "bounds") != NULL || cm_join_text(d, "climatology") != NULL;
@@ -250,7 +250,7 @@ static bool same_reworded(const cm_join_input *in, const cm_join_tables *tables,
     return same;
 }
 
-/* All that a grid mapping has to say lies in its attributes. */
+/* A grid mapping's information lies in its attributes alone. */
 static const char *mapping_attribute(const cm_described *a, const cm_described *b)
 {
     const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
@@ -274,7 +274,7 @@ static comparison compare(const cm_join_input *in, const cm_join_tables *tables,
                                  ? compare_bounds(cm_join_bounded_by(tables, v), first, d)
                                  : compare_units(first, d)};
     if (v->widest != NULL)
-        in_order = true; /* what files lack is told when it is known what is joined */
+        in_order = true; /* missing variables are reported once the joined dimensions are known */
     else if (!same_dimensions(in, tables, v, d, &in_order))
         c.kinds |= BIT(CM_FINDING_DIMENSIONS);
     if (!in_order && (c.kinds & BIT(CM_FINDING_DIMENSIONS)) == 0)
@@ -289,7 +289,7 @@ static comparison compare(const cm_join_input *in, const cm_join_tables *tables,
         c.kinds |= BIT(CM_FINDING_MISSING_VALUE);
     if ((c.attribute = differing(PACKING, NONE, first, d)) != NULL)
         c.kinds |= BIT(CM_FINDING_PACKING);
-    /* In a store "coordinates" says what a writer took for some, and nothing of the numbers. */
+    /* In a store, "coordinates" lists its writer's choice of them and decodes no numbers. */
     const char *const *except = in->has_base                                 ? OF_WRITERS
                                 : c.attribute != NULL && in->options->unpack ? OF_PACKED
                                                                              : NONE;
@@ -369,8 +369,8 @@ static cm_finding *find_fill(const cm_join_input *in, cm_join_findings *findings
 }
 
 /*
- * A store keeps its type, attributes and fill value: one that takes numbers unpacked has them as
- * unpacking makes them.
+ * A store keeps its type, attributes and fill value; if it holds unpacked numbers, they are those
+ * of unpacking.
  */
 static bool may_unpack(const cm_join_input *in, const cm_join_var *v, const cm_described *packed)
 {
@@ -502,7 +502,10 @@ static int see(const cm_join_input *in, const cm_join_tables *tables, cm_join_va
     return rc;
 }
 
-/* A file that needs no decision must not hide one that does: they are found apart. */
+/*
+ * Files that need a decision and files that need none are separate findings, so that neither hides
+ * the other.
+ */
 static bool is_settled(const cm_join_input *in, const cm_join_tables *tables, cm_finding_kind kind,
                        cm_join_var *v, const cm_described *d)
 {

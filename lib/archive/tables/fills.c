@@ -46,7 +46,7 @@ static bool take_asked(const cm_join_input *in, cm_join_tables *tables, cm_join_
     uint8_t value[sizeof(v->fill_value)] = {0};
     if (text == NULL || in->has_base || ((v->kinds & several) == 0 && !v->unpacked) ||
         !cm_fill_parse(&v->dtype, text, value))
-        return false; /* whoever converts tells that it is no such value */
+        return false; /* the conversion reports a fill value that the type does not have */
     memcpy(v->fill_value, value, sizeof(value));
     v->has_fill_value = v->made_fill = true;
     return true;
@@ -57,7 +57,7 @@ int cm_join_settle_fill(const cm_join_input *in, cm_join_tables *tables, uint32_
 {
     cm_join_var *v = &tables->var[at];
     bool of_first = v->has_fill_value;
-    /* A store that grows keeps what it has, and has none where it says none. */
+    /* A store that grows keeps its fill value, or keeps having none. */
     bool of_others = placed && !in->has_base && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0;
     if (v->given || !cm_dtype_is_number(&v->dtype))
         return CM_OK; /* of times a choice was made */
@@ -73,7 +73,7 @@ int cm_join_settle_fill(const cm_join_input *in, cm_join_tables *tables, uint32_
     for (size_t i = 0; i < v->nfiles; i++)
         if (take_fill(v, cm_join_described(in, tables, at, v->file[i])))
             return CM_OK;
-    /* No fill value of the files is a number of the type: what is no data is looked for. */
+    /* No fill value of the files is a number of the type: looks for one that no data have. */
     v->made_fill = v->dtype.kind != CM_KIND_FLOAT;
     return cm_join_default_fill(&v->dtype, v->fill_value)
                ? CM_OK

@@ -1,4 +1,4 @@
-/* The attributes of groups: what files agree on stays. */
+/* Joins the attributes of groups: those that files agree on stay. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static bool same_member(const cm_json *a, const cm_json *b, const char *name)
            cm_json_equal(cm_json_member(a, name), cm_json_member(b, name));
 }
 
-/* Names of A that B does not say alike are noted, and go from KEPT. */
+/* Notes names of A that B lacks or has with other values, and removes them from KEPT. */
 static int note_differing(groups *g, const cm_json *a, const cm_json *b, cm_json *kept,
                           bool *differs, cm_error *err)
 {

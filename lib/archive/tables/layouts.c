@@ -1,4 +1,4 @@
-/* Codecs that files do not share: chunks are compared with the descriptions. */
+/* Compares the codecs of files, and their chunks, variable by variable. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

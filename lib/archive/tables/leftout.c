@@ -1,11 +1,11 @@
-/* Attributes of files that the joined dataset lacks, or has otherwise. */
+/* Collects attributes of files that the joined dataset lacks or has with other values. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "archive/emit.h"
 #include "model/convert.h"
 
-/* Member NAME of TO: the members of OWN that KEPT has not, or has otherwise. */
+/* Sets member NAME of TO to the members of OWN that KEPT lacks or has with other values. */
 static int add_attributes(cm_json *to, const char *name, const cm_json *own, const cm_json *kept,
                           cm_error *err)
 {

@@ -266,7 +266,7 @@ typedef struct choice {
     bool value;
 } choice;
 
-/* A chosen name that means nothing is told when the dataset is converted, one to leave out here. */
+/* Checks names to leave out; the conversion reports chosen names that match nothing. */
 static int visit(void *context, char *pattern, cm_error *err)
 {
     const choice *c = context;
@@ -382,8 +382,9 @@ static int add_file(const cm_join_input *in, cm_join_tables *tables, uint32_t fi
 }
 
 /*
- * A coordinate that is decoded from text is one where all files with its dimension have it: texts
- * that are no dates in one of them leave all as they are. A store that has it asks it of them.
+ * A coordinate decoded from text needs all files with its dimension to have it: text that is not a
+ * date in one file leaves all files' texts as they are.  A store that has such a coordinate demands
+ * it of the files.
  */
 static void ignore_decoded(const cm_join_input *in, cm_join_tables *tables)
 {

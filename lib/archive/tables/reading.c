@@ -113,7 +113,7 @@ static bool same_texts(const cm_join_tables *tables, const cm_join_var *v, const
     return false;
 }
 
-/* Elements that are neither numbers nor texts mean their bytes. */
+/* Elements that are neither numbers nor texts are compared as bytes. */
 static bool same_bytes(const cm_dtype *type, const uint8_t *x, size_t na, const uint8_t *y,
                        size_t nb, cm_join_difference *out)
 {
@@ -282,7 +282,7 @@ static int rebase(const cm_join_input *in, const cm_join_tables *tables, uint32_
     if (rc == CM_OK)
         return CM_OK;
     cm_error_prefix(err, "%s: %s", in->file[file]->path, tables->var[at].name);
-    rc = rc == CM_EINVAL ? CM_EFORMAT : rc; /* it is no option that is wrong */
+    rc = rc == CM_EINVAL ? CM_EFORMAT : rc; /* the fault is not an option's */
     if (err != NULL)
         err->status = (cm_status)rc;
     return rc;
@@ -321,7 +321,7 @@ static int convert_one(const cm_conversion *c, const cm_join_input *in, const cm
     int rc = cm_conversion_run(c, dst, src, 1, &bad, err);
     if (rc != CM_OK) {
         cm_error_prefix(err, "%s: variable %s", in->file[file]->path, v->name);
-        err->status = CM_EFORMAT; /* it is no option that is wrong */
+        err->status = CM_EFORMAT; /* the fault is not an option's */
         return CM_EFORMAT;
     }
     if (v->has_fill_value && memcmp(dst, v->fill_value, v->dtype.nbytes) == 0 &&

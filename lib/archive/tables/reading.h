@@ -1,4 +1,4 @@
-/* How the elements of a variable of one file are read, and what becomes of them. */
+/* How a file's elements of a variable are read and converted. */
 #ifndef CM_ARCHIVE_TABLES_READING_H
 #define CM_ARCHIVE_TABLES_READING_H
 
@@ -6,8 +6,8 @@
 #include "model/meaning.h"
 
 /*
- * Variable AT of FILE, which has it; bounds without units of their own count as their coordinate
- * does in that file.  False: its elements are no numbers that mean anything.
+ * Describes how variable AT of FILE, which has it, is decoded; bounds without units count as their
+ * coordinate does in that file.  False: its elements are not decodable numbers.
  */
 bool cm_join_reading(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                      uint32_t file, cm_reading *out);
@@ -21,21 +21,21 @@ typedef struct cm_join_difference {
 } cm_join_difference;
 
 /*
- * Whether AT has the same values in two files, which may mean them by other numbers; texts
- * however they are filled up.  OUT, which may be NULL, says how they differ.  Both records have
- * the values, with the dimensions in one order.
+ * Whether AT has the same decoded values in two files; the padding of texts does not count.  OUT,
+ * which may be NULL, says how they differ.  Both records have the values, with the dimensions in
+ * one order.
  */
 bool cm_join_same_values(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                          uint32_t file, const cm_surveyed_var *a, uint32_t other,
                          const cm_surveyed_var *b, cm_join_difference *out);
 
-/* A digest of what the values of AT, which FILE has in its record S, mean. */
+/* A digest of the decoded values of AT, which FILE has in its record S. */
 cm_digest cm_join_meaning(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                           uint32_t file, const cm_surveyed_var *s);
 
 /*
- * How FILE counts the times of AT, which are unpacked before: what is missing becomes NaN then.
- * An error where it has no units that count time.
+ * How FILE counts the times of AT, which are unpacked first, with NaN for missing ones.  An error
+ * where its units do not count time.
  */
 int cm_join_time_coding(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                         uint32_t file, cm_time_coding *out, cm_error *err);

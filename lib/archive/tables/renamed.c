@@ -1,4 +1,4 @@
-/* Dimensions that files call differently: by their coordinates they are one. */
+/* Finds dimensions that files name differently, by their coordinates. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static bool means_same(const cm_join_var *v, const cm_join_var *w)
            cm_join_counts_time(v->like) && cm_join_counts_time(w->like);
 }
 
-/* Whether no file has both, and the coordinates mean one thing. */
+/* Whether no file has both, and their coordinates have the same meaning. */
 static bool is_same(const cm_join_input *in, const cm_join_tables *tables, uint32_t a, uint32_t b)
 {
     const cm_join_var *v = coordinate_of(tables, a), *w = coordinate_of(tables, b);

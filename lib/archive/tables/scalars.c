@@ -9,7 +9,7 @@ const char *cm_join_scalar_in(const char *option)
     return equals != NULL && equals[1] == '@' ? equals + 2 : NULL;
 }
 
-/* The variables of the first file say it; an attribute of the same name is what is meant then. */
+/* Decided by the variables of the first file; an attribute of the same name comes first. */
 static bool is_scalar(const cm_join_input *in, const char *name, bool *out, cm_error *err)
 {
     const cm_skeleton *k = cm_join_skeleton(in, 0);

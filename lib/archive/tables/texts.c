@@ -1,4 +1,4 @@
-/* Texts of files: characters whose last dimension is their length, which may be another in each. */
+/* Texts as characters: their last dimension is the length, which may differ between files. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static int list_skeletons(texts *t, cm_error *err)
     return whole ? CM_OK : CM_ENOMEM;
 }
 
-/* A dimension that may grow and has nothing but single characters may be what is joined. */
+/* An unlimited dimension of single characters may be the joined one. */
 static bool may_be_length(const cm_described *d, unsigned k)
 {
     return d->is_char && k + 1 == d->rank && (d->rank > 1 || !d->unlimited[k]);
@@ -195,7 +195,7 @@ static int tell_name(const cm_join_input *in, cm_join_findings *findings, const 
                : CM_OK;
 }
 
-/* NUMBER, from 1, is that of the finding that FILE is one more of; 0: there is none. */
+/* Adds FILE to finding NUMBER, from 1; 0: makes the finding. */
 typedef struct told {
     size_t longer, other, name;
 } told;

@@ -5,7 +5,7 @@
 #include "archive/tables/described.h"
 #include "model/widen.h"
 
-/* The largest type of T's kind: a smaller one is for the conversion, as of one file. */
+/* The largest type of T's kind; converting to a smaller one is the conversion's part. */
 static cm_dtype largest(const cm_dtype *t)
 {
     return cm_dtype_make(t->kind, 8);
@@ -69,7 +69,10 @@ void cm_join_widen_types(const cm_join_input *in, cm_join_tables *tables, uint32
     }
 }
 
-/* The type to ask for that is most likely to hold all of them: whoever asks is told if not. */
+/*
+ * The type to propose: most likely to hold all values, and refused by the conversion if it does
+ * not.
+ */
 static int propose(cm_finding *f, const cm_join_var *v, const cm_described *d, cm_error *err)
 {
     bool real = v->dtype.kind == CM_KIND_FLOAT || d->dtype.kind == CM_KIND_FLOAT;

@@ -1,11 +1,11 @@
-/* Variables that files pack differently, stored as what their numbers mean. */
+/* Unpacks variables that files pack differently: the store holds their decoded numbers. */
 #include <math.h>
 #include <string.h>
 
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"
 
-/* One number says in each file that an element is missing: another would become data. */
+/* Each file needs a single number for missing elements: a second one would become data. */
 static int check_missing(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                          cm_error *err)
 {
@@ -51,7 +51,7 @@ static void set_type(const cm_join_input *in, cm_join_tables *tables, uint32_t a
     const float nanf = NAN;
     cm_join_var *v = &tables->var[at];
     cm_dtype asked;
-    /* A store has its type, which holds what files have, and a NaN of its own. */
+    /* A store keeps its type, which holds the files' values, and its own NaN. */
     if (in->has_base) {
         v->dtype = v->like->dtype;
         return;
@@ -67,7 +67,7 @@ static void set_type(const cm_join_input *in, cm_join_tables *tables, uint32_t a
 static int unpack(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
                   uint32_t at, cm_error *err)
 {
-    /* Said in packed numbers, all of them. */
+    /* Attributes in packed numbers. */
     static const char *const PACKED[] = {"scale_factor",  "add_offset", "_Unsigned",
                                          "missing_value", "valid_min",  "valid_max",
                                          "valid_range"};

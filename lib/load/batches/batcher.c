@@ -154,7 +154,7 @@ static int dispatch(cm_batcher *l, cm_error *err)
     return l->planned != NULL ? cm_planned_dispatch(l, err) : cm_batcher_map_dispatch(l, err);
 }
 
-/* Where it cannot be done now the next call tries again, and says why. */
+/* Hands out tasks; after a failure the next call tries again and reports it. */
 static void hand_out_more(cm_batcher *l)
 {
     if (!l->sync)
@@ -194,8 +194,8 @@ int cm_batcher_begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch,
 }
 
 /*
- * Waits for one result, and takes in what else is there.  Called with the lock held, which is
- * free meanwhile: batches may be given back.
+ * Waits for one result and takes all others that have come.  Called with the lock held, which is
+ * free while it waits, so that batches can be released.
  */
 static void collect(cm_batcher *l, uint64_t timeout_ns)
 {
@@ -212,7 +212,7 @@ static void collect(cm_batcher *l, uint64_t timeout_ns)
         else
             cm_batcher_map_result(l, &r);
         timeout_ns = 0;
-        if (l->sync) /* each one asked for is made now */
+        if (l->sync) /* each batch is made when it is asked for */
             return;
     }
 }
@@ -284,7 +284,7 @@ void cm_batcher_in_flight(cm_batcher *l, unsigned *underway, unsigned *ready)
         *underway += l->slot[i].state == CM_SLOT_FILLING;
         *ready += l->slot[i].state == CM_SLOT_READY;
     }
-    if (l->planned == NULL) { /* batches that have come and were not looked at */
+    if (l->planned == NULL) { /* results that nobody received yet */
         unsigned working;
         cm_pool_pending(l->pool, l->options.client, &working, &came);
         *underway -= came;

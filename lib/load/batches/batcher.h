@@ -68,7 +68,7 @@ typedef struct cm_load_batch {
     uint64_t queued_ns;        /* handed out */
     uint64_t begin_ns, end_ns; /* begun and ready */
     uint64_t rss_nbytes;
-    /* Planned: what concerns chunks is of those that came since the batch before was ready. */
+    /* Planned: counts of chunks are of those that came since the batch before was ready. */
     cm_load_counts counts;
 } cm_load_batch;
 

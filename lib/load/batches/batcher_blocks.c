@@ -59,7 +59,7 @@ typedef struct run {
 struct cm_planned {
     const cm_blocks *blocks;
     cm_block_order order;
-    uint64_t turn; /* how often the order has begun anew: a rank's last samples may be the first */
+    uint64_t turn; /* restarts of the order: a rank's last samples may be the epoch's first */
     uint64_t last_place;
     frame *frame;
     chunk *chunks;
@@ -207,7 +207,7 @@ static void begin_run(cm_planned *p)
     p->open = i;
 }
 
-/* Runs that take no more samples, and whose chunks have all come. */
+/* Cuts runs that take no more samples and whose chunks have all come. */
 static int submit_runs(cm_batcher *l, cm_error *err)
 {
     cm_planned *p = l->planned;
@@ -319,7 +319,7 @@ static int prepare_sample(cm_batcher *l, bool *blocked, cm_error *err)
     cm_sample_at(p->blocks->space, l->epoch, at.number, &sample);
     for (uint32_t part = 0; part < l->options.nparts && rc == CM_OK; part++)
         rc = need_part(l, f, &sample, part, err);
-    if (rc != CM_OK) /* what was asked for stays; the sample is tried again */
+    if (rc != CM_OK) /* chunks handed out so far stay; the sample is tried again */
         return rc;
     s->sample[p->prepared] = at.number;
     p->frame_of[p->slot * p->stride + p->prepared] = (uint32_t)(f - p->frame);

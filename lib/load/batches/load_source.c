@@ -14,9 +14,9 @@
 
 enum {
     /*
-     * Batches that use more than this in turn are in no cache when they are read.  To write a
-     * chunk of 1 MiB and to read it once took 109 us, and 165 past the caches, where 64 MiB were
-     * used in turn; 154 and 136 with 96 MiB, 207 and 132 with 128 and more.
+     * Batches that take turns in more memory than this have left all caches when they are read.
+     * Writing a chunk of 1 MiB and reading it once took 109 us through the caches and 165 past them
+     * with 64 MiB in turn, 154 and 136 with 96 MiB, 207 and 132 with 128 MiB and more.
      */
     NEAR_NBYTES = 96 << 20
 };
@@ -51,11 +51,11 @@ typedef struct worker {
     unsigned nhands;
     uint8_t **fixed; /* the parts that are read once */
 
-    size_t reach; /* where in the arena ends what was written here so far */
+    size_t reach; /* end of the part of the arena written so far */
 
     /* The task. */
     const cm_load_task *task;
-    cm_lookahead_list *ahead; /* NULL: each thread asks when it wants a chunk */
+    cm_lookahead_list *ahead; /* NULL: threads request chunks when they want them */
     uint8_t *arena;
     _Atomic uint64_t next; /* part of a sample */
 } worker;
@@ -168,7 +168,7 @@ static void leave_arrays(worker *w)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Reads what every sample has in common, and keeps it as a training does. */
+/* Reads the parts that are the same in every sample once, as a training does. */
 static int read_fixed(worker *w, cm_error *err)
 {
     const cm_load_arrays *in = w->arrays;
@@ -296,7 +296,7 @@ static void clear_rest(const cm_load_arrays *in, size_t part, uint8_t *dst, size
     memset(dst + nbytes, 0, in->part_nbytes[part] - nbytes);
 }
 
-/* Of what is expected: number I is part I of the batch's samples, or the chunk. */
+/* Box I of an expected task: part I of the batch's samples, or its chunk. */
 static bool box_ahead(void *context, uint64_t i, cm_array **array, cm_box *box)
 {
     const cm_expected *x = context;
@@ -365,7 +365,7 @@ static void read_parts(void *context, unsigned index)
     h->counts.cpu_ns = cm_thread_cpu_ns() - cpu_ns;
 }
 
-/* Something is written up to END of the arena, all of which that was ever used is used in turn. */
+/* Notes a write up to END of the arena.  All memory that was ever used takes its turn again. */
 static void look_far(worker *w, size_t end)
 {
     w->reach = end > w->reach ? end : w->reach;

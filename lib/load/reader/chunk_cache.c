@@ -7,11 +7,11 @@
 enum {
     ALIGNMENT = 64,
     PAGE = 4096,
-    FROM_PAGES = 128 << 10, /* malloc takes whole pages for what is larger */
+    FROM_PAGES = 128 << 10, /* larger blocks get whole pages from malloc */
     BLOCK_HEADER = 16,      /* what malloc keeps with each block */
     MIN_BUCKETS = 16,
     MAX_BUCKETS = 1 << 20,
-    BUCKET_SHARE = 1024 /* a bucket, of 8 bytes, for each so many bytes of the limit */
+    BUCKET_SHARE = 1024 /* bytes of the limit for each bucket of 8 bytes */
 };
 
 struct cm_cached_chunk {
@@ -33,7 +33,7 @@ struct cm_chunk_cache {
     size_t limit, held, pinned; /* of held, what cannot go */
     cm_cached_chunk **bucket;
     size_t nbuckets;                  /* a power of two */
-    cm_cached_chunk *newest, *oldest; /* the order in which they go */
+    cm_cached_chunk *newest, *oldest; /* the oldest is evicted first */
 };
 
 static size_t block_of(size_t nbytes)
@@ -148,16 +148,15 @@ static void destroy(cm_cached_chunk *e)
 }
 
 /*
- * An entry of BLOCK bytes, in no list, for which there is room; NULL when what is
- * pinned leaves none.  An entry of the same size that goes gives its memory,
- * which is there already page by page.
+ * An entry of BLOCK bytes, in no list yet; NULL when the pinned entries leave no room.  It takes
+ * over the memory of an evicted entry of the same size, whose pages are mapped already.
  */
 static cm_cached_chunk *make_room(cm_chunk_cache *cache, size_t block, uint64_t *evicted)
 {
     size_t cost = cost_of(block);
     cm_cached_chunk *reuse = NULL, *next;
     if (cache->pinned + cost > cache->limit)
-        return NULL; /* throwing out the others would be for nothing */
+        return NULL; /* evicting the others would not make enough room */
     for (cm_cached_chunk *e = cache->oldest; e != NULL && cache->held + cost > cache->limit;
          e = next) {
         next = e->newer;
@@ -252,7 +251,7 @@ void cm_chunk_cache_abandon(cm_chunk_cache *cache, cm_cached_chunk *entry)
 {
     pthread_mutex_lock(&cache->lock);
     unpin(cache, entry);
-    take_out(cache, entry); /* whoever waits pins nothing yet */
+    take_out(cache, entry); /* threads that wait hold no pin yet */
     if (cache->waiting > 0)
         pthread_cond_broadcast(&cache->settled);
     pthread_mutex_unlock(&cache->lock);

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-/* A day: whatever a user asks for, the arithmetic below does not overflow. */
+/* A day: the arithmetic below cannot overflow, whatever a user asks for. */
 #define MAX_WAIT_NS UINT64_C(86400000000000)
 
 struct cm_delay {
@@ -35,7 +35,7 @@ int cm_delay_create(const cm_delay_model *model, cm_delay **out, cm_error *err)
     if (memory == MAP_FAILED)
         return cm_fail_errno(err, errno, "no shared memory for imitating a storage");
     *out = memory;
-    (*out)->model = *model; /* the places are zero: free since ever */
+    (*out)->model = *model; /* the places are zero: free from the start */
     return CM_OK;
 }
 

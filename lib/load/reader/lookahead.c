@@ -157,7 +157,10 @@ static void fill(cm_lookahead *h)
             TAILQ_REMOVE(&h->free, p, next);
             TAILQ_INSERT_TAIL(&list->asked, p, next);
         }
-        /* A group that cannot be requested now is fetched by its thread, which reports errors. */
+        /*
+         * Leave a group that cannot be requested to its thread, which fetches it and reports
+         * errors.
+         */
     }
 }
 

@@ -1,12 +1,11 @@
 /*
- * Chunks asked for before a thread wants them, where storage is behind a network: so many requests
- * are under way whatever the threads that decode are at.
+ * Requests chunks before a thread wants them, for stores behind a network: the number of requests
+ * under way does not depend on how busy the decoding threads are.
  *
- * Each batch has a list of the boxes that are read for it.  What they meet is asked for in their
- * order, list after list as they were begun, as far as there are places: one for each group of
- * chunks that a reader fetches at once, from the question until a thread takes the answer.  What a
- * thread wants and nobody asked for yet it fetches itself, so that no thread ever waits for a
- * place.
+ * Each batch has a list of the boxes that are read for it.  Their chunks are requested in that
+ * order, list after list, as far as there are places.  A place belongs to one group of chunks, as a
+ * reader fetches them at once, from its request until a thread takes the answer.  A thread itself
+ * fetches chunks that were not requested yet, so no thread ever waits for a place.
  */
 #ifndef CM_LOAD_READER_LOOKAHEAD_H
 #define CM_LOAD_READER_LOOKAHEAD_H
@@ -34,7 +33,9 @@ typedef bool cm_lookahead_box(void *context, uint64_t i, cm_array **array, cm_bo
 
 /* The list's boxes are 0 to N - 1 from now on. */
 void cm_lookahead_begin(cm_lookahead_list *list, uint64_t n, cm_lookahead_box *box, void *context);
-/* No thread fetches from LIST any more: what was asked for in vain is waited for. */
+/*
+ * Ends LIST, from which no thread fetches any more; waits for requests whose answers nobody took.
+ */
 void cm_lookahead_end(cm_lookahead_list *list);
 
 /*

@@ -105,7 +105,7 @@ static void fetch_items(cm_read_call *c, size_t n)
             deliver(c, &r->item[i], r->entry[i]);
         return;
     }
-    /* One of them cannot be read: each for itself, so that the others are. */
+    /* One of the group cannot be read: fetch each alone, so that the others still are. */
     for (size_t i = 0; i < n; i++) {
         if (n > 1)
             rc = fetch(c, &r->item[i], 1, cm_read_next_error(c));
@@ -142,7 +142,7 @@ static void add_item(cm_reader *r, size_t i, uint64_t number, cm_cached_chunk *e
     r->entry[i] = entry;
 }
 
-/* The first N numbers of the reader, as requests alone. */
+/* Counts the requests for the first N numbers of the reader, without reading. */
 static void count_group(cm_read_call *c, size_t n)
 {
     cm_reader *r = c->reader;
@@ -174,7 +174,7 @@ void cm_read_group(cm_read_call *c, size_t n)
             add_item(r, nitems++, r->number[i], entry);
     }
     fetch_items(c, nitems);
-    /* Nothing is reserved now: two threads never wait for each other. */
+    /* No empty entry is held here, so two threads never wait for each other. */
     for (size_t i = 0; i < nbusy; i++)
         if (look_up(c, r->busy[i], true, &entry) != CM_CACHE_HIT) {
             add_item(r, 0, r->busy[i], entry);

@@ -7,12 +7,12 @@
 
 enum {
     /*
-     * Fetched at once, but for the first chunk: a second-level cache holds them.  In
-     * 16 MiB, raw chunks of 128 KiB took a quarter longer than in a loop of one
-     * buffer; with this a twentieth at most.
+     * Stored bytes fetched at once, behind the first chunk: a second-level cache holds them.  With
+     * 16 MiB, raw chunks of 128 KiB took a quarter longer than a loop over one buffer; with this, a
+     * twentieth at most.
      */
     CM_READ_GROUP_NBYTES = 256 << 10,
-    CM_READ_HOSTILE_NBYTES = 16 << 20 /* that a group takes more, in the worst case */
+    CM_READ_HOSTILE_NBYTES = 16 << 20 /* more than that, for a group of hostile chunks */
 };
 
 struct cm_reader {
@@ -51,7 +51,7 @@ typedef struct cm_read_call {
 
 /* Ends stage WHICH: counts the time since the last stage ended as its own. */
 void cm_read_stage(cm_read_call *c, int which);
-/* Where the next error goes: the first one's sentence is kept. */
+/* Where the next error goes: only the first one's sentence is kept. */
 cm_error *cm_read_next_error(const cm_read_call *c);
 /*
  * Makes RC the call's status, with the store in front of its sentence, unless an error is
@@ -61,21 +61,21 @@ void cm_read_keep_error(cm_read_call *c, int rc);
 
 /* ---- reader_group.c ---- */
 
-/* The chunks number[0 .. n - 1] of the reader to the box; errors are kept. */
+/* Brings chunks number[0 .. n - 1] of the reader into the box; keeps the first error. */
 void cm_read_group(cm_read_call *c, size_t n);
 
 /* ---- reader_scatter.c ---- */
 
-/* The elements of decoded chunk NUMBER at DATA to their places in the box. */
+/* Copies decoded chunk NUMBER, at DATA, to its places in the box. */
 void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data);
-/* Fill values there; counts the chunk as missing. */
+/* Puts fill values there instead, and counts the chunk as missing. */
 void cm_read_fill(cm_read_call *c, uint64_t number);
 /* Where chunk NUMBER, decoded, is exactly a run of bytes of the box; NULL: nowhere. */
 void *cm_read_place(const cm_read_call *c, uint64_t number);
 
 /* ---- reader_slice.c ---- */
 
-/* The box through read_box: read, and converted in one go. */
+/* Reads the box through read_box, and converts it as a whole. */
 int cm_read_through_library(cm_read_call *c);
 
 #endif

@@ -16,8 +16,8 @@
 enum {
     READ_NBYTES = 4096,
     PATIENCE_MS = 500,
-    LOOK_MS = 5,     /* between two looks whether it has ended */
-    CANCEL_MS = 200, /* between two looks whether it is still wanted */
+    LOOK_MS = 5,     /* between two checks whether it has ended */
+    CANCEL_MS = 200, /* between two checks whether it is still wanted */
 };
 
 /* ---- beginning and ending ---- */
@@ -35,7 +35,7 @@ static int spawn(cm_child *child, const char *command, int in, int out)
     posix_spawnattr_init(&attr);
     posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-    /* Our threads block signals; a loader wants them as any program has them. */
+    /* Our threads block signals; the user's command gets the usual mask. */
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &pipe_signal);
     posix_spawnattr_setpgroup(&attr, 0);
@@ -47,7 +47,7 @@ static int spawn(cm_child *child, const char *command, int in, int out)
     return failed;
 }
 
-/* A pipe that no other program inherits; OURS of its ends does not wait. */
+/* A pipe that no other program inherits; its end OURS is non-blocking. */
 static int make_pipe(int fd[2], int ours, cm_error *err)
 {
     if (pipe2(fd, O_CLOEXEC) != 0)
@@ -94,8 +94,8 @@ static void sleep_ms(long ms)
 }
 
 /*
- * Waits at most MS until it has ended.  It stays to be reaped, so that nobody else
- * gets its number before its group is killed.
+ * Waits at most MS for its end, without reaping it: its process id must not pass to another before
+ * the group is killed.
  */
 static bool has_ended(const cm_child *child, unsigned ms, siginfo_t *info)
 {
@@ -119,7 +119,7 @@ void cm_child_end(cm_child *child, bool patient)
     close(child->in);
     if (patient)
         (void)has_ended(child, PATIENCE_MS, &info);
-    kill(-child->pid, SIGKILL); /* also what it began and left behind */
+    kill(-child->pid, SIGKILL); /* also processes that it left behind */
     while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR) {
     }
     close(child->out);
@@ -139,7 +139,7 @@ uint64_t cm_child_cpu_ns(const cm_child *child)
 
 /* ---- lines ---- */
 
-/* It reads or writes no more: says why, as far as can be known. */
+/* Says why the command reads or writes no more, as far as is known. */
 static int gone(cm_child *child, cm_error *err)
 {
     siginfo_t info;

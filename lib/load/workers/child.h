@@ -24,22 +24,25 @@ typedef struct cm_child {
 /* Begins COMMAND with "sh -c", its standard error being ours, in a process group of its own. */
 int cm_child_begin(cm_child *child, const char *command, cm_error *err);
 /*
- * Closes its input, gives it half a second to end when it may take its time (PATIENT), then
- * kills its group.  Not begun: nothing.
+ * Closes the command's input, gives it half a second to end if PATIENT, then kills its process
+ * group.  No-op for a command that was not begun.
  */
 void cm_child_end(cm_child *child, bool patient);
 
-/* How long it is waited for. */
+/* Limits of a wait for the command. */
 typedef struct cm_child_patience {
     uint64_t deadline_ns;            /* CLOCK_MONOTONIC */
     bool (*canceled)(void *context); /* asked a few times a second; NULL: never */
     void *context;
 } cm_child_patience;
 
-/* All NBYTES to its input.  After an error it is of no more use: end it. */
+/* Writes all NBYTES to the command's input.  After an error, end the command. */
 int cm_child_write(cm_child *child, const void *data, size_t nbytes,
                    const cm_child_patience *patience, cm_error *err);
-/* The next line of its output, without its end, NUL-terminated and valid until the next call. */
+/*
+ * Reads the next line of its output: without the newline, NUL-terminated, valid until the next
+ * call.
+ */
 int cm_child_read_line(cm_child *child, const cm_child_patience *patience, const char **line,
                        size_t *nbytes, cm_error *err);
 /* CPU time of its own process so far; 0 when that cannot be had. */

@@ -47,7 +47,7 @@ static void append(int *rc, cm_json *array, cm_json *value, cm_error *err)
     *rc = *rc != CM_OK ? *rc : append_rc;
 }
 
-/* J, which is freed, as a line in w->text. */
+/* Writes J, which is freed, as a line into w->text. */
 static int make_line(worker *w, cm_json *j, cm_error *err)
 {
     w->text.nbytes = 0;

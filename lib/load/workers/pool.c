@@ -138,7 +138,9 @@ static int make_lists(cm_pool *pool, cm_error *err)
     return CM_OK;
 }
 
-/* Until a member is ready or failed, with the lock held; the pool may be no longer wanted. */
+/*
+ * Waits, with the lock held, until a member is ready or failed, or the pool is not wanted any more.
+ */
 static void wait_a_while(cm_pool *pool)
 {
     const uint64_t end_ns = cm_now_ns() + UINT64_C(100000000);
@@ -157,8 +159,8 @@ static int start_members(cm_pool *pool, cm_error *err)
         if ((pool->member[i].wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
             return cm_fail_errno(err, errno, "worker %u cannot be started", i);
     /*
-     * Members go on when all are begun, so that none forks while another thread is being made:
-     * its child would have locks of the allocator that nobody opens.
+     * Members go on once all threads exist.  A fork while a thread is being made could copy a
+     * locked allocator into the child, where nobody unlocks it.
      */
     pthread_mutex_lock(&pool->start_lock);
     for (; started < o->nworkers; started++) {
@@ -223,7 +225,7 @@ int cm_pool_create(const cm_pool_options *options, const cm_load_source *source,
 
 void cm_pool_member_wake(cm_pool_member *m)
 {
-    /* A counter that is full wakes as well. */
+    /* A failed write means that the counter is full, which wakes as well. */
     if (m->wake_fd >= 0)
         (void)!write(m->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
     else

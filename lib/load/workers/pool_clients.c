@@ -142,7 +142,7 @@ size_t cm_pool_drop(cm_pool *pool, unsigned client)
     return n;
 }
 
-/* The lock is the pool's inside, which a look at it does not change. */
+/* Locking changes nothing that a caller can see in a const pool. */
 static pthread_mutex_t *lock_of(const cm_pool *pool)
 {
     return (pthread_mutex_t *)&pool->lock;

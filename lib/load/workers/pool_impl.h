@@ -96,11 +96,11 @@ void cm_pool_member_wait(cm_pool_member *m);
 void cm_pool_member_ready(cm_pool_member *m, int status, const cm_error *err);
 /* The next job of M's queue; NULL: none now. */
 cm_pool_job *cm_pool_member_take(cm_pool_member *m);
-/* There is something to do, or to stop for.  With the lock held. */
+/* Wakes M for a job, or to stop; call with the lock held. */
 void cm_pool_member_wake(cm_pool_member *m);
-/* Nobody will load JOB, which is in no list. */
+/* Forgets JOB, which is in no list and which nobody will load. */
 void cm_pool_forget(cm_pool *pool, cm_pool_job *job);
-/* JOB's result is made: it belongs to its client. */
+/* Gives JOB, whose result is made, to its client. */
 void cm_pool_deliver(cm_pool *pool, cm_pool_job *job);
 
 /* ---- pool_run.c ---- */

@@ -21,7 +21,7 @@
 
 enum {
     DEPTH = 2,      /* tasks that a process has at once */
-    CHECK_MS = 250, /* between two looks whether a silent process is still there */
+    CHECK_MS = 250, /* between two checks that a silent process lives */
     END_TEXT = 128
 };
 
@@ -56,7 +56,7 @@ static bool blame(cm_pool_member *m, cm_pool_job *job, const char *how)
     return true;
 }
 
-/* All that was sent goes before what is queued. */
+/* Tasks that were sent go in front of those queued. */
 static void queue_again(cm_pool_member *m)
 {
     if (m->sent.first == NULL)

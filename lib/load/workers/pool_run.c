@@ -9,7 +9,7 @@
 
 void cm_load_counts_add(cm_load_counts *to, const cm_load_counts *more)
 {
-    /* All members are of one type, so that none is forgotten when one is added. */
+    /* All members have one type, so a loop covers those that will be added. */
     enum {
         N = sizeof(cm_load_counts) / sizeof(uint64_t)
     };
@@ -26,7 +26,7 @@ void cm_load_result_fail(cm_load_result *result, uint64_t id, int status, const 
 {
     if (text[0] == '\0')
         text = "the loader failed and gave no reason";
-    /* Names come first in a sentence: what is cut off is its end. */
+    /* Truncates the end: a sentence begins with the names. */
     size_t n = strnlen(text, sizeof(result->error) - 1);
     memcpy(result->error, text, n);
     result->error[n] = '\0';

@@ -17,15 +17,12 @@ void cm_pool_become_worker(pid_t parent)
     static const int usual[] = {SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCHLD};
     sigset_t none;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* It may have died before it was asked to tell. */
+    /* The parent may have died before the call above. */
     if (getppid() != parent)
         _exit(0);
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
         signal(usual[i], SIG_DFL);
-    /*
-     * An interrupt at the terminal, and its end, reach the whole group: it is the parent who stops
-     * the workers.
-     */
+    /* Ctrl-C and a hang-up reach the whole process group, but only the parent stops its workers. */
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
@@ -70,7 +67,7 @@ static bool say_ready(int fd, int status, const cm_error *err)
     return cm_fd_send(fd, &ready, sizeof(ready));
 }
 
-/* Reads and forgets, for want of memory. */
+/* Reads and discards, for lack of memory. */
 static bool skip(int fd, size_t nbytes)
 {
     char some[4096];
@@ -111,7 +108,7 @@ static bool next_task(int fd, size_t max_pieces, inbox *in, bool *fits)
     return *fits ? cm_fd_recv(fd, in->task->piece, nbytes) : skip(fd, nbytes);
 }
 
-/* Of this process, when it is a worker; -1: it is none. */
+/* Socket of this process, if it is a worker; else -1. */
 static int pool_fd = -1;
 
 bool cm_pool_worker_is_unwanted(void)

@@ -1,4 +1,4 @@
-/* How worker processes begin, and how they are found to have ended. */
+/* Starts worker processes, and notices when they end. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "load/workers/pool_impl.h"
 
 enum {
-    CHECK_MS = 250, /* between two looks whether a silent process is still there */
+    CHECK_MS = 250, /* between two checks that a silent process lives */
     END_CHECK_MS = 20,
     END_TEXT = 128
 };
@@ -28,10 +28,7 @@ static uint64_t ready_ns(const cm_pool *pool)
     return asked > 0 ? asked : CM_POOL_READY_NS;
 }
 
-/*
- * The child keeps nobody else's socket: its end would not be noticed while the child holds a
- * copy.
- */
+/* Closes the sockets of other members in the child: a copy would hide their end. */
 static void close_sockets(const cm_pool *pool)
 {
     for (unsigned i = 0; i < pool->options.nworkers; i++) {
@@ -135,7 +132,7 @@ typedef enum beginning {
     UNWANTED /* the pool stops */
 } beginning;
 
-/* TEXT says how it DIED.  A process that does not become ready is ended. */
+/* Waits for M's process; one that is late or unwanted is ended.  DIED: TEXT says how. */
 static beginning wait_until_ready(cm_pool_member *m, cm_pool_ready *ready, char *text, size_t size)
 {
     const uint64_t late_ns = cm_now_ns() + ready_ns(m->pool);
