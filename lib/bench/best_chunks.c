@@ -1,9 +1,9 @@
 /*
- * Chunks that suit these samples best: bytes decoded and seconds of a read, beside the present
- * ones; and the same compressed by a codec that takes less time.
+ * Chunks that suit these samples best, compared with the present ones in bytes decoded and seconds
+ * of a read; and the same with a codec that takes less time.
  *
- * Costs are measured several times, and the median of each counts: then one store has one best, and
- * how far the rounds lie apart is told.
+ * Costs are measured several times and their medians count, so that a store has one best; the
+ * spread of the rounds is reported.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ typedef struct codecs { /* of the chunks that are read, or would be */
 
 /* ---- costs --------------------------------------------------------------------------------- */
 
-/* An imitated storage has the costs that are imitated. */
+/* An emulated storage has the costs that it emulates. */
 static void imitate(const cm_delay_model *delay, cm_suit_costs *costs)
 {
     costs->cost.latency = costs->cost.range = delay->latency;
@@ -79,7 +79,7 @@ static double middle_of(const round_costs *r, size_t offset)
     return v[ROUNDS / 2];
 }
 
-/* A store behind a network is asked once: its requests are slow, and may be paid for. */
+/* Measures a store behind a network once: requests are slow, and may cost money. */
 static int measure_rounds(const cm_bench *b, size_t array, const codecs *c, round_costs *out,
                           cm_error *err)
 {
@@ -113,7 +113,7 @@ static int codecs_of(const cm_codec_choice *choice, const cm_dtype *type, codecs
     return rc;
 }
 
-/* Codecs that V's chunks have after they were rechunked: their own, or nc2zarr's choice. */
+/* The codecs of V's chunks after rechunking: their own, or nc2zarr's choice. */
 static int codecs_kept(const cm_bench *b, const cm_variable *v, codecs *out, cm_error *err)
 {
     const cm_codec_choice choice = cm_codec_choice_default(&v->array->dtype);
@@ -330,7 +330,7 @@ static int compare_parts(cm_bench *b, sums *s, cm_error *err)
     return rc;
 }
 
-/* How many times as long as with the best chunks, by the costs of each round. */
+/* The ratio of present time to that with the best chunks, for each round of costs. */
 static void tell_spread(cm_readbench_predicted *out, const sums *s)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -340,7 +340,7 @@ static void tell_spread(cm_readbench_predicted *out, const sums *s)
     }
 }
 
-/* Only where steps wait, all parts can be had lighter, and what they take was measured. */
+/* Only where steps wait, every part has a lighter codec, and its cost was measured. */
 static int lighten(cm_bench *b, cm_error *err)
 {
     const cm_load_space *space = &b->load.shared.space;

@@ -59,7 +59,10 @@ const char *cm_readbench_cause_name(cm_readbench_cause cause)
     return names[cause];
 }
 
-/* Which share of reading and decoding other chunks would spare: of its time, or else its bytes. */
+/*
+ * The share of reading and decoding that other chunks would save: of its time, or else of its
+ * bytes.
+ */
 static double spared(const cm_readbench_session *s, const cm_readbench_facts *f)
 {
     if (f->excess > 0 && f->spared >= 0) /* many small chunks take time without decoding more */
@@ -83,8 +86,8 @@ static bool waits_for_device(const cm_readbench_session *s)
 }
 
 /*
- * A request's waiting is not over sooner because there are more of them, but more run beside each
- * other: as long as storage gave more when it was asked for more, few requests are the cause.
+ * More requests do not shorten one request but run beside each other: while storage gave more when
+ * asked for more, too few requests are the cause.
  */
 static cm_readbench_cause storage_cause(const cm_readbench_session *s)
 {
@@ -100,16 +103,15 @@ static bool by_others_code(const cm_readbench_session *s)
     return cm_readbench_by_user(s) || cm_readbench_by_library(s);
 }
 
-/* Then neither storage nor CPUs are what it lacks. */
+/* Whether storage and CPUs could feed the accelerator, so that neither is lacking. */
 static bool has_capacity(const cm_readbench_session *s)
 {
     return s->accelerators.needed > 0 && s->rates.capacity > s->accelerators.needed;
 }
 
 /*
- * Causes that other programs do not change: how much is decoded in how many chunks, which is
- * counted, and the delay of an emulated storage, where that takes more time than they may have
- * taken.
+ * Causes that hold whatever other programs do: the counted work of decoding, and the delay of an
+ * emulated storage where it exceeds the time that they may have taken.
  */
 static cm_readbench_cause cause_beside_others(const cm_readbench_session *s,
                                               const cm_readbench_facts *f)

@@ -4,7 +4,7 @@
 
 #include "bench/facts.h"
 
-/* libnetcdf read: storage and decoding cannot be told apart. */
+/* libnetcdf read the data, so storage and decoding cannot be separated. */
 bool cm_readbench_by_library(const cm_readbench_session *s);
 bool cm_readbench_by_user(const cm_readbench_session *s); /* a loader of the user's */
 bool cm_readbench_is_planned(const cm_readbench_session *s);

@@ -39,7 +39,7 @@ static int find_epochs(const cm_readbench_session *s, span **out, size_t *n, cm_
     return CM_OK;
 }
 
-/* The epoch in which a look lies; N: none. */
+/* The epoch of a sample of the machine; N: none. */
 static size_t epoch_of(const span *epoch, size_t n, uint64_t at_ns)
 {
     size_t e = 0;
@@ -100,7 +100,7 @@ static bool always_rises(const span *epoch, size_t n, cm_readbench_facts *out)
             (i > 0 && (double)epoch[i].rss_nbytes <=
                           (double)epoch[i - 1].rss_nbytes * (1 + CM_RULE_EPOCH_GROWTH)))
             return false;
-    /* The first epoch sets up what the others use. */
+    /* The first epoch allocates what the others use. */
     out->grew_from = epoch[1].rss_nbytes;
     out->grew_to = epoch[n - 1].rss_nbytes;
     return out->grew_to - out->grew_from > CM_RULE_GROWTH_NBYTES;
@@ -138,8 +138,8 @@ static void compare_stages(const cm_readbench_session *s, cm_readbench_facts *ou
 }
 
 /*
- * A thread that waits for an emulated storage or a disk needs no CPU meanwhile; the rest of the
- * loader's time may be longer by the share of the CPUs that others had.
+ * Threads that wait for an emulated storage or a disk need no CPU; the rest of the loader's time
+ * may be longer by the CPU share of other programs.
  */
 static void blame_others(const cm_readbench_session *s, cm_readbench_facts *out)
 {

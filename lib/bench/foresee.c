@@ -18,7 +18,7 @@ enum {
     LEAST_SAMPLES = 64,   /* or so few of many */
     MAX_COUNTED = 1 << 22 /* chunks of a batch that are held to find those that are met again */
 };
-/* A round is short, for a machine that others use changes its speed within tenths of a second. */
+/* Rounds are short, because a shared machine changes its speed within tenths of a second. */
 #define ROUND_SECONDS 0.08  /* of measuring; one batch where it takes longer */
 #define PROBE_SECONDS 0.025 /* an array and round */
 #define MOST_SECONDS  4.0   /* in all: then the rounds end */
@@ -210,7 +210,7 @@ static int run_round(foresight *f, cm_error *err)
     return rc == CM_OK ? make_batches(f, err) : rc;
 }
 
-/* How many batches a round has; the worker has its indices of shards from then on. */
+/* Finds the number of batches in a round; afterwards the worker has its shard indices cached. */
 static int choose_batches(foresight *f, cm_error *err)
 {
     const uint64_t most = f->b->rank[0].load->share.nbatches;
@@ -233,8 +233,8 @@ static bool lies_together(const foresight *f)
 }
 
 /*
- * Requests of a sample: a mean over samples of the first epoch, many more than a round has.  Where
- * indices of shards are so far away that few can be counted, arithmetic knows better.
+ * Requests of a sample: the mean over many more samples of the first epoch than a round has.  Where
+ * slow shard indices allow counting only few, uses arithmetic instead.
  */
 static int count_requests(foresight *f, cm_error *err)
 {
@@ -416,7 +416,7 @@ int cm_bench_foresee(cm_bench *b, cm_error *err)
     if (f == NULL)
         return CM_ENOMEM;
     f->b = b;
-    /* Chunks that cannot be read were reported by the batches that met them. */
+    /* Batches have reported chunks that cannot be read. */
     int rc = foresee(f, &ignored);
     release(f);
     free(f);

@@ -20,7 +20,7 @@ static bool is_candidate(const cm_readbench_session *s)
     return s->counts.failed_batches == 0 && s->device.mismatches == 0 && s->rates.samples > 0;
 }
 
-/* Samples of different sizes cannot be compared but by their bytes. */
+/* Samples of different sizes are compared by their bytes. */
 static bool differ_in_size(const cm_readbench_session *session, size_t n)
 {
     for (size_t i = 1; i < n; i++)
@@ -56,7 +56,7 @@ static double rate_of(const cm_readbench_session *s, bool by_bytes)
     return cm_readbench_rate(s) * (by_bytes ? sample_nbytes(s) : 1);
 }
 
-/* Whether S, which is the slower one, is as fast as TOP for all that was measured. */
+/* Whether the slower S equals TOP within the spread of the measurement. */
 static bool is_alike(const cm_readbench_session *s, const cm_readbench_session *top, bool by_bytes)
 {
     const double rate = rate_of(s, by_bytes), best = rate_of(top, by_bytes);
@@ -227,7 +227,7 @@ static char *with_whole_epoch(const cm_readbench_report *r, char *reason, cm_err
 
 /* ---- PyTorch ------------------------------------------------------------------------------- */
 
-/* The copy from page-locked memory is the one that runs beside the step. */
+/* Only a copy from page-locked memory runs beside the step. */
 static bool is_gpu(const cm_readbench_session *s)
 {
     return s->device.used && s->device.driver != NULL && s->device.driver[0] != '\0';

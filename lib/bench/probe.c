@@ -115,7 +115,10 @@ static int ask_in_turn(cm_bench *b, const cm_probe_item *item, size_t n, unsigne
     return CM_OK;
 }
 
-/* Where the batches were: no more than was planned, so that a small run is not a large one. */
+/*
+ * Memory of the batches, for the buffers of probing: no more than planned, so that a small run
+ * stays small.
+ */
 static uint64_t planned_nbytes(const cm_bench *b)
 {
     const uint64_t here = cm_resident(NULL), planned = b->session->memory_planned;
@@ -152,10 +155,7 @@ int cm_bench_probe(cm_bench *b, cm_error *err)
         return CM_OK;
     if (room >= LEAST_MEMORY)
         rc = cm_probe_memory(room, MEMORY_SECONDS, &r->memory, err);
-    /*
-     * Chunks that cannot be read were reported by the batches that met them: then there is no
-     * rate.
-     */
+    /* Batches reported unreadable chunks already; here they only leave the rate unknown. */
     if (rc == CM_OK && b->load.setting.engine == CM_LOAD_NATIVE && !b->load.setting.emulated &&
         probe_storage(b, r, &ignored) != CM_OK)
         r->storage = r->storage_more = 0;

@@ -16,10 +16,10 @@ enum {
 };
 /* Memory is copied in short runs: of the rate of long ones, so much. */
 #define SHORT_RUNS 0.25
-/* Times what the model says where there are no present chunks to hold it against. */
+/* Factor on the model's time where no present chunks exist to calibrate it. */
 #define UNCHECKED 1.6
 #define MUCH_MORE 1.5
-#define CACHED    0.1 /* of the chunks: where caches give more, costs of reading say little */
+#define CACHED    0.1 /* share of chunks from caches above which costs of reading say little */
 
 typedef struct ground { /* the session as it ran, for all simulations */
     const cm_readbench_session *s;
@@ -44,7 +44,7 @@ static double stages_of(const cm_readbench_batch *b)
     return ns / 1e9;
 }
 
-/* The planned loader's batches are of no worker; their work is that of their stages. */
+/* Batches of the planned loader belong to no worker; their work is that of their stages. */
 static double service_of(const cm_readbench_session *s, const cm_readbench_batch *b)
 {
     if (cm_readbench_is_planned(s))
@@ -149,8 +149,8 @@ static int prepare(ground *g, cm_error *err)
 }
 
 /*
- * How many times the samples a second, where the epochs take SECONDS, and batches SLOWER times the
- * present work.  The CPUs bound it: time that others took from a thread is not there for more.
+ * The gain in samples a second if the epochs take SECONDS and batches SLOWER times the present
+ * work.  The CPUs bound it: time that other programs took is not available.
  */
 static double gain(const ground *g, double seconds, double slower)
 {
@@ -164,7 +164,7 @@ static void offer(cm_readbench_proposal *best, cm_readbench_change change, unsig
 {
     const bool rewrites = best->change == CM_CHANGE_CHUNKS || best->change == CM_CHANGE_CODEC;
     const bool rewritten = change == CM_CHANGE_CHUNKS || change == CM_CHANGE_CODEC;
-    /* A cheaper change is not given up for little. */
+    /* A cheaper change wins over a slightly better one. */
     const double clear =
         best->change == CM_CHANGE_NONE || (rewrites && !rewritten) ? 1 : 1 + CM_RULE_CLEARER;
     if (gained >= least && gained > best->gain * clear)
@@ -185,8 +185,8 @@ static double assembling(const cm_readbench_session *s, double whole)
 }
 
 /*
- * Seconds of a mean batch of the session as one thread makes it alone: as measured, by the chunks
- * that the measured ones met; where they were not, by the stages of all.
+ * Seconds that one thread alone takes for a mean batch of the session: scaled from the measured
+ * batches by the number of chunks, or else the sum of the stages.
  */
 static double alone(const cm_readbench_session *s)
 {
@@ -266,7 +266,7 @@ static double planned_gain(const ground *g)
 
 /* ---- workers and prefetch ------------------------------------------------------------------ */
 
-/* How much longer storage takes for a request where MORE times the threads ask. */
+/* The factor on the time of a request when MORE times as many threads ask. */
 static double crowding(const cm_readbench_session *s, double more)
 {
     const double threads = (double)s->pool_workers * s->worker_threads;
@@ -275,14 +275,17 @@ static double crowding(const cm_readbench_session *s, double more)
         return s->streams > 0 ? fmax(1, threads * more / s->streams) : 1;
     if (!(r->storage > 0) || !(r->storage_more > 0) || !(threads > 0))
         return 1;
-    /* As it went from the one number of threads that was probed to the other. */
+    /* Interpolates between the two numbers of threads that were probed. */
     const double probed = r->more_threads / threads;
     const double share = probed > 1 ? fmin(1, log(more) / log(probed)) : 1;
     const double scaled = fmin(pow(fmax(1, r->storage_more / r->storage), share), more);
     return more / scaled;
 }
 
-/* MORE times the batches in flight, and in processes of their own all that a worker holds. */
+/*
+ * Whether the memory holds MORE times the batches in flight; with processes, all that a worker
+ * holds.
+ */
 static bool fits(const cm_readbench_session *s, double more)
 {
     const bool apart = s->mode != NULL && strcmp(s->mode, "processes") == 0;
@@ -322,7 +325,7 @@ static void offer_prefetch(const ground *g, cm_readbench_proposal *best)
 
 /* ---- the device ---------------------------------------------------------------------------- */
 
-/* Waits for copies are shorter by what page-locked memory was faster in this run. */
+/* Scales waits for copies by the speed-up of page-locked memory in this run. */
 static void offer_staging(const ground *g, cm_readbench_proposal *best)
 {
     const cm_readbench_session *s = g->s;
@@ -337,7 +340,7 @@ static void offer_staging(const ground *g, cm_readbench_proposal *best)
 
 /* ---- the best ------------------------------------------------------------------------------ */
 
-/* Where nothing waits, or other things are to be mended first, nothing is simulated. */
+/* Simulates nothing where no step waits, or where another fault has to be mended first. */
 static bool is_asked(const cm_readbench_session *s)
 {
     switch (s->cause) {

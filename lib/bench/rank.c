@@ -54,7 +54,7 @@ static int take(cm_bench_rank *r, uint64_t epoch, taken *t)
     return r->load->stage != NULL ? cm_load_stage_submit(r->load, &t->batch, epoch) : CM_OK;
 }
 
-/* Until the batch is where the step wants it. */
+/* Waits until the batch is where the step wants it. */
 static int arrive(cm_bench_rank *r, taken *t)
 {
     if (t->failed || r->load->stage == NULL)
@@ -133,7 +133,7 @@ static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t don
 {
     const cm_bench *b = r->bench;
     const cm_load_counts *c = &t->batch.counts;
-    /* libnetcdf has caches of its own, and does not say what it asked for and decoded. */
+    /* libnetcdf has its own caches and does not tell what it requested and decoded. */
     const bool told = b->load.setting.engine != CM_LOAD_NETCDF;
     cm_readbench_batch *x = cm_bench_record(r, &r->load->err);
     if (x == NULL)

@@ -39,13 +39,13 @@ static void compare_with_first(const cm_readbench_options *o, cm_readbench_repor
         r->least_ratio[i] = pair[0];
         r->most_ratio[i] = pair[n - 1];
     }
-    /* One after the other there are no pairs. */
+    /* Stores measured one after the other have no pairs of epochs. */
     if ((o->tune || o->npoints > 0) && r->session[0].rates.samples > 0)
         r->ratio[i] = r->least_ratio[i] = r->most_ratio[i] =
             cm_readbench_rate(&r->session[i]) / cm_readbench_rate(&r->session[0]);
 }
 
-/* The one that is fastest against the first, or the first. */
+/* The session with the highest ratio to the first, or the first itself. */
 static size_t fastest(const cm_readbench_report *r)
 {
     size_t best = 0;
@@ -60,7 +60,7 @@ static char *headline(const cm_readbench_options *o, const cm_readbench_report *
 {
     const size_t best = fastest(r), other = best != 0 ? 0 : 1;
     const char *name = r->session[best].label, *than = r->session[other].label;
-    /* The first is what all were held against: against another, its ratio is turned round. */
+    /* All ratios are to the first session; its own ratio to another is the inverse. */
     const bool turned = best == 0;
     const double ratio = turned ? 1 / r->ratio[other] : r->ratio[best];
     const double least = turned ? 1 / r->most_ratio[other] : r->least_ratio[best];

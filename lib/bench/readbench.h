@@ -74,17 +74,17 @@ int cm_bench_describe(cm_bench *b, const char *store, cm_error *err);
 
 /* needs.c: bytes that measuring takes besides: records, device, validation. */
 uint64_t cm_bench_other_nbytes(const cm_bench *b);
-/* That probing takes after the epochs, when workers and batches are gone. */
+/* Bytes for probing after the epochs, when workers and batches are gone. */
 uint64_t cm_bench_after_nbytes(const cm_bench *b);
 
 /* workers.c: the workers, and who watches them. */
 int cm_bench_start_workers(cm_bench *b, cm_error *err);
 /*
- * The lives of workers into the session's events, until the last epoch's end; before they are
- * stopped.
+ * Adds the lives of workers to the session's events, until the last epoch's end; call it before
+ * they are stopped.
  */
 int cm_bench_note_lives(cm_bench *b, cm_error *err);
-/* That, and what was seen of the machine. */
+/* The same, and the monitor's samples of the machine. */
 int cm_bench_note_workers(cm_bench *b, cm_error *err);
 
 typedef struct cm_bench_sharing { /* stores that are measured in turn, and share the memory */
@@ -123,7 +123,7 @@ int cm_bench_stage_open(cm_bench *b, cm_error *err);
 int cm_bench_stage_describe(cm_bench *b, cm_error *err);
 /* Keeps the reports of the timed pass. */
 void cm_bench_stage_keep(cm_bench *b);
-/* Until the oldest one is there. */
+/* Waits for the oldest copy. */
 int cm_bench_stage_wait(cm_bench_rank *rank, cm_staged *staged);
 int cm_bench_stage_step(cm_bench_rank *rank);
 int cm_bench_stage_stepped(cm_bench_rank *rank, cm_stage_step_times *times);
@@ -138,12 +138,12 @@ void cm_bench_session_release(cm_readbench_session *session);
  * directly: box by box, by another way through the code.
  */
 int cm_bench_validate(cm_bench *b, cm_error *err);
-/* temperature.c: cold or warm as asked for; what came of it goes into the session. */
+/* temperature.c: makes the files cold or warm as asked for, and notes the result in the session. */
 int cm_bench_temperature(cm_bench *b, cm_error *err);
 int cm_bench_evict(const cm_bench *b, cm_error *err);
 /*
- * Bytes of the files that are read (0: too many to look at all) and which share is in memory;
- * negative: not known.
+ * Bytes of the files that are read (0: too many to check all), and the share in memory; negative:
+ * not known.
  */
 int cm_bench_residency(const cm_bench *b, uint64_t *nbytes, double *share, cm_error *err);
 /* predict.c */

@@ -14,7 +14,7 @@
 #include "store/open.h"
 
 enum {
-    COMPARED = 16,      /* objects of the log that are looked at in the store */
+    COMPARED = 16,      /* objects of the log that are checked in the store */
     MOST_VARIABLES = 64 /* read together as one sample */
 };
 
@@ -56,7 +56,7 @@ static int open_store(cm_bench_replay *r, const cm_readbench_options *o, cm_erro
 
 /* ---- what is read together ----------------------------------------------------------------- */
 
-/* Same names in the same order, so that one box means the same of both. */
+/* Whether both have the same dimensions in the same order, so that one box fits both. */
 static bool has_dims_of(const cm_variable *v, const cm_variable *of)
 {
     bool same = v->rank == of->rank;
@@ -66,7 +66,7 @@ static bool has_dims_of(const cm_variable *v, const cm_variable *of)
     return same;
 }
 
-/* Whether V was read as the leader was, box after box. */
+/* Whether V was read with the leader's boxes, one after the other. */
 static int is_read_alike(const cm_bench_replay *r, const cm_variable *v, bool *alike, cm_error *err)
 {
     cm_access_array array;
@@ -151,7 +151,7 @@ static void set_options(const cm_bench_replay *r, cm_readbench_options *o)
     }
     if (o->mode == NULL && r->reads.nprocesses > 1)
         o->mode = "processes";
-    /* The next read begins when one has ended, whichever it was. */
+    /* Any read that ended lets the next one begin. */
     o->unordered = o->unordered || o->workers > 1;
     o->boxes = &r->boxes;
 }

@@ -67,7 +67,7 @@ static bool io_bound(const cm_readbench_session *s, const cm_readbench_facts *f,
            !f->contended && !cm_readbench_by_library(s) && !cm_readbench_by_user(s);
 }
 
-/* Silent where more workers are not what helps. */
+/* Silent where more workers would not help. */
 static bool one_core(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                      size_t size)
 {
@@ -134,10 +134,7 @@ static bool decoded_again(const cm_readbench_session *s, const cm_readbench_fact
     return s->proposal.planned_gain >= 1 + CM_RULE_REWRITTEN;
 }
 
-/*
- * Where the page cache cannot be looked into, a store smaller than what memory is free may be
- * in it.
- */
+/* Where residency is unknown, a store smaller than the free memory may be in the page cache. */
 static bool fits_in_memory(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                            size_t size)
 {
@@ -218,9 +215,9 @@ static bool oversubscribed(const cm_readbench_session *s, const cm_readbench_fac
 
 /* ---- their order ---------------------------------------------------------------------------- */
 
-/* Shares of the loader's time that rules explain; of those that explain none, where they stand. */
+/* Ranks of rules: the share of the loader's time that they explain, or one of these. */
 enum {
-    WORTHLESS = 3, /* without mending this no number counts */
+    WORTHLESS = 3, /* makes all other numbers worthless */
     FIRST = 2,
     GOOD_TO_KNOW = -1
 };
@@ -233,7 +230,7 @@ static double explains_waits(const cm_readbench_session *s, const cm_readbench_f
     (void)f;
     return 1;
 }
-/* First where nothing else was found; below a cause that lies in the data. */
+/* First if contention is the cause; below any cause that lies in the data. */
 static double explains_others(const cm_readbench_session *s, const cm_readbench_facts *f)
 {
     (void)s;

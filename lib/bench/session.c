@@ -35,7 +35,7 @@ static int note(void *bench, const char *sentence, cm_error *err)
     return cm_bench_note(bench, err, "%s", sentence);
 }
 
-/* Warns of them once, however many sessions read the same store. */
+/* Warns of holes once, however many sessions read the same store. */
 static int tell_holes(cm_bench *b, cm_error *err)
 {
     cm_census *c = &b->session->census;
@@ -179,7 +179,7 @@ static void run_rank(void *context, unsigned i)
     cm_bench_rank_epoch(&run->bench->rank[i], run->epoch);
 }
 
-/* The first failure of a rank, others having stopped for their own reasons. */
+/* The first rank's failure: the others stopped because of it, or for reasons of their own. */
 static int first_status(const cm_bench *b, cm_error *err)
 {
     for (unsigned i = 0; i < b->load.setting.ranks; i++)
@@ -215,10 +215,7 @@ int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err)
 
 /* ---- closing ------------------------------------------------------------------------------- */
 
-/*
- * Memory that rose and fell between two looks; where the peak is from before, it says nothing of
- * this session.
- */
+/* Takes in a peak between two samples; a peak from before the session says nothing about it. */
 static void keep_peak(cm_bench *b)
 {
     const uint64_t peak = cm_peak_rss();
@@ -231,7 +228,7 @@ static int finish(cm_bench *b, cm_error *err)
     cm_readbench_session *s = b->session;
     uint64_t nbytes;
     int rc = cm_bench_residency(b, &nbytes, &s->resident_after, err);
-    /* A run that was stopped has its results all the same; this is not one of them. */
+    /* A stopped run keeps its other results; only this one is unknown. */
     if (rc == CM_ECANCELED) {
         s->resident_after = -1;
         rc = CM_OK;

@@ -108,7 +108,7 @@ static size_t make_spans(const cm_bench *b, const cm_load_batch *batch, cm_stage
     return s->nparts;
 }
 
-/* A batch that differs is counted; the first one's sentence is kept. */
+/* Counts a batch that differs; keeps the first one's sentence. */
 static int validate_batch(void *context, const cm_load_batch *batch)
 {
     cm_bench_rank *r = context;

@@ -1,4 +1,4 @@
-/* Every number of a session that follows from its records: nothing here looks at a clock. */
+/* Computes every number of a session from its records; uses no clock. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #include "bench/summary.h"
 
 #define NO_STEP 1e-5 /* seconds */
-#define FED     0.9  /* of the time: an accelerator that steps so much counts as fed */
-/* Of the store in the page cache: differences above this make two readings unlike. */
+#define FED     0.9  /* an accelerator counts as fed if it steps this share of the time */
+/* Two measurements are unlike if the share of the store in the page cache differs by more. */
 #define ALIKE 0.25
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
@@ -23,7 +23,7 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-/* Late from when it was wanted; a batch that was there before costs nothing. */
+/* Waiting counts from when the batch was wanted; one that came earlier costs nothing. */
 static double wait_of(const cm_readbench_batch *r)
 {
     return seconds(r->want_ns, r->ready_ns);
@@ -34,7 +34,7 @@ static double step_of(const cm_readbench_batch *r)
     return seconds(r->ready_ns > r->want_ns ? r->ready_ns : r->want_ns, r->done_ns);
 }
 
-/* One that counts in the statistics of steps: what failed was not stepped on. */
+/* Whether a batch counts in the statistics of steps: failed ones were not stepped on. */
 static bool is_step(const cm_readbench_batch *r)
 {
     return !r->first && !r->failed;
@@ -233,8 +233,8 @@ void cm_readbench_feed(cm_readbench_session *s, double each)
 }
 
 /*
- * Over all epochs, first steps among them: the planned loader does much of its
- * reading before the first batch, and who leaves that out praises it for nothing.
+ * Over all epochs, first steps included: the planned loader reads much before its first batch, and
+ * leaving that out would flatter it.
  */
 static void rates(const cm_bench *b, cm_readbench_session *s)
 {
@@ -259,7 +259,7 @@ static void rates(const cm_bench *b, cm_readbench_session *s)
     const double batches = (double)(c->batches - c->failed_batches);
     const double per_batch = ratio((double)c->samples, batches);
     const double wanted = b->setting.step_ns + b->setting.step_per_sample_ns * per_batch;
-    /* A step that takes no time needs more than anything gives: then the question has no answer. */
+    /* A step without a duration needs an infinite rate: no answer then. */
     const double each = wanted / 1e9 > NO_STEP ? ratio(ratio(present, batches), wanted / 1e9) : 0;
     cm_readbench_feed(s, each);
 }

@@ -1,4 +1,6 @@
-/* Cold and warm: made, and measured, for the files that are read and no others. */
+/*
+ * Makes the files that are read cold or warm, and measures how much of them is in the page cache.
+ */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -6,7 +8,7 @@
 #include "store/open.h"
 #include "watch/monitor.h"
 
-#define MEASURE_NS UINT64_C(2000000000) /* a store of a million files must not hold everything up */
+#define MEASURE_NS UINT64_C(2000000000) /* limits the time for a store of a million files */
 #define STILL_WARM 0.05
 
 typedef struct visit {

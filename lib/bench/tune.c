@@ -8,7 +8,7 @@
 #include "bench/rules.h"
 
 enum {
-    USUAL_PREFETCH = 2, /* DataLoader's; a shorter one leaves nothing to level a late batch */
+    USUAL_PREFETCH = 2, /* DataLoader's default; a shorter one cannot absorb a late batch */
     MAX_PREFETCH = 16,
     THREADS_PER_CPU = 4 /* reading threads: those that wait for storage leave the CPU to others */
 };
@@ -23,7 +23,7 @@ typedef struct choice {
 
 typedef struct attempt {
     choice choice;
-    size_t session; /* of the report; SIZE_MAX: it could not be run */
+    size_t session; /* session of the report; SIZE_MAX: it could not be run */
     char label[96];
 } attempt;
 
@@ -64,7 +64,7 @@ static unsigned pools(const cm_readbench_options *o)
     return is_word(o->pool, "shared") || o->accelerators == 0 ? 1 : o->accelerators;
 }
 
-/* The user's own, where workers are asked for; otherwise what DataLoader does by default. */
+/* The user's setting if it asks for workers; otherwise DataLoader's default. */
 static choice baseline(const cm_readbench_options *o)
 {
     return (choice){.workers = is_word(o->mode, "sync") ? 0 : o->workers,
@@ -294,7 +294,7 @@ static size_t attempt_of(const cm_tuner *t, size_t session)
     return i;
 }
 
-/* The best and what it is held against: the next best where that is close, or the baseline. */
+/* The best and its rival: the next best if that is close, else the baseline. */
 static void find_close(cm_tuner *t, const cm_readbench_report *report)
 {
     size_t session[CM_TUNE_MOST_TUNED];

@@ -1,6 +1,6 @@
 /*
- * Sweeps and tuning: which settings are run, and which of them is the best.
- * Nothing here runs anything.
+ * Sweeps and tuning: chooses the settings to run, and the best of those that ran.  Runs nothing
+ * itself.
  */
 #ifndef CM_BENCH_TUNE_H
 #define CM_BENCH_TUNE_H
@@ -14,17 +14,20 @@ enum {
     CM_TUNE_MOST_TUNED = 2  /* and after a tuning */
 };
 
-/* Below this difference of samples/s two sessions are as fast as each other. */
+/* Two sessions whose samples/s differ by less are equally fast. */
 #define CM_TUNE_NOISE 0.02
-/* Settings whose first rounds are so near the best are run again: a run may be off by that much. */
+/*
+ * Settings this close to the best after their first round are run again: one run may be off by as
+ * much.
+ */
 #define CM_TUNE_CLOSE 0.15
 
 /* Samples a second: the median of S's rounds. */
 double cm_readbench_rate(const cm_readbench_session *s);
 
 /*
- * The sessions of REPORT between which one round does not decide, the fastest first: OUT gets at
- * most MOST of them; 0 where one is alone.
+ * The sessions of REPORT that are too close for one round to decide, fastest first, at most MOST of
+ * them in OUT; 0 where one is clearly the fastest.
  */
 size_t cm_readbench_close(const cm_readbench_report *report, size_t *out, size_t most);
 
@@ -59,13 +62,12 @@ size_t cm_readbench_best(const cm_readbench_session *session, size_t n);
 char *cm_readbench_data_loader(const cm_readbench_session *s, cm_error *err);
 
 /*
- * The settings of a tuning.  First the baseline: the user's setting, or with no
- * workers asked for DataLoader's default, 0; then --advise's; then steps around the
- * best so far: more and fewer workers, prefetch, threads of a worker, the planned
- * loader.  The best so far moves for a gain of CM_RULE_GAIN, or for the same rate
- * with fewer threads.  It ends when no step is left, when steps do not wait any
- * more, or after CM_TUNE_SETTINGS.  Then the best and the one to hold it against are run
- * again, in turn.
+ * The settings of a tuning.  First the baseline: the user's setting or, without workers in it,
+ * DataLoader's default of 0; then that of --advise; then steps around the best so far: more and
+ * fewer workers, prefetch, threads of a worker, the planned loader.  Another setting becomes the
+ * best for a gain of CM_RULE_GAIN, or for the same rate with fewer threads.  The tuning ends when
+ * no step is left, when training steps no longer wait, or after CM_TUNE_SETTINGS.  Then the best
+ * and its rival are run again, in turn.
  */
 typedef struct cm_tuner cm_tuner;
 
@@ -87,7 +89,7 @@ bool cm_tuner_next(cm_tuner *tuner, const cm_readbench_report *report, cm_readbe
 bool cm_tuner_again(cm_tuner *tuner, const cm_readbench_report *report, cm_readbench_options *next,
                     size_t *session);
 
-/* The setting given last cannot be run (it does not fit the memory) and has left no session. */
+/* Notes that the last setting could not run (it does not fit the memory) and left no session. */
 void cm_tuner_refused(cm_tuner *tuner);
 
 /* Fills REPORT's best, baseline, reason and data_loader, and adds findings about more workers. */

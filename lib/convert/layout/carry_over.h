@@ -1,6 +1,6 @@
 /*
- * An array that is not understood can only stay as it is: its objects and its document are copied,
- * and what would change either is refused.
+ * Copies an array that is not understood: its objects and its document stay as they are, and
+ * options that would change them are refused.
  */
 #ifndef CM_CONVERT_LAYOUT_CARRY_OVER_H
 #define CM_CONVERT_LAYOUT_CARRY_OVER_H
@@ -8,8 +8,9 @@
 #include "convert/job.h"
 
 /*
- * The chunks of V, which is copied as objects.  Chunks and shards that are asked of all arrays are
- * not asked of it; a codec is, since readers that lack this one are why.
+ * The chunks of V, which is copied as objects.  Options for the chunks and shards of all arrays do
+ * not apply to it; a codec does, and is refused, since it is often asked for because readers lack
+ * V's.
  */
 int cm_job_carry_over(cm_job *job, const cm_job_var *v, cm_layout *out, cm_varopts *chunks,
                       cm_varopts *shards, cm_varopts *codec, cm_error *err);

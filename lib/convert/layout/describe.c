@@ -23,7 +23,7 @@ static bool has_sharding(const cm_codec_spec *spec, size_t n)
     return false;
 }
 
-/* The codec of the source's bytes compresses those of elements of another type too. */
+/* The source's codecs also serve elements of another type. */
 static int refit(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err)
 {
     const cm_variable *s = v->source;
@@ -186,7 +186,7 @@ static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out
     return rc;
 }
 
-/* True when nothing that was asked for touches V's elements or what is said of them. */
+/* True when no option changes V's elements or their metadata. */
 static bool may_keep_words(const cm_job_var *v, const char *fill)
 {
     return v->source->words != NULL && !v->view.converts && !v->view.join && fill == NULL &&

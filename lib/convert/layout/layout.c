@@ -35,7 +35,7 @@ typedef struct layout {
     cm_varopts chunks, shards, codec;
     cm_shape_option sample;
     bool has_sample;
-    bool sampled; /* it chose the chunks of an array */
+    bool sampled; /* chose the chunks of some array */
     cm_suit_run run;
     size_t nunmeasured;     /* variables that take more memory to measure than this may take; */
     const char *unmeasured; /* the one that takes most, */
@@ -124,7 +124,7 @@ bool cm_job_chunks_stay(const cm_job_var *v)
 
 /* ---- codecs ---- */
 
-/* Elements of several variables' chunks are stored anew. */
+/* Stacked elements come from chunks of several variables and are encoded anew. */
 static int choose_codec_of_stack(const cm_job_var *v, cm_layout *out, const char *value,
                                  cm_error *err)
 {
@@ -151,7 +151,7 @@ static int choose_codec(layout *l, const cm_job_var *v, cm_layout *out, cm_error
     out->codec = cm_codec_choice_default(&v->view.type);
     if (is_word(value, "same") || (zarr && !l->keeps && is_word(value, "keep"))) {
         out->same_codec = zarr;
-        /* A file's pipeline is not cut otherwise: it stays where its chunks do. */
+        /* A file's filters stay only with its own chunks. */
         const char *chunks = option_of(&l->chunks, v, NULL);
         out->codec.keep =
             !zarr && (chunks == NULL ? !suits_sample(l, v) : is_word(chunks, "source"));
@@ -171,7 +171,7 @@ static int choose_codec(layout *l, const cm_job_var *v, cm_layout *out, cm_error
     return CM_OK;
 }
 
-/* Stored bytes can go through only in the file's own chunks. */
+/* Stored bytes pass unchanged only in the file's own chunks. */
 static int keep_chunks(layout *l, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
     const char *value = option_of(&l->chunks, v, NULL);
@@ -231,7 +231,7 @@ static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_
     cm_codec_spec *made = NULL;
     size_t n = 0;
     int rc = CM_OK;
-    /* Parts choose alike without talking: each by the preset. */
+    /* Parts must choose alike without talking to each other: each uses the preset. */
     const bool measures = !job->terms.alike && a != NULL && !v->view.as_strings && !v->view.join;
     if (measures && !v->layout.same_codec)
         rc = cm_codec_choice_specs(&v->layout.codec, &a->dtype, &made, &n, err);
@@ -266,7 +266,7 @@ static uint64_t most_length(const cm_job_var *v, const uint64_t *fixed, unsigned
     return fixed[j] > length ? fixed[j] : length;
 }
 
-/* The chunks that a run which is to be finished chose; false: none, or no such ones. */
+/* The chunks that an interrupted run chose; false: it chose none that fit. */
 static bool chosen_before(const cm_job *job, const cm_job_var *v, cm_layout *out,
                           const uint64_t *fixed)
 {
@@ -321,7 +321,7 @@ static int chunks_for_sample(layout *l, const cm_job_var *v, cm_layout *out, con
     if (rc != CM_OK)
         return rc;
     spec.cost = costs.cost;
-    /* Small chunks that were asked for are made. */
+    /* Small chunks that were asked for stay small. */
     spec.min_nbytes = target > 0 && target < SMALL_CHUNK ? cm_div_ceil(target, 4) : 0;
     cm_shape_option_apply(&l->sample, v->view.rank, v->view.shape, v->source->dim_name, NULL,
                           read.sample);

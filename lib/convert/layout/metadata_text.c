@@ -1,7 +1,6 @@
 /*
- * Metadata is JSON, whose text is UTF-8, and NetCDF does not say what its text is:
- * the JSON writer puts U+FFFD where text is none.  What that does to the file's own
- * words is told here, by name, before they are written.
+ * Warns of text in metadata that is not UTF-8, before it is written.  NetCDF does not define the
+ * encoding of its text; JSON is UTF-8, so its writer replaces invalid bytes by U+FFFD.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 const char *cm_job_rectilinear_obstacle(const cm_job *job, const cm_job_var *v);
 
 /*
- * Whether V, whose chunks differ in length, keeps them with CHUNKS, the value of that option (NULL:
- * none), which NAMES V or is for all; where it cannot, a note says why.
+ * Whether V, whose chunks differ in length, keeps them with CHUNKS, the value of `chunks` (NULL:
+ * not given), which NAMES V or is for all; notes why it cannot.
  */
 int cm_job_choose_rectilinear(cm_job *job, const cm_job_var *v, const char *chunks, bool names,
                               cm_layout *out, cm_error *err);

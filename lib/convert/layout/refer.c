@@ -1,4 +1,4 @@
-/* Which variables are referred to, and by which chunks. */
+/* Chooses the variables that are referred to, and their chunks. */
 #include "convert/layout/refer.h"
 
 #include <stdlib.h>

@@ -28,7 +28,7 @@ static bool rounds(const cm_codec_spec *spec, size_t n)
         case CM_CODEC_SCALE_OFFSET:
             any = true;
             break;
-        case CM_CODEC_DELTA: /* whole numbers wrap, and come back */
+        case CM_CODEC_DELTA: /* integers wrap around, and back */
             any = s->dtype.kind == CM_KIND_FLOAT || s->dtype.kind == CM_KIND_COMPLEX ||
                   !cm_dtype_equal(&s->dtype, &s->astype);
             break;

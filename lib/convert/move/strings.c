@@ -50,7 +50,7 @@ static size_t held_by(const mover *m)
            cm_strings_memory(&m->read) + cm_strings_memory(&m->padded);
 }
 
-/* BUF, one of M's, may grow into what the others leave. */
+/* Lets BUF, one of M's, grow into the memory that the others leave. */
 static cm_buf *grant(const mover *m, cm_buf *buf)
 {
     size_t held = held_by(m), room = m->budget > held ? m->budget - held : 0;
@@ -248,7 +248,7 @@ static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_
     cm_grid_box(grid, coord, &box);
     cm_monitor_at(job->options->monitor, v->name, number, "writing");
     int rc = CM_EBUDGET;
-    /* Once more without what earlier chunks made the buffers grow to. */
+    /* Tries again with buffers that earlier chunks did not enlarge. */
     for (int attempt = 0; attempt < 2 && rc == CM_EBUDGET; attempt++) {
         if (attempt > 0)
             release(m);
@@ -318,7 +318,7 @@ static void worker_main(void *context, unsigned index)
     release(&m);
 }
 
-/* As many as were asked for, while each has room for what the first chunk took, twice over. */
+/* As many threads as were asked for, if each has room for twice what the first chunk took. */
 static unsigned choose_threads(const cm_job *job, const cm_job_var *v, size_t room)
 {
     uint64_t nchunks = cm_zarr_writer_grid(v->move.writer)->nchunks;

@@ -37,7 +37,7 @@ void cm_budget_begin(cm_budget *b, uint64_t asked);
 uint64_t cm_budget_free(const cm_budget *b);
 /* All that is planned, with workers of WORKER_NBYTES. */
 uint64_t cm_budget_used(const cm_budget *b, size_t worker_nbytes);
-/* Into the report: what -v, a dry run and --json show. */
+/* Puts the budget into the report, for -v, dry runs and --json. */
 void cm_budget_report(const cm_budget *b, cm_transform_report *report);
 
 #endif

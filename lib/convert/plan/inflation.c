@@ -10,7 +10,7 @@
 #include "convert/job.h"
 #include "format/multi/multi.h"
 
-/* Less is in nobody's way: half as large again, and this much. */
+/* A store that grows by less than half, or by less than this, is not worth a warning. */
 #define MATERIAL_FACTOR 1.5
 #define MATERIAL_NBYTES (16 << 20)
 
@@ -46,7 +46,7 @@ static void add_part(const cm_multi_var *v, const cm_multi_part *p, growth *g)
     g->before += nbytes;
 }
 
-/* The user chose the type, or there are no numbers of files to compare with: nothing grows. */
+/* Nothing grows where the user chose the type, or no numbers of files exist to compare with. */
 static growth growth_of(const cm_job *job, const cm_job_var *v)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);

@@ -120,7 +120,10 @@ static int make_windows(cm_job_var *v, cm_error *err)
     if ((v->share.sweep = cm_calloc(n, sizeof(v->share.sweep[0]), err)) == NULL)
         return CM_ENOMEM;
     v->share.nsweeps = n;
-    /* Cuts are places in the whole: it is swept, and what is not wanted is not read. */
+    /*
+     * Boxes of a sliceable source are places in the whole sweep, which skips what the part does not
+     * need.
+     */
     if (cut)
         v->share.sweep[0] = v->plan.route.sweep;
     for (unsigned i = 0; i < n && !cut; i++)
@@ -129,8 +132,8 @@ static int make_windows(cm_job_var *v, cm_error *err)
 }
 
 /*
- * A part has no scratch: what its memory does not hold is read again, which is said where it
- * costs more than the work itself.
+ * A part has no scratch: it reads again what its memory does not hold, and warns if that costs more
+ * than the work itself.
  */
 static int warn_of_rereading(cm_job *job, const cm_job_var *v, cm_error *err)
 {

@@ -36,8 +36,8 @@ enum {
     MAX_PIECE = 1 << 20,
     MIN_PIECE = 64 << 10,
     /*
-     * Of encoded chunks that come before others of their shards: what threads that work side by
-     * side are apart, some chunks each.  Orders of the plan that are not the grid's go to scratch.
+     * For encoded chunks that come before others of their shard: threads that work side by side are
+     * a few chunks apart.  Orders that differ from the grid's go to scratch instead.
      */
     EARLY_NBYTES = 8 << 20,
     EARLY_CHUNKS = 4 /* of a worker */
@@ -182,7 +182,7 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
 {
     const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
     const cm_array *source = v->source->array;
-    const bool own = !job->terms.alike; /* what this machine has may decide */
+    const bool own = !job->terms.alike; /* depends on this machine's memory and CPUs */
     *r = (cm_route_request){.rank = grid->rank,
                             .itemsize = source->dtype.nbytes,
                             .rates = job->rates,
@@ -421,7 +421,7 @@ static void adopt(cm_job_var *v)
     t->worker_nbytes = worker_of(v, v->plan.route.spills, v->plan.route.clips);
 }
 
-/* The array that costs most is the one worth probing for. */
+/* Probes with the array that costs most. */
 static cm_job_var *largest(const cm_job *job)
 {
     cm_job_var *found = NULL;
@@ -453,14 +453,14 @@ static bool is_least(const cm_job *job, unsigned nthreads)
 }
 
 /*
- * Probing takes up to a tenth of a second, alone: it is done where there is something to weigh,
- * or to be shown.
+ * Probes only where routes compete or the user wants to see rates: it takes up to a tenth of a
+ * second.
  */
 static int plan_with_probe(cm_job *job, size_t free, unsigned most, cm_error *err)
 {
     cm_job_var *v = largest(job);
     int rc = plan_best(job, free, most, err);
-    /* The speed of this machine says nothing about the others that have parts. */
+    /* Parts run on other machines, whose speed is unknown here. */
     if (rc != CM_OK || v == NULL || job->terms.alike ||
         (is_least(job, most) && !job->terms.foreseen))
         return rc;
@@ -579,7 +579,7 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
     if (rc != CM_OK)
         return rc;
     cm_send_limit(job, store);
-    /* How much text there is shows only when it is read. */
+    /* The length of text is known only once it is read. */
     if (job->options->memory == 0 && !has_strings(job))
         job->budget.limit_nbytes = cm_budget_used(&job->budget, job->budget.worker_nbytes);
     job->report->memory_planned = cm_budget_used(&job->budget, worker_as_planned(job));

@@ -33,8 +33,8 @@ static bool is_sharded(const cm_job_var *v)
 }
 
 /*
- * Where nearly all bytes are sent while who made them goes on, and come from what is here, threads
- * are for computing; *long_ones: some go into long shards.
+ * Whether threads are for computing alone: nearly all bytes come from local storage, and are sent
+ * while the threads that made them go on.  *long_ones: some go into long shards.
  */
 static bool sends_most(const cm_job *job, const cm_store *store, bool *long_ones)
 {

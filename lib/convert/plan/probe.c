@@ -1,6 +1,6 @@
 /*
- * A short probe of this machine with the array's own chunks: what reading,
- * decoding, encoding and writing one decoded byte takes, and what scratch does.
+ * Probes this machine with the array's own chunks: the time to read, decode, encode and write a
+ * decoded byte, and to use scratch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ typedef struct probe {
     uint64_t scratch_ns, nscratch;
 } probe;
 
-/* The I-th chunk to look at: present ones, spread over the array. */
+/* The I-th chunk to probe: present ones, spread over the array. */
 static bool pick(const cm_job_var *v, uint64_t i, uint64_t *number)
 {
     uint64_t n = v->stored.presence.nchunks;
@@ -114,7 +114,10 @@ static int prepare(probe *p, cm_error *err)
     return rc;
 }
 
-/* Errors, as of a broken chunk or a full folder, are left to the step that meets them again. */
+/*
+ * Ignores errors, such as a broken chunk or a full disk: the step that meets them again reports
+ * them.
+ */
 static bool measure(probe *p, const char *folder)
 {
     uint64_t number;

@@ -38,8 +38,8 @@ unsigned cm_verify_memory_threads(const cm_verify_memory *m, uint64_t limit, uns
                                   double *share);
 
 /*
- * Whether digests tell as much as elements, and decode each chunk once: this run makes all of the
- * store, the elements of every variable stay, and no other reader reads the source.
+ * Whether digests verify as much as comparing elements, with each chunk decoded once: this run
+ * makes all of the store, no variable's elements change, and no other library reads the source.
  */
 bool cm_job_compares_digests(const cm_job *job);
 /* Bytes beside what the process holds: the least that verifying after the run needs. */

@@ -1,4 +1,7 @@
-/* One set of options for several stores: what names a variable or dimension of another of them. */
+/*
+ * Several stores share one set of options: drops those that name variables or dimensions of another
+ * store.
+ */
 #include <string.h>
 
 #include "convert/job.h"

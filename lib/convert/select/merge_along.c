@@ -124,7 +124,7 @@ static int lay_over(cm_job *job, merged *m, cm_error *err)
     int rc = parse(m, err);
     if (rc == CM_OK)
         rc = find_variable(job, m, &v, &n, err);
-    /* The files of this night may all be final. */
+    /* The dimension is absent when all files are final, as they may be on any night. */
     if (rc == CM_OK && v == NULL && (job->terms.grows || cm_job_dim_elsewhere(job, m->dim)))
         return CM_OK;
     if (rc == CM_OK && v == NULL)

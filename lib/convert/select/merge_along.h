@@ -1,6 +1,6 @@
 /*
- * `merge_along`: a dimension is taken out of the source, whose elements say the same of the same
- * places: final and provisional data.  Each element is the first that is not missing.
+ * `merge_along`: drops a dimension along which the source has several values of one element, such
+ * as final and provisional data.  Takes the first that is not missing.
  */
 #ifndef CM_CONVERT_SELECT_MERGE_ALONG_H
 #define CM_CONVERT_SELECT_MERGE_ALONG_H

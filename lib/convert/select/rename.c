@@ -1,6 +1,6 @@
 /*
- * --rename: the new name of a variable, everywhere that it is said: the dimension that
- * it is the coordinate of, and the attributes of other variables that name it.
+ * --rename: renames a variable, the dimension that it is the coordinate of, and its name in
+ * attributes of other variables.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static const cm_job_var *find_renamed(const cm_job *job, const char *group, size
     return NULL;
 }
 
-/* Where WORD means a renamed variable, appends what means it now, and else WORD. */
+/* Appends WORD, or the new name if it refers to a renamed variable. */
 static int append_variable(const cm_job *job, const char *group, size_t ngroup, const char *word,
                            size_t nword, cm_buf *out, cm_error *err)
 {
@@ -95,7 +95,7 @@ static int append_variable(const cm_job *job, const char *group, size_t ngroup, 
     return cm_buf_printf(out, err, "%.*s%s", (int)above, word, cm_path_last(v->name));
 }
 
-/* Where WORD means the dimension of a renamed coordinate, appends its new name, and else WORD. */
+/* Appends WORD, or the new name if it is the dimension of a renamed coordinate. */
 static int append_dimension(const cm_job *job, const char *group, size_t ngroup, const char *word,
                             size_t nword, cm_buf *out, cm_error *err)
 {
@@ -128,7 +128,7 @@ static int append_word(const cm_job *job, const char *group, size_t ngroup, word
     return rc == CM_OK && key ? cm_buf_append(out, ":", 1, err) : rc;
 }
 
-/* TEXT with the new names; all that lies between words stays. */
+/* TEXT with the new names; separators stay. */
 static int rewrite(const cm_job *job, const char *group, size_t ngroup, words how, const char *text,
                    cm_buf *out, cm_error *err)
 {

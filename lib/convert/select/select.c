@@ -49,7 +49,7 @@ static const char *path_in_group(const cm_job *job, const cm_variable *v)
     return strncmp(name, job->group, n) == 0 && name[n] == '/' ? name + n + 1 : NULL;
 }
 
-/* The source is many files, whose names a survey has held against each other. */
+/* Whether the source is many files, whose names the survey compared. */
 static bool is_joined(const cm_job *job)
 {
     return cm_multi_spec_of(job->source) != NULL;
@@ -59,7 +59,7 @@ static int visit_name(void *context, char *pattern, cm_error *err)
 {
     selection *s = context;
     bool found = false;
-    /* A store that is one array has its name: none. */
+    /* A store that is a single array has no name for it. */
     if (*pattern == '\0' && !(s->job->source->nvars == 1 && *s->job->source->var[0].name == '\0'))
         return cm_fail(err, CM_EINVAL, "%s: an empty name stands in the list", s->option);
     for (size_t i = 0; i < s->job->source->nvars; i++) {
@@ -232,7 +232,7 @@ static int check_path(cm_job *job, const cm_job_var *v, cm_error *err)
     }
 }
 
-/* An array stands where nothing else does, and nothing lies below it. */
+/* No two arrays share a path, and nothing lies below an array. */
 static int check_place(const cm_job *job, const cm_job_var *v, cm_error *err)
 {
     size_t n = strlen(v->name), skip = strlen(job->group);

@@ -99,7 +99,7 @@ cm_variable *cm_coordinate_of(const cm_dataset *ds, const cm_variable *of, const
         if (!c->is_coordinate || c->unsupported != NULL || c->shape[0] != length ||
             strcmp(last, dim) != 0)
             continue;
-        /* The nearest one: in a group that the variable lies in, the deeper the better. */
+        /* Finds the nearest coordinate: that of the deepest group around the variable. */
         if (strncmp(of->name, c->name, (size_t)(last - c->name)) != 0)
             continue;
         if (found == NULL || strlen(c->name) > strlen(found->name))
@@ -188,7 +188,7 @@ static void widen(search *f)
         f->lo -= fabs(p->scale) * 0.01;
         f->hi += fabs(p->scale) * 0.01;
     } else if (!p->packed && p->type.kind == CM_KIND_FLOAT && p->type.nbytes == 4) {
-        /* As far as a float32 may lie from what it is the nearest to. */
+        /* The largest distance of a float32 from a number that rounds to it. */
         f->lo -= fabs(f->lo) * 0x1p-24;
         f->hi += fabs(f->hi) * 0x1p-24;
     }

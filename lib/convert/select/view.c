@@ -31,7 +31,7 @@ static bool wants_unpack(const changes *c, const cm_job_var *v, bool packed)
         c->unpack_used[i] |= match || all;
         wanted |= match;
     }
-    return wanted && (packed || !v->source->is_stack); /* it may have been done before */
+    return wanted && (packed || !v->source->is_stack); /* the source may be unpacked already */
 }
 
 static int set_unpack(const cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_error *err)
@@ -184,7 +184,7 @@ static int set_characters(cm_job *job, const cm_job_var *v, cm_view *out, cm_err
     return CM_OK;
 }
 
-/* An array that is not understood can only stay as it is: its elements cannot be changed. */
+/* Refuses to change elements of an array that is not understood, which is copied as it is. */
 static int keep_elements(cm_job *job, changes *c, const cm_job_var *v, cm_error *err)
 {
     const char *why = v->source->unsupported;

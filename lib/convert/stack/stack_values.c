@@ -102,8 +102,8 @@ static bool is_fill(const cm_stack_member *m, const cm_json *value)
 }
 
 /*
- * Readers mask missing_value, too.  One attribute stands for all where they say the same and the
- * numbers stay; else each has to be a fill value, which becomes the array's.
+ * Readers mask missing_value, too.  If all variables have the same and the numbers stay, the
+ * attribute is kept; otherwise each has to equal the fill value, which becomes the array's.
  */
 int cm_stack_check_missing(cm_stack *s, const cm_multi_var *out, cm_error *err)
 {

@@ -71,7 +71,7 @@ static cm_json *variable_json(const cm_transform_variable *v, cm_error *err)
     return NULL;
 }
 
-/* Why the originals could not be made again from the store; an empty list: they could. */
+/* Reasons why the originals cannot be restored from the store; empty: they can. */
 static cm_json *losses(const cm_job *job, cm_error *err)
 {
     const cm_transform_options *o = job->options;

@@ -1,6 +1,6 @@
 /*
- * Does the store say of every array and group what the rules of zarr_rules.c
- * make of the file?  Names, types, shapes, dimensions, fill values, attributes.
+ * Compares the metadata of every array and group with what zarr_rules.c makes of the file: names,
+ * types, shapes, dimensions, fill values, attributes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static bool same_order(const cm_json *a, const cm_json *b)
     return true;
 }
 
-/* Where a part of a store is compared: what its other files did not say alike is not there. */
+/* A window of a store lacks attributes on which its other files disagree. */
 static bool is_of_part(const cm_job *job)
 {
     for (size_t i = 0; i < job->nvars; i++)

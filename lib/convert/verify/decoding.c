@@ -82,7 +82,7 @@ static int read_missing(const cm_decoding_of *of, cm_decoding *m, cm_error *err)
     return rc;
 }
 
-/* Of bounds that leave it out, the word of their coordinate. */
+/* For bounds without the attribute, that of their coordinate. */
 static const char *text_of(const cm_decoding_of *of, const char *name)
 {
     const char *text = cm_json_text(cm_json_member(of->attrs, name), NULL);

@@ -63,10 +63,10 @@ typedef struct cm_decoding_leeway {
 bool cm_decoded_same(const cm_decoding *file, const cm_decoded *a, const cm_decoding *store,
                      const cm_decoded *b, const cm_decoding_leeway *leeway);
 
-/* Equal bits mean the same to readers of both, and only equal bits do. */
+/* True when readers decode A and B alike, so that equal bits, and only these, are equal values. */
 bool cm_decoding_alike(const cm_decoding *a, const cm_decoding *b);
 
-/* Why no element of the one can be what one of the other is; NULL: it can. */
+/* Why no element of one can equal an element of the other; NULL: some can. */
 const char *cm_decoding_clash(const cm_decoding *file, const cm_decoding *store);
 
 /* Element P for people: "missing", a date, a number. */

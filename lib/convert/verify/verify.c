@@ -109,7 +109,7 @@ static int share_memory(verification *ver, cm_error *err)
                        sizeof(least)));
 }
 
-/* A variable whose array is not there, or is another one, has been told of by compare_meta.c. */
+/* compare_meta.c has reported a variable whose array is missing or differs. */
 static bool comparable(const subject *s, const cm_zarr_node *node)
 {
     const cm_job_var *v = s->var;
@@ -174,7 +174,7 @@ static bool chunk_is_missing(const subject *s, const uint64_t *at, cm_compare_bu
            !fetch.present;
 }
 
-/* A difference for which there is no memory is an error: without it the store would pass. */
+/* No memory to note a difference is an error: the store must not pass. */
 static int tell(verification *ver, subject *s, const cm_box *box, const cm_comparison *c,
                 cm_compare_buffers *b, cm_error *err)
 {
@@ -203,8 +203,8 @@ static int tell(verification *ver, subject *s, const cm_box *box, const cm_compa
 }
 
 /*
- * libnetcdf lacks the filter that this project decodes: a sample says so, once
- * a variable; where a full comparison was asked for, that is a failure.
+ * libnetcdf lacks a filter that this project decodes: a sample notes it once for each variable, a
+ * full comparison fails.
  */
 static int tell_unverified(verification *ver, subject *s, cm_error *err)
 {
@@ -219,7 +219,7 @@ static int tell_unverified(verification *ver, subject *s, cm_error *err)
     return rc;
 }
 
-/* The store cannot be read where the file can: a difference like another. */
+/* A place that can be read in the file and not in the store is a difference like others. */
 static int tell_damaged(verification *ver, subject *s, cm_error *err)
 {
     int rc = CM_OK;
@@ -258,7 +258,7 @@ static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_
         box.start[j] += s->area.start[j];
     cm_monitor_at(ver->job->options->monitor, s->var->name, task - s->first, "comparing");
     int rc = compare(ver, s, &box, b, &digest, &found, err);
-    /* Twice more: an answer that a network made shorter looks like a damaged object. */
+    /* Tries twice more: an answer cut short by the network looks like a damaged object. */
     for (int again = 0; again < 2 && rc == CM_EFORMAT && found.store_failed; again++)
         rc = compare(ver, s, &box, b, &digest, &found, err);
     if (rc == CM_EUNSUPPORTED)

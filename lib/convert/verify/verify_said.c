@@ -1,8 +1,7 @@
 /*
- * Verification of what a join computes itself: coordinates along a joined dimension, times that
- * are counted from another date, bounds.  Both sides are decoded to instants, the file's elements
- * by its own units, the store's by the units that the store has; other numbers are compared as
- * numbers.
+ * Verifies the values that a join computes: coordinates along a joined dimension, times counted
+ * from another date, bounds.  Times of both sides are decoded to instants, each by its own units;
+ * other numbers are compared as numbers.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -235,7 +235,7 @@ static int compare_field_box(cm_witnesses *w, cm_witness_var *v, const cm_witnes
     cm_witness_verdict verdict = {
         .box = box, .raw = &b->dense, .raw_text = &b->want_text, .got_text = &b->got_text};
     int rc = read_store(w, v, box, whole, b, &verdict.got, err);
-    /* A store that cannot be read is told of where its boxes are compared. */
+    /* The comparison of boxes reports a store that cannot be read. */
     if (rc == CM_EFORMAT || rc == CM_EIO)
         return CM_OK;
     if (rc == CM_OK)
@@ -360,7 +360,7 @@ static bool lies_in(const cm_witnesses *w, const cm_witness_var *v, uint32_t fil
     return false;
 }
 
-/* One part of several looks at the files that it takes from, and at all for what all must say. */
+/* A part checks the files that it takes elements from, and all files for fields that must agree. */
 static bool is_asked(const cm_witnesses *w, uint32_t file)
 {
     cm_box area[CM_PART_MAX_BOXES];

@@ -1,4 +1,4 @@
-/* Boxes of variables that have a joined dimension: the files that lie in them are asked. */
+/* Compares boxes of variables with a joined dimension with the files that lie in them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -112,7 +112,7 @@ static int judge_files(box_task *t, bool the_store, cm_error *err)
     return rc;
 }
 
-/* Elements that no file has must be missing, or as the options say. */
+/* Elements that no file has must be missing, or have the value that options give. */
 static bool is_hole(const cm_witness_var *v, const cm_witness_verdict *verdict, uint64_t i)
 {
     const uint8_t *got = verdict->got + i * v->store.dtype.nbytes;

@@ -212,7 +212,9 @@ static int read_coordinate(const cm_witnesses *w, cm_witness_dim *d, const cm_wi
     cm_array_free(array);
     cm_codec_ctx_free(ctx);
     d->store = var->store;
-    /* One that cannot be read is a difference, which is told where its elements are compared. */
+    /*
+     * A coordinate that cannot be read is a difference; the comparison of its elements reports it.
+     */
     d->nvalues = rc == CM_OK ? d->length : 0;
     if (rc == CM_EFORMAT || rc == CM_EIO)
         return CM_OK;
