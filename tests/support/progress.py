@@ -1,4 +1,4 @@
-"""A line every ten seconds for whoever waits for a run of hundreds of tests: a pytest plugin.
+"""A line every ten seconds, and the name of each test that fails, for whoever waits for a long run: a pytest plugin.
 
 CHUNKMILL_PROGRESS names the file descriptor that gets the lines; without it there are none.
 """
@@ -27,6 +27,8 @@ class Progress:
     def pytest_runtest_logreport(self, report):
         self.done += report.when == "teardown"
         self.failed += report.failed
+        if report.failed:
+            os.write(self.fd, f"  failed: {report.nodeid}\n".encode())
 
     def pytest_sessionfinish(self):
         self.over.set()
