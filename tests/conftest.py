@@ -16,8 +16,8 @@ SURROUNDINGS = re.compile(
 for name in filter(SURROUNDINGS.fullmatch, list(os.environ)):
     del os.environ[name]
 
-# A shell has what it starts in the background ignore these; the programs would inherit that.
-for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+# A shell has what it starts in the background ignore these, and nohup the last one; the programs would inherit that.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 

@@ -64,6 +64,9 @@ def test_a_disk_that_is_full_once(template, tmp_path, case):
     for nth in failio.spread(profile.counts["write"], 1 if case == "report with pictures" and MOST < 8 else MOST):
         outcome = attempt(kind="write", nth=nth, way="ENOSPC")
         done = outcome.done
+        if outcome.nfailed == 0:  # times in a report have more digits in one run than in another
+            assert done.status == 0 and nth > outcome.counts["write"] > 0, f"{nth}\n{done}"
+            continue
         assert outcome.nfailed == 1 and done.status == 1, f"{nth}: {outcome.what}\n{done}"
         assert "No space left on device" in done.err and "Input/output error" not in done.err, str(done)
         left = failio.contents(root / "docs")

@@ -113,11 +113,11 @@ def gone(pids):
 @pytest.mark.parametrize("loader", ["map", "planned"])
 def test_workers_that_are_killed_are_begun_anew(store, tmp_path, loader):
     """Their tasks are delivered all the same, in order, and the deaths are counted."""
-    args = ["--mode", "processes", "--loader", loader, "--workers", 2, "--prefetch", 1]
+    taken = ["--loader", loader, "--batches", 100, "--epochs", 2]
     if loader == "planned":  # a window of everything would be filled before the first is killed
-        args += ["--shuffle-window", 8]
-    args += ["--batches", 100, "--epochs", 2]
-    process = begin(store, tmp_path / "out", *args, "--step-time", "15ms")
+        taken += ["--shuffle-window", 8]
+    args = ["--mode", "processes", "--workers", 2, "--prefetch", 1, "--step-time", "15ms"]
+    process = begin(store, tmp_path / "out", *args, *taken)
     killed = []
     first = []
     try:
@@ -145,8 +145,7 @@ def test_workers_that_are_killed_are_begun_anew(store, tmp_path, loader):
     assert len(killed) == 3, "the run was over too soon"
     session = rb.Report(tool.Result([], 0, out, err), tmp_path / "out").only
     rb.same_bytes(session, {"t": FIELD})
-    args = [*BOX, "--batches", 100, "--epochs", 2, "--loader", loader]
-    quiet = rb.measure(tmp_path / "quiet", store, *args, program=rb.BARE).only
+    quiet = rb.measure(tmp_path / "quiet", store, *BOX, *taken, program=rb.BARE).only
     for epoch in range(2):
         assert collections.Counter(rb.starts(session, epoch)) == collections.Counter(rb.starts(quiet, epoch))
     if loader == "map":

@@ -83,7 +83,7 @@ def test_zarr_python_reads_the_file(source, tmp_path):
 def test_references_are_the_file(source, tmp_path):
     out = tmp_path / "refs.json"
     virtual("--skip-unsupported", "--verify", "full", source, out).ok()
-    ours, file = stores.digests(out, *stores.allow(os.path.dirname(source))), stores.digests(source)
+    ours, file = stores.digests(out, *stores.allow(os.path.dirname(source))), stores.digests(source, partial=True)
     assert ours == {name: file[name] for name in ours}
     try:
         xr.open_dataset(source, decode_cf=False).close()

@@ -41,7 +41,7 @@ def test_every_tool_reads_and_makes_the_same_place(grid, tmp_path, host):
     assert [p.name for p in here.iterdir()] == ["a grid.zarr"]
 
 
-BAD = ["file://other/x", "file://x.zarr", "file://", "file://localhost", "file://127.0.0.1/x", "gs://b/x", "ftp://b/x"]
+BAD = ["file://other/x", "file://x.zarr", "file://", "file://localhost", "file://127.0.0.1/x", "gcs://b/x", "ftp://b/x"]
 
 
 @pytest.mark.parametrize("text", BAD)

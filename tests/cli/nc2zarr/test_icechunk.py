@@ -48,7 +48,7 @@ def test_shared_files(nc, tmp_path):
     repo = tmp_path / "repo"
     made = run(NC2ZARR, "--verify", "full", nc, f"icechunk:{repo}")
     if made.status != 0:  # as into a store
-        assert run(NC2ZARR, nc, tmp_path / "store.zarr").status == made.status
+        assert run(NC2ZARR, "--verify", "full", nc, tmp_path / "store.zarr").status == made.status
         assert not repo.exists() and not os.path.exists(f"{repo}.chunkmill")
         return
     assert differences(nc, repo, tmp_path) == []

@@ -12,6 +12,7 @@ from . import _record
 
 
 def main() -> None:
+    """Runs a script or module of the command line, and records its reads in a log."""
     words = sys.argv[1:]
     if len(words) < 3 or words[0] != "record" or words[1].startswith("-") or words[2:] == ["-m"]:
         sys.exit("usage: python -m chunkmill record LOG SCRIPT [ARGUMENTS]")

@@ -22,10 +22,12 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 
 def is_bool(value: object) -> bool:
+    """True for Python's and NumPy's booleans, which would pass for integers."""
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
+    """The error for an argument whose type is not the one wanted."""
     given = "None" if value is None else f"{value!r}, of type {type(value).__name__}"
     return ArgumentTypeError(f"{name}: needs {wanted}, not {given}")
 

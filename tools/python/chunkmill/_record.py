@@ -41,6 +41,7 @@ class Log:
 
     @classmethod
     def of(cls, path: Union[str, os.PathLike[str]]) -> Log:
+        """The log at a path: one for each file, however it is named."""
         full = os.path.abspath(os.fsdecode(path))
         with cls._lock:
             if full not in cls._open:
@@ -48,6 +49,7 @@ class Log:
             return cls._open[full]
 
     def write(self, line: dict[str, Any]) -> None:
+        """Appends a line; a log that cannot be written is given up with one warning."""
         if self.fd < 0:
             return
         data = (json.dumps(line, separators=(",", ":")) + "\n").encode()
