@@ -16,7 +16,7 @@ static int encode_middle(cm_job_var *v, cm_codec_ctx *ctx, double *ratio, cm_err
     cm_box box;
     size_t nbytes = 0;
     for (unsigned j = 0; j < grid->rank; j++)
-        coord[j] = grid->count[j] / 2;
+        coord[j] = (grid->count[j] - 1) / 2;
     cm_grid_box(grid, coord, &box);
     for (unsigned j = 0; j < grid->rank; j++)
         box.start[j] = v->view.start[j] + box.start[j] * v->view.step[j];
