@@ -68,6 +68,12 @@ static growth growth_of(const cm_job *job, const cm_job_var *v)
     return g;
 }
 
+/* NBYTES as they are shown: more than 64 bits count are as many as these do. */
+static uint64_t shown(double nbytes)
+{
+    return nbytes < 0x1p64 ? (uint64_t)nbytes : UINT64_MAX;
+}
+
 int cm_job_notice_growth(cm_job *job, cm_error *err)
 {
     growth sum = {0};
@@ -90,8 +96,8 @@ int cm_job_notice_growth(cm_job *job, cm_error *err)
                        "%llu variable%s (%s%s): %s of elements in the inputs become %s in the "
                        "store, before compression, as %s%s%s; `dtype` names a smaller type",
                        n, n > 1 ? "s" : "", first, n > 1 ? ", ..." : "",
-                       cm_format_size((uint64_t)sum.before, before, sizeof(before)),
-                       cm_format_size((uint64_t)sum.after, after, sizeof(after)),
+                       cm_format_size(shown(sum.before), before, sizeof(before)),
+                       cm_format_size(shown(sum.after), after, sizeof(after)),
                        sum.unpacked ? "packed numbers are unpacked" : "",
                        sum.unpacked && sum.widened ? " and " : "",
                        sum.widened ? "they get a dimension that files lack" : "");
