@@ -21,7 +21,7 @@ void cm_unescape(char *text)
 {
     char *to = text;
     for (const char *p = text; *p != '\0'; p++) {
-        if (*p == '\\' && p[1] != '\0' && strchr(":,=*\\", p[1]) != NULL)
+        if (*p == '\\' && p[1] != '\0' && strchr(":,=*@\\", p[1]) != NULL)
             p++;
         *to++ = *p;
     }

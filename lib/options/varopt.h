@@ -2,7 +2,7 @@
  * Options "for one variable": "[VAR:]VALUE", repeated, the later wins.
  *
  * The text before the first unescaped ':' is a variable (or a glob of variables)
- * unless it is one of the option's own keywords; '\' escapes ':', ',', '=', '*'.
+ * unless it is one of the option's own keywords; '\' escapes ':', ',', '=', '*', '@'.
  * Globs are those of glob.h; one without '/' is held against the last part of a
  * variable's path too, so that "t*" means "ocean/tos" as well as "tas".
  */
