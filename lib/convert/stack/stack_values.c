@@ -37,7 +37,7 @@ static bool wants_unpack(const cm_job *job, const cm_stack *s, const cm_stack_me
  */
 int cm_stack_choose_values(const cm_job *job, cm_stack *s, cm_error *err)
 {
-    const cm_stack_member *first = &s->member[0], *other = NULL, *packed = NULL;
+    const cm_stack_member *first = &s->member[0], *other = NULL, *packed = NULL, *plain = NULL;
     bool asked = false;
     for (size_t i = 0; i < s->nmembers; i++) {
         const cm_stack_member *m = &s->member[i];
@@ -48,9 +48,8 @@ int cm_stack_choose_values(const cm_job *job, cm_stack *s, cm_error *err)
     for (size_t i = 0; i < s->nmembers; i++) {
         cm_stack_member *m = &s->member[i];
         const cm_packing p = cm_packing_of(m->var);
-        const bool plain = other != NULL || asked;
         m->how.dtype = m->dtype = m->var->dtype;
-        if (!plain)
+        if (other == NULL && !asked)
             continue;
         m->unpacks = m->how.unpacks = p.packed && wants_unpack(job, s, m, false);
         m->how.other_sign = !cm_dtype_equal(&p.type, &m->dtype);
@@ -59,14 +58,20 @@ int cm_stack_choose_values(const cm_job *job, cm_stack *s, cm_error *err)
         m->dtype = m->unpacks ? cm_dtype_make(CM_KIND_FLOAT, 8) : p.type;
         if (p.packed && !m->unpacks)
             packed = m;
+        if (m->unpacks)
+            plain = m;
     }
     if (packed == NULL)
         return CM_OK;
+    if (other == NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "`stack` %s: %s would be unpacked, and %s not; `unpack` %s makes plain "
+                       "values of them",
+                       s->text.text, plain->var->name, packed->var->name, s->text.name);
     return cm_fail(err, CM_EINVAL,
                    "`stack` %s: %s and %s are packed differently; `unpack` %s makes plain "
                    "values of them",
-                   s->text.text, first->var->name,
-                   other != NULL ? other->var->name : packed->var->name, s->text.name);
+                   s->text.text, first->var->name, other->var->name, s->text.name);
 }
 
 int cm_stack_choose_type(cm_stack *s, cm_multi_var *out, cm_error *err)
