@@ -96,6 +96,7 @@ static void made(void **state)
                      MADE[i].error != NULL ? MADE[i].error : "", &bad);
         say_nodes(&text, &list);
         tell_compare(MADE[i].name, (const char *)text.data, MADE[i].nodes, &bad);
+        assert_null(cm_node_list_find(&list, "", "none"));
         /* Each has an id of its own. */
         for (size_t k = 1; rc == CM_OK && k < list.n; k++)
             assert_memory_not_equal(list.node[k - 1].id, list.node[k].id, CM_ICE_NODE_ID);

@@ -96,7 +96,7 @@ int cm_node_list_make(cm_node_list *list, cm_store *documents, const char *above
     int rc = add_above(list, above, err);
     if (rc == CM_OK)
         rc = cm_store_list(documents, "", visit, &root, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && list->n > 0)
         qsort(list->node, list->n, sizeof(list->node[0]), cm_ice_node_compare);
     return rc;
 }
@@ -128,7 +128,9 @@ cm_ice_new_node *cm_node_list_find(const cm_node_list *list, const char *above, 
         cm_asprintf(NULL, "/%s%s%s", above, *above != '\0' && *name != '\0' ? "/" : "", name);
     const cm_ice_new_node key = {.path = path};
     cm_ice_new_node *found =
-        path == NULL ? NULL : bsearch(&key, list->node, list->n, sizeof(key), cm_ice_node_compare);
+        path == NULL || list->n == 0
+            ? NULL
+            : bsearch(&key, list->node, list->n, sizeof(key), cm_ice_node_compare);
     free(path);
     return found;
 }
