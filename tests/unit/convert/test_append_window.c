@@ -17,8 +17,10 @@
     }
 
 static const made_file OLD = LENGTH("10"), NEW = LENGTH("13"), SAME = LENGTH("10");
-static const cm_transform_options CHUNKS = {.chunks = TEXTS("t:100", "v:4x4", "w:4x3", "u:1")};
-static const cm_transform_options FOUR_AND_SIX = {.chunks = TEXTS("v:4x4", "w:4x6", "u:1")};
+static const cm_transform_options CHUNKS = {.nthreads = 1,
+                                            .chunks = TEXTS("t:100", "v:4x4", "w:4x3", "u:1")};
+static const cm_transform_options FOUR_AND_SIX = {.nthreads = 1,
+                                                  .chunks = TEXTS("v:4x4", "w:4x6", "u:1")};
 
 /* A store of OLD, opened, and a job of NEW that is to add to it. */
 typedef struct growing {
@@ -31,7 +33,7 @@ typedef struct growing {
 static void grow_begin(growing *g, const made_file *old, const cm_transform_options *of,
                        const made_file *new)
 {
-    planned_make(&g->old, old, of, STEP_RUN);
+    planned_make(&g->old, old, of, STEP_DESCRIBE);
     if (g->old.status != CM_OK)
         fail_msg("%s", g->old.error.text);
     OK(cm_job_write_metadata(&g->old.job, g->old.store, err));
