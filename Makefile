@@ -32,9 +32,10 @@ QUIETLY = $(MAKE) -s --no-print-directory -j$(JOBS) $(if $(V),,QUIET=1)
 
 PKGS   := netcdf hdf5 libzstd blosc libdeflate json-c liblz4 liburing libcurl expat
 NOPC   := -lbz2 -laec
+HEADERS := libxxhash # nothing of it is linked
 # Expanded only when something is compiled, so that `make help` and the first
 # `make demo` work before anything is installed.
-PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) $(HEADERS))
 PKG_LIBS   = -Wl,--as-needed $(shell pkg-config --libs $(PKGS)) $(NOPC)
 
 comma := ,

@@ -7,7 +7,7 @@ set -eu
 # Compiler and libraries; none of the names holds a version.
 NEEDED="gcc libc6-dev make pkg-config
 libnetcdf-dev libhdf5-dev libzstd-dev libblosc-dev libdeflate-dev libjson-c-dev liblz4-dev
-libbz2-dev libaec-dev liburing-dev libcmocka-dev libexpat1-dev"
+libbz2-dev libaec-dev libxxhash-dev liburing-dev libcmocka-dev libexpat1-dev"
 # libcurl comes in flavours that exclude each other: any will do.
 dpkg-query -W -f '${db:Status-Status} ${Provides}\n' 2>/dev/null | grep -qE '^installed .*libcurl-dev' ||
     NEEDED="$NEEDED libcurl4-gnutls-dev"

@@ -85,6 +85,7 @@ third_party() {
     case $1 in
     netcdf*.h | hdf5.h | H5*.h) reply="lib/format/nc/" ;;
     json-c/* | json.h) reply="lib/base/json.c" ;;
+    xxhash.h) reply="lib/base/xxh128.c" ;;
     zstd.h | blosc.h | libdeflate.h | lz4.h | lz4hc.h | bzlib.h | libaec.h | szlib.h) reply="lib/codec/" ;;
     curl/*) reply="lib/store/net/" ;;
     expat*.h) reply="lib/store/net/xml.c" ;;

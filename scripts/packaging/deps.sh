@@ -63,6 +63,8 @@ build() { # NAME PACKAGE HOW GOAL ARGUMENTS
     *) echo "deps.txt: $name: unknown way to build, $how" >&2 && return 1 ;;
     esac
     rm -f "$prefix"/lib/*.so*
+    # Only its header is used, and no goal of all versions installs it alone.
+    [ "$name" != xxhash ] || cp "$work/xxhash.h" "$prefix/include"
     # Its install goal would run the programs that it builds.
     [ "$name" != bzip2 ] || { cp "$work/bzlib.h" "$prefix/include" && cp "$work/libbz2.a" "$prefix/lib"; }
     [ "$name" != cmocka ] || ln -sf libcmocka-static.a "$prefix/lib/libcmocka.a"

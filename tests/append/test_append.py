@@ -1,5 +1,6 @@
 """Files are added to a store that nc2zarr or xarray made: it is then what one conversion of all files makes."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -213,6 +214,39 @@ def test_a_ledger_of_the_first_version(tmp_path):
     now = ledger.read_bytes().splitlines(keepends=True)
     assert now[:5] == lines[:5] and len(now) == 7
     F.same(store, paths)
+
+
+def test_a_ledger_with_other_digests(tmp_path):
+    """Earlier versions wrote SHA-256: lines with it are kept and believed, new ones have XXH3."""
+    paths = F.days(tmp_path, 0, 5)
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", *paths[:4], store).ok()
+    ledger = tmp_path / "s.zarr.chunkmill" / "ledger"
+    head, *lines, end = ledger.read_bytes().splitlines(keepends=True)
+    files = [json.loads(line[9:]) for line in lines]
+    assert all(set(f) == {"path", "bytes", "mtime_ns", "xxh128"} and len(f["xxh128"]) == 32 for f in files)
+    for f in files:
+        del f["xxh128"]
+        f["sha256"] = hashlib.sha256(open(f["path"], "rb").read()).hexdigest()
+    old = [ledger_line(json.dumps(f, separators=(",", ":")).encode()) for f in files]
+    ledger.write_bytes(b"".join([head, *old, end]))
+    os.utime(paths[1])  # what it holds is what it was
+    report = tool.nc2zarr("--append", "time", "--json", *paths, store).json()
+    assert report["append"]["nlisted"] == 4
+    now = ledger.read_bytes().splitlines(keepends=True)
+    assert now[:5] == [head, *old] and b"xxh128" in now[5] and len(now) == 7
+    F.same(store, paths)
+    F.day(paths[2], 2, data=F.values(2, 1) + 1)
+    r = append(*paths, store)
+    assert r.status == 1 and "day00002.nc" in r.err and "changed" in r.err, str(r)
+
+
+def test_digests_of_the_certificate(tmp_path):
+    paths = F.days(tmp_path, 0, 3)
+    tool.nc2zarr("-q", "--verify", "full", "--certificate", tmp_path / "c.json", *paths, tmp_path / "s.zarr").ok()
+    inputs = json.loads((tmp_path / "c.json").read_text())["inputs"]
+    assert [i["sha256"] for i in inputs] == [hashlib.sha256(open(p, "rb").read()).hexdigest() for p in paths]
+    assert b"sha256" not in (tmp_path / "s.zarr.chunkmill" / "ledger").read_bytes()
 
 
 def test_an_overwritten_store_has_no_old_ledger(tmp_path):

@@ -1,14 +1,11 @@
 #include "convert/beside/ledger.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/sha256.h"
 #include "convert/beside/journal_line.h"
 
 enum {
@@ -27,13 +24,16 @@ static int parse(const char *payload, cm_ledger_entry *out, cm_error *err)
     *out = (cm_ledger_entry){0};
     int rc = cm_json_parse(payload, strlen(payload), &j, err);
     const char *path = cm_json_text(cm_json_member(j, "path"), NULL);
-    const char *digest = cm_json_text(cm_json_member(j, "sha256"), NULL);
+    const char *xxh128 = cm_json_text(cm_json_member(j, "xxh128"), NULL);
+    const char *sha256 = cm_json_text(cm_json_member(j, "sha256"), NULL);
     if (rc == CM_OK &&
         (path == NULL || !cm_json_get_u64(cm_json_member(j, "bytes"), &out->nbytes) ||
          !cm_json_get_u64(cm_json_member(j, "mtime_ns"), &out->mtime_ns)))
         rc = cm_fail(err, CM_EFORMAT, "a line of the ledger names no file");
-    if (rc == CM_OK && digest != NULL && strlen(digest) == 64)
-        memcpy(out->sha256, digest, 65);
+    if (rc == CM_OK && xxh128 != NULL && strlen(xxh128) + 1 == sizeof(out->xxh128))
+        memcpy(out->xxh128, xxh128, sizeof(out->xxh128));
+    if (rc == CM_OK && sha256 != NULL && strlen(sha256) + 1 == sizeof(out->sha256))
+        memcpy(out->sha256, sha256, sizeof(out->sha256));
     const char *tag = cm_json_text(cm_json_member(j, "etag"), NULL);
     if (rc == CM_OK && tag != NULL && strlen(tag) < sizeof(out->tag))
         memcpy(out->tag, tag, strlen(tag) + 1);
@@ -204,31 +204,6 @@ int cm_ledger_look(const char *path, cm_ledger_entry *out, cm_error *err)
     return CM_OK;
 }
 
-int cm_ledger_digest(const char *path, char text[65], cm_error *err)
-{
-    enum {
-        STEP = 1 << 18
-    };
-    cm_sha256 sha;
-    ssize_t n = 0;
-    uint8_t *buf = cm_calloc(1, STEP, err);
-    if (buf == NULL)
-        return CM_ENOMEM;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int rc = fd < 0 ? cm_fail_errno(err, errno, "%s", path) : CM_OK;
-    cm_sha256_begin(&sha);
-    while (rc == CM_OK && (n = read(fd, buf, STEP)) > 0)
-        cm_sha256_add(&sha, buf, (size_t)n);
-    if (rc == CM_OK && n < 0)
-        rc = cm_fail_errno(err, errno, "%s", path);
-    if (fd >= 0)
-        close(fd);
-    free(buf);
-    if (rc == CM_OK)
-        cm_sha256_text(&sha, text);
-    return rc;
-}
-
 /* ---- writing ---- */
 
 int cm_ledger_json(const cm_ledger_entry *entry, cm_json **out, cm_error *err)
@@ -239,8 +214,8 @@ int cm_ledger_json(const cm_ledger_entry *entry, cm_json **out, cm_error *err)
         rc = cm_json_set(j, "bytes", cm_json_u64(entry->nbytes), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "mtime_ns", cm_json_u64(entry->mtime_ns), err);
-    if (rc == CM_OK && entry->sha256[0] != '\0')
-        rc = cm_json_set(j, "sha256", cm_json_string(entry->sha256), err);
+    if (rc == CM_OK && entry->xxh128[0] != '\0')
+        rc = cm_json_set(j, "xxh128", cm_json_string(entry->xxh128), err);
     if (rc == CM_OK && entry->tag[0] != '\0')
         rc = cm_json_set(j, "etag", cm_json_string(entry->tag), err);
     if (rc == CM_OK)

@@ -2,9 +2,10 @@
  * The ledger of a store: which files were taken into it.
  *
  * A file in the folder beside the store, lines as those of a journal.  The first says what it
- * is; every other is a JSON object, {"path", "bytes", "mtime_ns", "sha256"}, the last being
- * absent where nobody had read the whole file.  An object behind a network has "etag", too, and
- * its URL for a path.  Of several lines of one path the last counts.
+ * is; every other is a JSON object, {"path", "bytes", "mtime_ns", "xxh128"}, the last being
+ * absent where nobody had read the whole file, and "sha256" in lines of earlier versions.  An
+ * object behind a network has "etag", too, and its URL for a path.  Of several lines of one path
+ * the last counts.
  * The very last line has the number of those, {"chunkmill", "lines"}: a ledger that was cut short
  * is told from a whole one, and refused.
  */
@@ -12,6 +13,7 @@
 #define CM_CONVERT_BESIDE_LEDGER_H
 
 #include "base/json.h"
+#include "base/xxh128.h"
 #include "convert/beside/beside.h"
 
 #define CM_LEDGER_NAME "ledger"
@@ -19,8 +21,9 @@
 typedef struct cm_ledger_entry {
     char *path; /* real, without links; or a URL */
     uint64_t nbytes, mtime_ns;
-    char sha256[65]; /* "": not known */
-    char tag[136];   /* of an object behind a network; "": there is none */
+    char xxh128[CM_XXH128_TEXT]; /* of all bytes; "": not known */
+    char sha256[65];             /* the same, in lines of earlier versions */
+    char tag[136];               /* of an object behind a network; "": there is none */
 } cm_ledger_entry;
 
 typedef struct cm_ledger {
@@ -36,8 +39,8 @@ const cm_ledger_entry *cm_ledger_find(const cm_ledger *l, const char *path);
 
 /* The identity that the file PATH has now. */
 int cm_ledger_look(const char *path, cm_ledger_entry *out, cm_error *err);
-/* The SHA-256 of the file PATH, 64 hexadecimal digits. */
-int cm_ledger_digest(const char *path, char text[65], cm_error *err);
+/* SAME: the digest of the file PATH is that of ENTRY; false where ENTRY has none. */
+int cm_ledger_holds(const cm_ledger_entry *entry, const char *path, bool *same, cm_error *err);
 
 /* ENTRY as the payload of a line. */
 int cm_ledger_json(const cm_ledger_entry *entry, cm_json **out, cm_error *err);

@@ -613,13 +613,15 @@ static void test_few_open_files(void **state)
 
 /* ---- digests ---- */
 
-static char want[NFILES][65];
+static char want[NFILES][65], want_xxh[NFILES][CM_XXH128_TEXT];
 
 /* Files of any bytes: nothing of them is opened. */
 static void make_bytes(unsigned k, size_t nbytes)
 {
     cm_sha256 sha;
+    cm_xxh128 xxh;
     cm_sha256_begin_plain(&sha);
+    cm_xxh128_begin(&xxh);
     snprintf(path[k], sizeof path[k], "%s", temp_path("multi"));
     snprintf(path[k] + strlen(path[k]), 16, "%u.nc", k);
     FILE *f = fopen(path[k], "w");
@@ -627,10 +629,12 @@ static void make_bytes(unsigned k, size_t nbytes)
     for (size_t i = 0; i < nbytes; i++) {
         const uint8_t byte = (uint8_t)((i * 2654435761u + k) >> 7);
         cm_sha256_add(&sha, &byte, 1);
+        cm_xxh128_add(&xxh, &byte, 1);
         assert_int_equal(fputc(byte, f), byte);
     }
     assert_int_equal(fclose(f), 0);
     cm_sha256_text(&sha, want[k]);
+    cm_xxh128_text(&xxh, want_xxh[k]);
     identify(k);
 }
 
@@ -653,15 +657,21 @@ static void test_digests(void **state)
     for (unsigned n = 1; n <= CM_MULTI_DIGESTS; n++)
         for (unsigned first = 0; first + n <= NFILES; first++) {
             char text[CM_MULTI_DIGESTS][65];
-            ASSERT_OK(cm_multi_file_digests(j.ds, first, n, text, &err), err);
+            ASSERT_OK(cm_multi_file_sha256(j.ds, first, n, text, &err), err);
             for (unsigned k = 0; k < n; k++)
                 assert_string_equal(text[k], want[first + k]);
         }
+    char xxh[CM_XXH128_TEXT], text[CM_MULTI_DIGESTS][65];
+    for (unsigned k = 0; k < NFILES; k++) {
+        ASSERT_OK(cm_multi_file_xxh128(j.ds, k, xxh, &err), err);
+        assert_string_equal(xxh, want_xxh[k]);
+    }
     cm_dataset_close(j.ds); /* and the files that it has open */
     ASSERT_OK(cm_multi_dataset_open(&j.spec, NULL, &j.ds, &err), err);
-    char text[CM_MULTI_DIGESTS][65];
     assert_int_equal(utimensat(AT_FDCWD, path[1], (struct timespec[2]){{1, 1}, {1, 1}}, 0), 0);
-    assert_int_equal(cm_multi_file_digests(j.ds, 0, CM_MULTI_DIGESTS, text, &err), CM_EFORMAT);
+    assert_int_equal(cm_multi_file_sha256(j.ds, 0, CM_MULTI_DIGESTS, text, &err), CM_EFORMAT);
+    assert_non_null(strstr(err.text, path[1]));
+    assert_int_equal(cm_multi_file_xxh128(j.ds, 1, xxh, &err), CM_EFORMAT);
     assert_non_null(strstr(err.text, path[1]));
     leave(&j);
 }
@@ -673,7 +683,7 @@ static void digest_some(void *context, unsigned index)
         char text[CM_MULTI_DIGESTS][65];
         unsigned first = (index + i) % 2 * CM_MULTI_DIGESTS;
         cm_error err = {0};
-        ASSERT_OK(cm_multi_file_digests(j->ds, first, CM_MULTI_DIGESTS, text, &err), err);
+        ASSERT_OK(cm_multi_file_sha256(j->ds, first, CM_MULTI_DIGESTS, text, &err), err);
         for (unsigned k = 0; k < CM_MULTI_DIGESTS; k++)
             assert_string_equal(text[k], want[first + k]);
     }

@@ -287,13 +287,8 @@ size_t cm_append_nlisted(const cm_append *a)
 static int is_same(const cm_ledger_entry *was, const cm_ledger_entry *now, bool *same,
                    cm_error *err)
 {
-    char digest[65];
     *same = was->nbytes == now->nbytes && was->mtime_ns == now->mtime_ns;
-    if (*same || was->nbytes != now->nbytes || was->sha256[0] == '\0')
-        return CM_OK;
-    int rc = cm_ledger_digest(now->path, digest, err);
-    *same = rc == CM_OK && strcmp(digest, was->sha256) == 0;
-    return rc;
+    return *same || was->nbytes != now->nbytes ? CM_OK : cm_ledger_holds(was, now->path, same, err);
 }
 
 int cm_append_listed(void *context, const char *path, uint64_t nbytes, const char *tag, bool *out,
