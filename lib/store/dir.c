@@ -3,8 +3,10 @@
  *
  * Writing an object takes four system calls (open a temporary name beside it, write, close,
  * rename); dir_read.c counts those of reading.  A missing folder is noticed when the open fails,
- * and made then, so that folders are not checked for every chunk.  Nothing is written or removed
- * through a symbolic link below the root, and only regular files are replaced or removed.
+ * and made then, so that folders are not checked for every chunk: two new folders, one in the
+ * other, take eight more calls (two opens that fail, two of folders, two mkdir, two close).  Nothing
+ * is written or removed through a symbolic link below the root, and only regular files are replaced
+ * or removed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -95,8 +97,8 @@ static int fail_beneath(cm_error *err, int errnum, const char *key)
 }
 
 /*
- * Makes the NBYTES of PATH, a folder of the store, with its missing parents, through no link.  0 or
- * an errno.
+ * Makes the NBYTES of PATH, a folder of the store that was not there, with its missing parents,
+ * through no link; the last one is not looked at again.  0 or an errno.
  */
 static int try_folder(int root, const char *path, size_t nbytes)
 {
@@ -105,30 +107,29 @@ static int try_folder(int root, const char *path, size_t nbytes)
     folder[nbytes] = '\0';
     size_t end = nbytes;
     int at = -1;
-    /* Find the deepest existing folder. */
-    while (at < 0) {
+    /* Find the deepest existing folder above it. */
+    while (at < 0 && end > 0) {
+        end = cm_key_folder(folder);
+        folder[end] = '\0';
         at = cm_beneath_open(root, folder, O_PATH | O_DIRECTORY, 0);
         if (at < 0 && (errno != ENOENT || end == 0))
             return errno;
-        if (at < 0) {
-            end = cm_key_folder(folder);
-            folder[end] = '\0';
-        }
     }
     while (end < nbytes) {
         size_t from = end + (end > 0);
         end = from + strcspn(path + from, "/");
         memcpy(folder, path + from, end - from);
         folder[end - from] = '\0';
-        int made = mkdirat(at, folder, 0777) == 0 || errno == EEXIST;
-        int below = made ? cm_beneath_open(at, folder, O_PATH | O_DIRECTORY, 0) : -1;
-        int errnum = errno;
+        int errnum = mkdirat(at, folder, 0777) == 0 || errno == EEXIST ? 0 : errno;
+        int below = -1;
+        if (errnum == 0 && end < nbytes &&
+            (below = cm_beneath_open(at, folder, O_PATH | O_DIRECTORY, 0)) < 0)
+            errnum = errno;
         close(at);
-        if (below < 0)
+        if (errnum != 0)
             return errnum;
         at = below;
     }
-    close(at);
     return 0;
 }
 
@@ -148,7 +149,7 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
     for (int nmade = 0;;) {
         unsigned long long number = atomic_fetch_add(&dir->temporary, 1);
         int n = snprintf(path, PATH_MAX, "%.*s%s.chunkmill-%s%ld-%llu.tmp", (int)folder, key,
-                         folder ? "/" : "", store->tag, (long)getpid(), number);
+                         folder ? "/" : "", store->tag, dir->process, number);
         if (n < 0 || n >= PATH_MAX)
             return cm_fail_errno(err, ENAMETOOLONG, "%s", key);
         int fd = cm_beneath_open(dir->root, path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -156,7 +157,8 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
             *out = fd;
             return CM_OK;
         }
-        if (errno == EEXIST) /* left by a killed process with our process number */
+        /* Left by a killed process with our process number, or of a child that was forked. */
+        if (errno == EEXIST)
             continue;
         if (errno != ENOENT || nmade++ == MAX_TRIES)
             return fail_beneath(err, errno, key);
@@ -399,15 +401,24 @@ static int open_root(const char *path, bool create, int *out, cm_error *err)
     return cm_fail_errno(err, errno, "%s", path);
 }
 
+static cm_dir_store *new_dir(cm_error *err)
+{
+    cm_dir_store *dir = cm_calloc(1, sizeof *dir, err);
+    if (dir != NULL) {
+        dir->base.ops = &dir_ops;
+        dir->process = (long)getpid();
+    }
+    return dir;
+}
+
 int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *err)
 {
     *out = NULL;
     if (path[0] == '\0')
         return cm_fail(err, CM_EINVAL, "the path of a store is empty");
-    cm_dir_store *dir = cm_calloc(1, sizeof *dir, err);
+    cm_dir_store *dir = new_dir(err);
     if (dir == NULL)
         return CM_ENOMEM;
-    dir->base.ops = &dir_ops;
     dir->base.name = cm_strdup(path, err);
     int rc = dir->base.name != NULL ? CM_OK : CM_ENOMEM;
     if (rc == CM_OK) {
@@ -478,10 +489,9 @@ int cm_store_open_below(cm_store *store, const char *prefix, bool create, cm_sto
         rc = cm_fail(err, CM_EINVAL, "%s: not a folder", store->name);
     if (rc != CM_OK)
         return rc;
-    cm_dir_store *dir = cm_calloc(1, sizeof *dir, err);
+    cm_dir_store *dir = new_dir(err);
     if (dir == NULL)
         return CM_ENOMEM;
-    dir->base.ops = &dir_ops;
     dir->own = true;
     dir->base.name = cm_asprintf(err, "%s/%s", store->name, prefix);
     rc = open_folder(root_of(store), prefix, create, &dir->root, err);

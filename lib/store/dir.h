@@ -12,7 +12,8 @@ typedef struct cm_dir_store {
     cm_store base;
     int root;                       /* every path is relative to this descriptor */
     bool own;                       /* an output: reading does not follow symbolic links either */
-    atomic_uint_fast64_t temporary; /* numbers the temporary names of this process */
+    long process;                   /* for temporary names; the system is not asked for each */
+    atomic_uint_fast64_t temporary; /* numbers them */
     cm_io io;
     cm_direct *direct; /* CM_IO_DIRECT */
     cm_rings *rings;   /* CM_IO_URING */

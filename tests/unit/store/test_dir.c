@@ -245,8 +245,9 @@ static void assert_outside_untouched(void)
 static void test_nothing_is_written_through_links(void **state)
 {
     (void)state;
-    static const char *const through[] = {"way/0", "way/file", "way/a/b", "folder/way/0",
-                                          "folder/way/a/0"};
+    static const char *const through[] = {"way/0",        "way/file",       "way/a/b",
+                                          "folder/way/0", "folder/way/a/0", "dangling/0",
+                                          "dangling/a/0"};
     static const char *const in_place[] = {"alias", "dangling", "fifo", "way", "folder"};
     cm_store *s = make_strange();
     cm_error err = {0};
