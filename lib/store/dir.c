@@ -4,9 +4,9 @@
  * Writing an object takes four system calls (open a temporary name beside it, write, close,
  * rename); dir_read.c counts those of reading.  A missing folder is noticed when the open fails,
  * and made then, so that folders are not checked for every chunk: two new folders, one in the
- * other, take eight more calls (two opens that fail, two of folders, two mkdir, two close).  Nothing
- * is written or removed through a symbolic link below the root, and only regular files are replaced
- * or removed.
+ * other, take eight more calls (two opens that fail, two of folders, two mkdir, two close).
+ * Nothing is written or removed through a symbolic link below the root, and only regular files are
+ * replaced or removed.
  */
 #include <errno.h>
 #include <fcntl.h>

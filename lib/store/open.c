@@ -25,7 +25,10 @@ bool cm_store_url_is_remote(const char *url)
 /* A file that is a store: a document of references, or a zip file. */
 static bool is_store_file(const char *path)
 {
-    return cm_zip_is(path) || cm_references_are(path);
+    char head[CM_REFERENCES_HEAD];
+    size_t n;
+    return cm_file_head(path, head, sizeof(head), &n) &&
+           (cm_zip_begins(path, head, n) || cm_references_begin(head, n));
 }
 
 /*
@@ -99,9 +102,10 @@ bool cm_icechunk_is_folder(const char *path)
 bool cm_store_url_needs_net(const char *url)
 {
     char *path = NULL;
+    struct stat st;
     bool needs = cm_store_url_is_remote(url) || cm_icechunk_path(url) != NULL;
-    if (!needs && cm_fileurl_path(url, &path, NULL) == CM_OK)
-        needs = cm_references_are(path) || cm_icechunk_is_folder(path);
+    if (!needs && cm_fileurl_path(url, &path, NULL) == CM_OK && stat(path, &st) == 0)
+        needs = S_ISDIR(st.st_mode) ? cm_icechunk_is_folder(path) : cm_references_are(path);
     free(path);
     return needs;
 }

@@ -53,8 +53,13 @@ typedef struct cm_reference_table {
     cm_buf texts; /* keys, each followed by NUL, and inline data */
 } cm_reference_table;
 
+enum {
+    CM_REFERENCES_HEAD = 64 /* bytes that recognise a document */
+};
 /* True when the file PATH begins like a JSON object, unlike any array format. */
 bool cm_references_are(const char *path);
+/* The same of the first bytes of a file. */
+bool cm_references_begin(const char *head, size_t nbytes);
 
 /*
  * Reads the document at PLACE, a path, or a URL reached by OPTIONS' net.  Release OUT even after an

@@ -61,15 +61,19 @@ static int open_document(const char *path, struct stat *st)
     return fd;
 }
 
+bool cm_references_begin(const char *head, size_t nbytes)
+{
+    size_t i = 0;
+    while (i < nbytes && isspace((unsigned char)head[i]))
+        i++;
+    return i < nbytes && head[i] == '{';
+}
+
 bool cm_references_are(const char *path)
 {
-    char head[64];
-    size_t n, i = 0;
-    if (!cm_file_head(path, head, sizeof head, &n))
-        return false;
-    while (i < n && isspace((unsigned char)head[i]))
-        i++;
-    return i < n && head[i] == '{';
+    char head[CM_REFERENCES_HEAD];
+    size_t n;
+    return cm_file_head(path, head, sizeof head, &n) && cm_references_begin(head, n);
 }
 
 static int read_file(const reading *r, cm_buf *text, cm_error *err)

@@ -27,15 +27,17 @@ bool cm_zip_is_name(const char *path)
     return n > 4 && path[n - 5] != '/' && strncasecmp(path + n - 4, ".zip", 4) == 0;
 }
 
+bool cm_zip_begins(const char *path, const void *head, size_t nbytes)
+{
+    const uint32_t magic = nbytes >= sizeof(magic) ? cm_load_le32(head) : 0;
+    return cm_zip_is_name(path) || magic == CM_ZIP_LOCAL || magic == CM_ZIP_END;
+}
+
 bool cm_zip_is(const char *path)
 {
     uint8_t head[4];
     size_t got;
-    const bool regular = cm_file_head(path, head, sizeof(head), &got);
-    if (!regular || cm_zip_is_name(path))
-        return regular;
-    const uint32_t magic = got == sizeof(head) ? cm_load_le32(head) : 0;
-    return magic == CM_ZIP_LOCAL || magic == CM_ZIP_END;
+    return cm_file_head(path, head, sizeof(head), &got) && cm_zip_begins(path, head, got);
 }
 
 /* ---- entries ---- */

@@ -19,6 +19,8 @@
 bool cm_zip_is_name(const char *path);
 /* True if PATH is a regular file that begins like a zip file, or has the name of one. */
 bool cm_zip_is(const char *path);
+/* The same of a regular file whose first bytes are HEAD. */
+bool cm_zip_begins(const char *path, const void *head, size_t nbytes);
 
 /* For reading: what lies below NODE ("": all of it) in the zip file PATH. */
 int cm_store_open_zip(const char *path, const char *node, cm_store **out, cm_error *err);

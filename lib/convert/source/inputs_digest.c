@@ -12,13 +12,13 @@ typedef struct digests {
     cm_inputs_kind kind;
     unsigned step; /* files that a thread takes at once */
     size_t first, n;
-    char (*text)[65]; /* from FIRST on */
-    _Atomic size_t next;
+    char (*text)[65];     /* from FIRST on */
+    _Atomic size_t next;  /* from the end */
     pthread_mutex_t lock; /* guards: */
     cm_error error;
 } digests;
 
-/* COUNT files from the I-th on. */
+/* Digests COUNT files from the I-th on. */
 static int digest_step(digests *d, size_t i, unsigned count, cm_error *err)
 {
     if (cm_monitor_canceled(d->job->options->monitor))
@@ -29,14 +29,16 @@ static int digest_step(digests *d, size_t i, unsigned count, cm_error *err)
                : cm_multi_file_sha256(d->job->source, file, count, &d->text[i], err);
 }
 
+/* From the last file to the first: the last ones are those that are still open. */
 static void digest_main(void *context, unsigned index)
 {
     digests *d = context;
     (void)index;
-    for (size_t i; (i = atomic_fetch_add(&d->next, d->step)) < d->n;) {
+    for (size_t ndone; (ndone = atomic_fetch_add(&d->next, d->step)) < d->n;) {
         cm_error err = {0};
-        const unsigned count = d->n - i < d->step ? (unsigned)(d->n - i) : d->step;
-        if (digest_step(d, i, count, &err) == CM_OK)
+        const size_t left = d->n - ndone;
+        const unsigned count = left < d->step ? (unsigned)left : d->step;
+        if (digest_step(d, left - count, count, &err) == CM_OK)
             continue;
         pthread_mutex_lock(&d->lock);
         if (d->error.status == CM_OK)
