@@ -45,7 +45,8 @@ typedef struct cm_chunkcalc_options {
     uint64_t batch;       /* samples a step; 0: not asked for */
     double step_time;     /* seconds; 0: not asked for */
     bool recommend;
-    int audit; /* cm_chunkcalc_audit */
+    int audit;   /* cm_chunkcalc_audit */
+    bool census; /* chunks of a Zarr store are counted also where one array alone is looked at */
     /* Seconds are looked at: costs are measured, as `recommend` and `audit` do in any case.  Else
        only the ratio is, on chunks of the store, and seconds are by the preset. */
     bool seconds;
@@ -181,7 +182,7 @@ typedef struct cm_chunkcalc_report {
     double step_time;
     cm_chunkcalc_array *array;
     size_t narrays;
-    bool has_census; /* of a Zarr store that is described or audited: */
+    bool has_census; /* of a Zarr store that is described or audited, or was asked for: */
     cm_census census;
     char **warning; /* sentences a user should read */
     size_t nwarnings;

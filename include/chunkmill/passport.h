@@ -61,6 +61,7 @@ typedef struct cm_passport_variable {
     bool north_is_up;      /* row 0 of the pictures lies in the north */
     bool has_latitude;     /* rows are latitudes */
     char *digest;          /* 32 hex digits, where the store was read for it; else NULL */
+    char *unread;          /* why it was not read to its end, and so not counted; else NULL */
 
     /* Layout, where the store was read for it (of a conversion, its report has that). */
     bool has_layout;

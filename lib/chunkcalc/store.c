@@ -366,7 +366,7 @@ static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *
     return rc;
 }
 
-/* The census of a store that is described or audited. */
+/* The census of a store that is described or audited, or of which it was asked for. */
 static int count_chunks(cm_calc *c, const input *in, cm_error *err)
 {
     const cm_chunkcalc_options *o = c->options;
@@ -416,7 +416,7 @@ int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
     } else if (rc == CM_OK) {
         rc = measure_all(c, &in, err);
     }
-    if (rc == CM_OK && (!choose_one || c->options->audit))
+    if (rc == CM_OK && (!choose_one || c->options->audit || c->options->census))
         rc = count_chunks(c, &in, err);
     if (rc == CM_OK && c->access != NULL)
         return keep_open(c, &in, a->name, err);

@@ -269,6 +269,17 @@ void cm_draft_see_nothing(cm_draft *d, size_t i)
     cm_draft_see(d, i, &all, all.shape, NULL);
 }
 
+int cm_draft_give_up(cm_draft *d, size_t i, const char *why, cm_error *err)
+{
+    cm_draft_entry *e = &d->entry[i];
+    cm_counter_free(e->counter);
+    e->counter = NULL;
+    e->v->is_counted = false;
+    free(e->v->unread);
+    e->v->unread = cm_strdup(why, err);
+    return e->v->unread != NULL ? CM_OK : CM_ENOMEM;
+}
+
 cm_passport_variable *cm_draft_variable(cm_draft *d, size_t i)
 {
     return d->entry[i].v;

@@ -44,6 +44,8 @@ void cm_draft_see(cm_draft *d, size_t i, const cm_box *box, const uint64_t *exte
                   const uint8_t *data);
 /* Nothing of variable I is stored: all of it is the fill value. */
 void cm_draft_see_nothing(cm_draft *d, size_t i);
+/* Variable I could not be read to its end, which WHY tells: nothing of it is counted. */
+int cm_draft_give_up(cm_draft *d, size_t i, const char *why, cm_error *err);
 /* For a reader that knows more of it. */
 cm_passport_variable *cm_draft_variable(cm_draft *d, size_t i);
 /* The passport, with its findings; the counts are freed. */

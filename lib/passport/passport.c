@@ -12,6 +12,7 @@ static void release_variable(cm_passport_variable *v)
     free(v->units);
     free(v->type);
     free(v->digest);
+    free(v->unread);
     free(v->codec);
     free(v->step);
     free(v->first_label);

@@ -42,6 +42,11 @@ static int warn(reading *r, cm_error *err, const char *format, ...)
     return rc;
 }
 
+static const char *label_of(const cm_variable *v)
+{
+    return v->name[0] != '\0' ? v->name : "/";
+}
+
 static bool is_meant(const reading *r, const char *name)
 {
     const size_t n = strlen(r->node);
@@ -139,10 +144,27 @@ static int set_layout(const cm_variable *v, cm_passport_variable *to, cm_error *
     return cm_codec_names(v->codecs, v->ncodecs, &to->codec, err);
 }
 
+/* Whether an error tells of one array, and not of this process or of storage as a whole. */
+static bool is_of_array(const reading *r, int rc)
+{
+    const cm_store *store = cm_dataset_store(r->ds);
+    return rc == CM_EFORMAT || (rc == CM_EIO && (store == NULL || !cm_store_is_remote(store)));
+}
+
+/* A page of the other arrays is worth having, and this one's says what is wrong. */
+static int give_up(reading *r, size_t i, const cm_error *why, cm_error *err)
+{
+    int rc = cm_draft_give_up(r->draft, i, why->text, err);
+    return rc != CM_OK
+               ? rc
+               : warn(r, err, "%s: was not read to its end: %s", label_of(r->meant[i]), why->text);
+}
+
 static int read_array(reading *r, size_t i, cm_array *a, cm_error *err)
 {
     sight s = {r->draft, i};
     char text[33];
+    cm_error why = {0};
     bool counted;
     const uint64_t held = cm_peak_rss();
     const uint64_t memory = r->memory > 2 * held ? r->memory - held : r->memory / 2;
@@ -150,10 +172,15 @@ static int read_array(reading *r, size_t i, cm_array *a, cm_error *err)
     int rc = cm_draft_watch(r->draft, i, &counted, err);
     if (rc != CM_OK || !counted)
         return rc;
-    rc = cm_pairs_run(&pair, 1, a->serial ? 1 : r->nthreads, memory, r->monitor, err);
+    rc = cm_pairs_run(&pair, 1, a->serial ? 1 : r->nthreads, memory, r->monitor, &why);
     cm_pair_release(&pair);
-    if (rc != CM_OK)
+    if (is_of_array(r, rc))
+        return give_up(r, i, &why, err);
+    if (rc != CM_OK) {
+        if (err != NULL)
+            *err = why;
         return rc;
+    }
     char **digest = &cm_draft_variable(r->draft, i)->digest;
     *digest = cm_strdup(cm_digest_text(&pair.digest, text), err);
     return *digest != NULL ? CM_OK : CM_ENOMEM;
@@ -167,7 +194,7 @@ static int read_variable(reading *r, size_t i, cm_error *err)
     if (rc == CM_OK)
         rc = set_layout(v, cm_draft_variable(r->draft, i), err);
     else if (rc == CM_EUNSUPPORTED)
-        return warn(r, err, "%s: was not read: %s", v->name, why.text);
+        return warn(r, err, "%s: was not read: %s", label_of(v), why.text);
     else
         return cm_fail(err, (cm_status)rc, "%s", why.text);
     if (rc == CM_OK)

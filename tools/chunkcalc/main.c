@@ -10,7 +10,8 @@
 #include "replay.h"
 
 /* Sentences for people, on standard error. */
-static void say_findings(const cm_chunkcalc_report *r, const cm_common_options *common)
+static void say_findings(const cm_chunkcalc_report *r, const cm_passport *passport,
+                         const cm_common_options *common)
 {
     if (common->verbosity < 0)
         return;
@@ -21,6 +22,8 @@ static void say_findings(const cm_chunkcalc_report *r, const cm_common_options *
         cm_say(CHUNKCALC.name, "%s", r->note[i]);
     for (size_t i = 0; i < r->nwarnings; i++)
         cm_say(CHUNKCALC.name, "warning: %s", r->warning[i]);
+    for (size_t i = 0; passport != NULL && i < passport->nwarnings; i++)
+        cm_say(CHUNKCALC.name, "warning: %s", passport->warning[i]);
 }
 
 /* Output files, and what goes into the page. */
@@ -30,12 +33,14 @@ typedef struct outputs {
     char *command;
 } outputs;
 
-static int write_page(const chunkcalc_values *v, const char *store, outputs *out, cm_error *err)
+static int write_page(const chunkcalc_values *v, const cm_chunkcalc_report *r, const char *store,
+                      outputs *out, cm_error *err)
 {
     const passport_facts facts = {.passport = out->passport,
                                   .tool = CHUNKCALC.name,
                                   .target = store,
-                                  .command = out->command};
+                                  .command = out->command,
+                                  .census = r->has_census ? &r->census : NULL};
     return v->report != NULL ? passport_write(&facts, &out->page, err) : CM_OK;
 }
 
@@ -47,7 +52,7 @@ static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_valu
     int printed = CM_OK;
 
     if (status == CM_OK)
-        say_findings(r, common);
+        say_findings(r, out->passport, common);
     if (json)
         printed = chunkcalc_print_json(r, v->report, out->passport, status == CM_OK ? NULL : err,
                                        &print_err);
@@ -56,7 +61,7 @@ static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_valu
     if (status == CM_OK && printed == CM_OK && v->plot != NULL)
         printed = chunkcalc_plot(r, &out->plot, &print_err);
     if (status == CM_OK && printed == CM_OK)
-        printed = write_page(v, store, out, &print_err);
+        printed = write_page(v, r, store, out, &print_err);
     if (status != CM_OK)
         cm_say(CHUNKCALC.name, "%s", err->text);
     if (printed != CM_OK)
@@ -120,6 +125,7 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
         return status;
     options.store = paths->n > 0 ? paths->text[0] : NULL;
     options.recommend = v->o.recommend || wants_answer(v, common, paths);
+    options.census = v->report != NULL;
     options.seconds = v->stats || v->plot != NULL;
     options.nthreads = common->nthreads;
     options.worker_memory =

@@ -52,3 +52,15 @@ void page_line(const char *kind, const char *text, FILE *to)
     page_text(text, to);
     fputs("</p>\n", to);
 }
+
+void page_tile(const char *label, const char *kind, const char *value, const char *note, FILE *to)
+{
+    fprintf(to, "<div class=\"tile%s\"><dt>%s</dt><dd>", kind, label);
+    page_text(value, to);
+    if (note[0] != '\0') {
+        fputs("<small>", to);
+        page_text(note, to);
+        fputs("</small>", to);
+    }
+    fputs("</dd></div>\n", to);
+}

@@ -32,7 +32,8 @@ static const char STYLE[] =
     ".scroll td,.scroll th{white-space:nowrap;overflow-wrap:normal}.scroll td.prose{white-space:"
     "normal;min-width:12em}\n"
     "@media print{.maps{grid-template-columns:repeat(3,1fr)}.variable{break-inside:avoid}"
-    ".scroll table{font-size:7pt}.map{max-height:32mm}}\n";
+    ".scroll table{font-size:7pt}.map{max-height:32mm}.how,.note,figcaption{font-size:8.5pt}"
+    "h3{font-size:10pt;margin:10px 0 2px}}\n";
 
 static const char *attribute(const cm_passport *p, const char *name)
 {
@@ -79,25 +80,18 @@ static void begin(const passport_facts *facts, FILE *to)
     fputs("</header>\n<main>\n", to);
 }
 
-static void tile(const char *label, const char *kind, const char *value, const char *note, FILE *to)
-{
-    fprintf(to, "<div class=\"tile%s\"><dt>%s</dt><dd>", kind, label);
-    page_text(value, to);
-    if (note[0] != '\0') {
-        fputs("<small>", to);
-        page_text(note, to);
-        fputs("</small>", to);
-    }
-    fputs("</dd></div>\n", to);
-}
-
 static void put_period(const cm_passport *p, FILE *to)
 {
     char note[64];
     if (p->first_time == NULL)
         return;
     snprintf(note, sizeof note, "to %.50s", p->last_time);
-    tile("period", "", p->first_time, note, to);
+    page_tile("period", "", p->first_time, note, to);
+}
+
+static bool is_field(const cm_passport_variable *v)
+{
+    return !v->is_coordinate && (v->is_counted || v->unread != NULL);
 }
 
 static void put_counts(const cm_passport *p, FILE *to)
@@ -106,18 +100,18 @@ static void put_counts(const cm_passport *p, FILE *to)
     uint64_t count = 0, missing = 0;
     size_t n = 0;
     for (size_t i = 0; i < p->nvariables; i++)
-        if (p->variable[i].is_counted && !p->variable[i].is_coordinate) {
+        if (is_field(&p->variable[i])) {
             n++;
             count += p->variable[i].all.count;
             missing += p->variable[i].all.missing;
         }
     snprintf(value, sizeof value, "%zu", n);
     snprintf(note, sizeof note, "and %zu coordinates or others", p->nvariables - n);
-    tile("variables", "", value, note, to);
+    page_tile("variables", "", value, note, to);
     snprintf(value, sizeof value, "%.3g %%",
              count + missing > 0 ? 100 * (double)missing / (double)(count + missing) : 0);
     snprintf(note, sizeof note, "of %llu values", (unsigned long long)(count + missing));
-    tile("missing", "", value, note, to);
+    page_tile("missing", "", value, note, to);
 }
 
 static void put_size(const passport_facts *facts, FILE *to)
@@ -138,27 +132,46 @@ static void put_size(const passport_facts *facts, FILE *to)
                  cm_format_size(stored, size, sizeof size), (double)decoded / (double)stored);
     else
         note[0] = '\0';
-    tile("size, decoded", "", cm_format_size(decoded, value, sizeof value), note, to);
+    page_tile("size, decoded", "", cm_format_size(decoded, value, sizeof value), note, to);
+}
+
+static void put_findings_tile(const cm_passport *p, FILE *to)
+{
+    char value[32], note[64];
+    size_t unread = 0;
+    for (size_t i = 0; i < p->nvariables; i++)
+        unread += p->variable[i].unread != NULL;
+    snprintf(value, sizeof value, "%zu", p->nfindings);
+    snprintf(note, sizeof note, "%zu %s could not be read", unread,
+             cm_of_count(unread, "variable", "variables"));
+    page_tile("findings",
+              p->nfindings > 0 ? " bad"
+              : unread > 0     ? ""
+                               : " good",
+              p->nfindings > 0 ? value : "none",
+              unread > 0         ? note
+              : p->nfindings > 0 ? "places to look at"
+                                 : "no step is out of line",
+              to);
 }
 
 static void put_tiles(const passport_facts *facts, FILE *to)
 {
     const cm_passport *p = facts->passport;
     const cm_transform_report *r = facts->converted;
-    char value[32];
     fputs("<dl class=\"tiles\">\n", to);
     put_period(p, to);
     put_counts(p, to);
     put_size(facts, to);
     if (r != NULL && facts->options->verify != CM_VERIFY_NONE)
-        tile("compared with its source", r->ndifferences > 0 || r->unverified ? " bad" : " good",
-             r->unverified         ? "not to the end"
-             : r->ndifferences > 0 ? "differs"
-                                   : "no difference",
-             facts->options->verify == CM_VERIFY_FULL ? "every element" : "a sample", to);
-    snprintf(value, sizeof value, "%zu", p->nfindings);
-    tile("findings", p->nfindings > 0 ? " bad" : " good", p->nfindings > 0 ? value : "none",
-         p->nfindings > 0 ? "places to look at" : "no step is out of line", to);
+        page_tile("compared with its source",
+                  r->ndifferences > 0 || r->unverified ? " bad" : " good",
+                  r->unverified         ? "not to the end"
+                  : r->ndifferences > 0 ? "differs"
+                                        : "no difference",
+                  facts->options->verify == CM_VERIFY_FULL ? "every element" : "a sample", to);
+    passport_census_tile(facts, to);
+    put_findings_tile(p, to);
     fputs("</dl>\n", to);
 }
 
@@ -265,13 +278,24 @@ static int put_variable(const cm_passport *p, const cm_passport_variable *v, boo
     return rc;
 }
 
+static void put_unread(const cm_passport_variable *v, FILE *to)
+{
+    fputs("<section class=\"variable\">", to);
+    put_name(v, to);
+    fputs("<p class=\"bad\">It could not be read to its end, so nothing of it was counted: ", to);
+    page_text(v->unread, to);
+    fputs("</p></section>\n", to);
+}
+
 static int put_variables(const cm_passport *p, FILE *to, cm_error *err)
 {
     size_t n = 0;
     int rc = CM_OK;
     fputs("<section><h2>Values</h2></section>\n", to);
     for (size_t i = 0; i < p->nvariables && rc == CM_OK; i++)
-        if (p->variable[i].is_counted && !p->variable[i].is_coordinate)
+        if (p->variable[i].unread != NULL)
+            put_unread(&p->variable[i], to);
+        else if (p->variable[i].is_counted && !p->variable[i].is_coordinate)
             rc = put_variable(p, &p->variable[i], n++ < MOST_DRAWN, to, err);
     return rc;
 }
@@ -309,6 +333,8 @@ int passport_write(const passport_facts *facts, cm_outfile *file, cm_error *err)
     put_findings(facts->passport, to);
     passport_variables(facts, to);
     rc = put_variables(facts->passport, to, err);
+    if (rc == CM_OK)
+        rc = passport_census(facts, to, err);
     passport_layout(facts, to);
     passport_verification(facts, to);
     passport_readers(facts, to);

@@ -19,6 +19,7 @@ typedef struct passport_facts {
     const char *command;                  /* or NULL */
     const cm_transform_options *options;  /* of the conversion; or NULL, like: */
     const cm_transform_report *converted; /* it */
+    const cm_census *census;              /* of the source, or of what was read; or NULL */
 } passport_facts;
 
 /* Writes and commits FILE, which was claimed as CM_KIND_PAGE. */
@@ -30,6 +31,9 @@ int passport_write(const passport_facts *facts, cm_outfile *file, cm_error *err)
 int passport_strip(const cm_passport *p, const cm_passport_variable *v, FILE *to, cm_error *err);
 /* passport_maps.c: pictures of the first, middle and last step. */
 int passport_maps(const cm_passport *p, const cm_passport_variable *v, FILE *to, cm_error *err);
+/* passport_census.c: which chunks are there.  The tile is nothing where they were not counted. */
+void passport_census_tile(const passport_facts *facts, FILE *to);
+int passport_census(const passport_facts *facts, FILE *to, cm_error *err);
 /* passport_tables.c. */
 void passport_attributes(const passport_facts *facts, FILE *to);
 void passport_variables(const passport_facts *facts, FILE *to);

@@ -33,7 +33,8 @@ int passport_finish(const cm_tool *tool, const cm_transform_options *options,
                                   .format = report->source_format,
                                   .command = options->command,
                                   .options = options,
-                                  .converted = report};
+                                  .converted = report,
+                                  .census = report->has_census ? &report->census : NULL};
     if (passport_write(&facts, file, &why) == CM_OK)
         return rc;
     *err = why;
@@ -74,17 +75,27 @@ static cm_json *variable_json(cm_document *doc, const cm_passport_variable *v)
     return o;
 }
 
+static cm_json *unread_json(cm_document *doc, const cm_passport_variable *v)
+{
+    cm_json *o = cm_json_object();
+    cm_document_text(doc, o, "name", v->name);
+    cm_document_text(doc, o, "why", v->unread);
+    return o;
+}
+
 void passport_document(cm_document *doc, cm_json *o, const char *path, const cm_passport *p)
 {
     cm_json *r = cm_document_object(doc, o, "report", p != NULL);
     if (r == NULL)
         return;
-    cm_json *findings = cm_json_array(), *variables = cm_json_array();
+    cm_json *findings = cm_json_array(), *variables = cm_json_array(), *unread = cm_json_array();
     for (size_t i = 0; i < p->nfindings; i++)
         cm_document_append(doc, findings, finding_json(doc, &p->finding[i]));
     for (size_t i = 0; i < p->nvariables; i++)
         if (p->variable[i].is_counted)
             cm_document_append(doc, variables, variable_json(doc, &p->variable[i]));
+        else if (p->variable[i].unread != NULL)
+            cm_document_append(doc, unread, unread_json(doc, &p->variable[i]));
     cm_document_text(doc, r, "path", path);
     cm_document_text(doc, r, "from", p->first_time);
     cm_document_text(doc, r, "to", p->last_time);
@@ -92,4 +103,8 @@ void passport_document(cm_document *doc, cm_json *o, const char *path, const cm_
     cm_document_put(doc, r, "findings", findings);
     cm_document_u64(doc, r, "left_out", p->nleft_out);
     cm_document_put(doc, r, "variables", variables);
+    if (cm_json_length(unread) > 0)
+        cm_document_put(doc, r, "unread", unread);
+    else
+        cm_json_free(unread);
 }
