@@ -124,7 +124,7 @@ typedef struct cm_transform_options {
         memory; /* bytes; 0: what decoding everything once needs, half of what is free at most */
     cm_monitor *monitor; /* or NULL */
     cm_net *net;         /* for stores behind a network; NULL: there is none */
-    /* Called once before anything is written, with the warnings that there are by then; or NULL. */
+    /* Called before anything is written, each time with the warnings that are new; or NULL. */
     void (*warn)(void *context, char *const *warning, size_t n);
     void *warn_context;
 } cm_transform_options;
@@ -227,6 +227,17 @@ typedef struct cm_replace_report {
     uint64_t first, end; /* elements along it, END not included */
 } cm_replace_report;
 
+/* Files and folders of the target, counted before it is written. */
+typedef struct cm_transform_inodes {
+    uint64_t nfiles; /* at most: chunks that hold only the fill value have none */
+    uint64_t nfolders;
+    uint64_t nin_shards; /* files, were all arrays stored in shards of about 256 MiB */
+    bool many;           /* files: shards are worth thinking of */
+    bool knows_free;     /* the file system says how many more it can hold: */
+    uint64_t nfree;
+    bool short_of; /* they do not suffice */
+} cm_transform_inodes;
+
 typedef struct cm_transform_report {
     char *source_format;                       /* "NetCDF-4", "Zarr 3", ... */
     int zarr_format_before, zarr_format_after; /* before: 0 for NetCDF */
@@ -252,13 +263,14 @@ typedef struct cm_transform_report {
     size_t nskipped;
     char **difference; /* what verification found: "tas: element 3,4,5: 1.5 became 2.5" */
     size_t ndifferences;
-    uint64_t nverified;     /* elements compared */
-    uint64_t nobjects;      /* files in the target, metadata counted */
-    uint64_t source_nbytes; /* of a file, or of all files */
-    uint64_t nreferences;   /* of a document of references: chunks in files, */
-    uint64_t ninline;       /* and chunks that stand in it */
-    uint64_t nfiles;        /* of a source that is many files; else 0 */
-    uint64_t nfiles_opened; /* of these, to survey them: set by who did that */
+    uint64_t nverified;         /* elements compared */
+    uint64_t nobjects;          /* files in the target, metadata counted */
+    cm_transform_inodes inodes; /* zeros where a target is no store of its own */
+    uint64_t source_nbytes;     /* of a file, or of all files */
+    uint64_t nreferences;       /* of a document of references: chunks in files, */
+    uint64_t ninline;           /* and chunks that stand in it */
+    uint64_t nfiles;            /* of a source that is many files; else 0 */
+    uint64_t nfiles_opened;     /* of these, to survey them: set by who did that */
     uint64_t decoded_nbytes;
     uint64_t stored_nbytes;
     uint64_t scratch_needed; /* at most at one time */

@@ -93,6 +93,8 @@ int cm_calc_reads(cm_calc *calc, cm_error *err);
  */
 bool cm_calc_cut_grids(const cm_calc *calc, const cm_chunkcalc_layout *l, cm_grid *chunks,
                        cm_grid *objects);
+/* A note where the arrays in the folder STORE are very many files, of which shards make few. */
+int cm_calc_note_files(cm_calc *calc, const cm_store *store, cm_error *err);
 int cm_calc_add_layout(cm_calc *calc, const char *rule, const uint64_t *chunk,
                        const uint64_t *shard, size_t *index, cm_error *err);
 /*

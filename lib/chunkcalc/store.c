@@ -415,6 +415,8 @@ int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
         c->report->measured_chunks = c->costs.decode ? c->costs.nchunks : a->measured_chunks;
     } else if (rc == CM_OK) {
         rc = measure_all(c, &in, err);
+        if (rc == CM_OK)
+            rc = cm_calc_note_files(c, cm_dataset_store(in.ds), err);
     }
     if (rc == CM_OK && (!choose_one || c->options->audit || c->options->census))
         rc = count_chunks(c, &in, err);

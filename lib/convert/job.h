@@ -102,6 +102,8 @@ unsigned cm_job_threads(const cm_job *job);
 /* sentences.c.  Sentences for the user; out of memory is an error like any other. */
 int cm_job_warn(cm_job *job, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Calls `warn` with those that it does not know. */
+void cm_job_tell_warnings(cm_job *job);
 int cm_job_note(cm_job *job, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int cm_job_skip(cm_job *job, cm_error *err, const char *format, ...)

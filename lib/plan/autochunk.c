@@ -383,3 +383,16 @@ int cm_autoshard(unsigned rank, const uint64_t *shape, uint32_t itemsize, const 
             return cm_fail(err, CM_EINVAL, "the shard's length in dimension %u exceeds 2^64", j);
     return CM_OK;
 }
+
+int cm_autoshard_count(unsigned rank, const uint64_t *shape, uint32_t itemsize,
+                       const uint64_t *chunk, uint64_t target_nbytes, uint64_t *nshards,
+                       cm_error *err)
+{
+    uint64_t shard[CM_MAX_RANK];
+    int rc = cm_autoshard(rank, shape, itemsize, chunk, target_nbytes, NULL, shard, err);
+    *nshards = 1;
+    for (unsigned j = 0; j < rank && rc == CM_OK; j++)
+        if (!cm_mul_u64(*nshards, cm_div_ceil(shape[j], shard[j]), nshards))
+            rc = cm_fail(err, CM_EINVAL, "there are more than 2^64 shards");
+    return rc;
+}

@@ -56,5 +56,9 @@ int cm_autochunk(unsigned rank, const uint64_t *shape, uint32_t itemsize, uint64
  */
 int cm_autoshard(unsigned rank, const uint64_t *shape, uint32_t itemsize, const uint64_t *chunk,
                  uint64_t target_nbytes, const uint64_t *fixed, uint64_t *shard, cm_error *err);
+/* How many shards cover an array where cm_autoshard chooses all their lengths. */
+int cm_autoshard_count(unsigned rank, const uint64_t *shape, uint32_t itemsize,
+                       const uint64_t *chunk, uint64_t target_nbytes, uint64_t *nshards,
+                       cm_error *err);
 
 #endif

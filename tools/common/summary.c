@@ -102,6 +102,25 @@ void cm_print_statistics(const char *folder, size_t nvariables, double seconds, 
              100 * share);
 }
 
+void cm_print_inodes(const cm_transform_report *r)
+{
+    const cm_transform_inodes *n = &r->inodes;
+    char folders[32], files[32];
+    const bool fewer = n->nin_shards < n->nfiles / 2;
+    if (!n->many || (n->nfolders == 0 && !fewer))
+        return;
+    fputs("  ", stdout);
+    if (n->nfolders > 0)
+        cm_print(stdout, "%s folder%s beside these files%s",
+                 cm_format_count(n->nfolders, folders, sizeof folders), cm_plural(n->nfolders),
+                 fewer ? "; " : "");
+    if (fewer)
+        cm_print(stdout, "%s--shards auto makes about %s file%s",
+                 r->zarr_format_after == 2 ? "--zarr-format 3 " : "",
+                 cm_format_count(n->nin_shards, files, sizeof files), cm_plural(n->nin_shards));
+    putchar('\n');
+}
+
 void cm_print_cost(double seconds, uint64_t decoded_nbytes, unsigned nthreads, uint64_t peak)
 {
     char time[32], rate[32], most[32];

@@ -26,6 +26,12 @@ void cm_print_remark(const char *label, const char *text);
 /* "  WHAT: N elements in T, no difference". */
 void cm_print_verdict(const char *what, uint64_t nverified, double seconds, size_t ndifferences);
 
+/*
+ * Of a target of many files: "  2,805 folders beside these files; --shards auto makes about 5
+ * files"; of another one, nothing.
+ */
+void cm_print_inodes(const cm_transform_report *r);
+
 /* Of a plan: "  Memory: at most PLANNED of LIMIT, N threads". */
 void cm_print_planned_memory(uint64_t planned, uint64_t limit, unsigned nthreads);
 /* Of what was done: "  T, RATE decoded, N threads, at most PEAK of memory". */

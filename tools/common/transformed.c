@@ -35,3 +35,18 @@ void cm_transform_put_stages(cm_document *doc, cm_json *o, const cm_transform_re
     }
     cm_document_put(doc, o, "stages", stages);
 }
+
+void cm_transform_put_inodes(cm_document *doc, cm_json *o, const cm_transform_report *r)
+{
+    const cm_transform_inodes *n = &r->inodes;
+    cm_json *inodes;
+    if (!n->many && !n->short_of)
+        return;
+    inodes = cm_document_object(doc, o, "inodes", true);
+    if (inodes == NULL)
+        return;
+    cm_document_u64(doc, inodes, "files", n->nfiles);
+    cm_document_u64(doc, inodes, "folders", n->nfolders);
+    cm_document_u64(doc, inodes, "files_in_shards", n->nin_shards);
+    cm_document_known_u64(doc, inodes, "free", n->nfree, n->knows_free);
+}

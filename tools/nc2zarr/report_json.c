@@ -101,6 +101,7 @@ static void put_ends(cm_document *doc, cm_json *o, const cm_transform_options *o
     cm_document_bool(doc, out, "written", r->written);
     cm_document_bool(doc, out, "resumable", r->resumable);
     cm_document_u64(doc, out, "nobjects", r->nobjects);
+    cm_transform_put_inodes(doc, out, r);
     cm_document_known_u64(doc, out, "nreferences", r->nreferences, options->refer != NULL);
     cm_document_known_u64(doc, out, "ninline", r->ninline, options->refer != NULL);
     cm_document_u64(doc, out, "nbytes", r->stored_nbytes);

@@ -463,6 +463,7 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     if (m != PLANNED)
         print_verification(options, report);
     print_sizes(report, m);
+    cm_print_inodes(report);
     print_cost(report, m);
     if (m == MADE && report->written && survey != NULL)
         print_beside(options);

@@ -106,6 +106,7 @@ static void put_ends(cm_document *doc, cm_json *o, const cm_transform_options *o
     cm_document_bool(doc, target, "written", r->written);
     cm_document_bool(doc, target, "resumable", r->resumable);
     cm_document_u64(doc, target, "nobjects", r->nobjects);
+    cm_transform_put_inodes(doc, target, r);
     cm_document_known_u64(doc, target, "stored_nbytes", r->stored_nbytes, r->written);
     cm_document_put(doc, o, "source", source);
     cm_document_put(doc, o, "target", target);

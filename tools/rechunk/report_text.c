@@ -166,6 +166,7 @@ static void print_totals(const cm_transform_report *r, bool plan)
     if (!plan)
         cm_print(stdout, "%s stored, ", cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     cm_print(stdout, "%s decoded\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
+    cm_print_inodes(r);
     if (plan) {
         cm_print_planned_memory(r->memory_planned, r->memory_limit, r->nthreads);
         return;

@@ -14,10 +14,7 @@ int cm_sink_describe(cm_job *job, const char *place, cm_error *err)
         rc = cm_job_notice(job, err);
     if (rc != CM_OK)
         return rc;
-    if (o->warn != NULL) {
-        o->warn(o->warn_context, job->report->warning, job->report->nwarnings);
-        job->report->nwarned = job->report->nwarnings;
-    }
+    cm_job_tell_warnings(job);
     rc = o->statistics ? cm_statistics_prepare(job, place, err) : CM_OK;
     return rc == CM_OK && o->report != NULL ? cm_job_passport_prepare(job, err) : rc;
 }

@@ -221,6 +221,11 @@ static void random_shards_keep_the_bounds(void **context)
             cover[j] = cm_div_ceil(shape[j] == 0 ? 1 : shape[j], chunk[j]) * chunk[j];
         }
         assert_int_equal(cm_autoshard(rank, shape, 4, chunk, target, NULL, shard, NULL), 0);
+        uint64_t count, product = 1;
+        assert_int_equal(cm_autoshard_count(rank, shape, 4, chunk, target, &count, NULL), 0);
+        for (unsigned j = 0; j < rank; j++)
+            product *= cm_div_ceil(shape[j], shard[j]);
+        assert_int_equal(count, product);
         for (unsigned j = 0; j < rank; j++) {
             assert_int_equal(shard[j] % chunk[j], 0);
             assert_true(shard[j] >= chunk[j] && shard[j] <= cover[j]);

@@ -1,7 +1,12 @@
 /* Nothing, in the place of a store: a dry run. */
 #include "convert/sink/sink.h"
 
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "convert/plan/inodes.h"
 #include "store/open.h"
+#include "store/zip.h"
 
 /* The files and bytes to come. */
 static int expect(cm_job *job, cm_store *nowhere, cm_error *err)
@@ -32,6 +37,22 @@ typedef struct places {
     cm_store *nowhere, *place;
 } places;
 
+/* An old target gives inodes back when it goes: then nothing is told of those that are left. */
+static int count_inodes(cm_job *job, const cm_store *place, cm_error *err)
+{
+    const cm_transform_options *o = job->options;
+    struct stat st;
+    if (o->target == NULL || cm_zip_is_name(o->target))
+        return CM_OK;
+    const bool local = !cm_store_is_remote(place);
+    if (!local || stat(o->target, &st) == 0)
+        return cm_job_count_inodes(job, local, NULL, err);
+    char *above = cm_sink_folder_above(o->target, err);
+    int rc = above != NULL ? cm_job_count_inodes(job, true, above, err) : CM_ENOMEM;
+    free(above);
+    return rc;
+}
+
 static int plan(cm_job *job, places *p, cm_error *err)
 {
     int rc = cm_store_open_memory(&p->nowhere, err);
@@ -39,6 +60,8 @@ static int plan(cm_job *job, places *p, cm_error *err)
         rc = open_place(job, p->nowhere, &p->place, err);
     if (rc == CM_OK)
         rc = cm_job_plan(job, p->place, err);
+    if (rc == CM_OK)
+        rc = count_inodes(job, p->place, err);
     if (rc == CM_OK)
         rc = cm_job_report(job, false, err);
     if (rc == CM_OK && job->options->defaults == CM_DEFAULTS_CHOOSE)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "convert/beside/ledger.h"
 #include "convert/passport/job_passport.h"
+#include "convert/plan/inodes.h"
 #include "convert/sink/sink.h"
 #include "convert/sink/store/fingerprint.h"
 #include "convert/source/inputs.h"
@@ -133,15 +134,22 @@ static int make_place(cm_sink *s, cm_job *job, const cm_made *made, cm_error *er
     return rc;
 }
 
-/* By the target's folder, which is there now, and surely on the target's disk. */
-static int plan(cm_job *job, cm_output *out, cm_error *err)
+/*
+ * By the target's folder, which is there now, and surely on the target's disk.  FRESH: it is to get
+ * all of the store, and no old one goes.
+ */
+static int plan(cm_job *job, cm_output *out, bool fresh, cm_error *err)
 {
-    if (job->options->scratch == NULL && !cm_store_is_remote(out->store)) {
+    const bool local = !cm_store_is_remote(out->store);
+    if (job->options->scratch == NULL && local) {
         free(job->scratch);
         if ((job->scratch = cm_strdup(out->is_zip ? out->beside.path : out->path, err)) == NULL)
             return CM_ENOMEM;
     }
-    return cm_job_plan(job, out->store, err);
+    int rc = cm_job_plan(job, out->store, err);
+    if (rc == CM_OK && !out->is_zip)
+        rc = cm_job_count_inodes(job, local, local && fresh ? out->path : NULL, err);
+    return rc;
 }
 
 int cm_job_warn_of_data(cm_job *job, cm_error *err)
@@ -215,13 +223,13 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
     /* Plan first where an output exists that is not resumed: a refused plan deletes nothing. */
     bool is_there = out->store != NULL && !out->resumes;
     if (is_there)
-        rc = plan(job, out, err);
+        rc = plan(job, out, false, err);
     if (rc == CM_OK)
         rc = cm_job_list_made(job, &m->made, err);
     if (rc == CM_OK)
         rc = make_place(s, job, &m->made, err);
     if (rc == CM_OK && !is_there)
-        rc = plan(job, out, err);
+        rc = plan(job, out, !out->resumes, err);
     if (rc == CM_OK && !is_there)
         rc = cm_job_list_made(job, &m->made, err);
     if (rc == CM_OK && !out->is_zip)
