@@ -189,6 +189,11 @@ cm_json *cm_json_copy(const cm_json *j)
     return copy;
 }
 
+cm_json *cm_json_share(const cm_json *j)
+{
+    return json_object_get(unconst(j));
+}
+
 static bool arrays_equal(const cm_json *a, const cm_json *b)
 {
     const size_t n = cm_json_length(a);

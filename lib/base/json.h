@@ -49,6 +49,11 @@ int cm_json_parse(const void *text, size_t nbytes, cm_json **out, cm_error *err)
 int cm_json_write(const cm_json *j, bool pretty, cm_buf *out, cm_error *err);
 void cm_json_free(cm_json *j);
 cm_json *cm_json_copy(const cm_json *j); /* deep */
+/*
+ * Another owner of J, to be freed like a copy; from now on none of them changes it.  Owners of one
+ * value are of one thread at a time.
+ */
+cm_json *cm_json_share(const cm_json *j);
 bool cm_json_equal(const cm_json *a, const cm_json *b);
 
 cm_json_kind cm_json_type(const cm_json *j);

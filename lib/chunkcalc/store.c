@@ -313,8 +313,10 @@ static uint64_t memory_of(const cm_chunkcalc_options *o)
 
 static int open_input(cm_calc *c, input *in, cm_error *err)
 {
-    const cm_dataset_options options = {
-        .index_cache_nbytes = INDEX_CACHE, .net = c->options->net, .memory = memory_of(c->options)};
+    const cm_dataset_options options = {.index_cache_nbytes = INDEX_CACHE,
+                                        .net = c->options->net,
+                                        .memory = memory_of(c->options),
+                                        .reads_only = true};
     int rc = cm_store_path_find(c->options->store, c->options->net, &in->at, err);
 
     if (rc == CM_OK)

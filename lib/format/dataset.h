@@ -132,6 +132,8 @@ typedef struct cm_dataset_options {
     cm_io io; /* how elements are read; CM_EUNSUPPORTED where the format cannot */
     /* Zarr: trust consolidated metadata; do not walk the folders to compare. */
     bool quick;
+    /* Zarr: documents are not kept as they were read; no copy of the dataset will be written. */
+    bool reads_only;
     /* Zarr: the store, opened by the caller (a cache, a delay), borrowed; PATH is for messages. */
     cm_store *store;
     /* Memory that libraries may use for data of a file; 0: half of the available memory. */

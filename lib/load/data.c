@@ -188,6 +188,7 @@ static int open_dataset(const cm_load_options *o, const cm_load_setting *s,
                                         .library = s->engine == CM_LOAD_NETCDF,
                                         .io = s->io,
                                         .quick = true,
+                                        .reads_only = true,
                                         .store = d->store,
                                         .memory = o->memory};
     return rc == CM_OK ? cm_dataset_open(d->path, "", &options, &d->ds, err) : rc;

@@ -89,6 +89,14 @@ void cm_cuts_trim(cm_cuts *cuts, uint64_t length)
     cuts->n = cuts->longest = 0;
     if (cuts->nruns == 0)
         return;
+    /* Room that grew by doubling goes back. */
+    cm_cut_run *run = cuts->part == NULL && cuts->nruns < cuts->room
+                          ? realloc(cuts->run, cuts->nruns * sizeof(*run))
+                          : NULL;
+    if (run != NULL) {
+        cuts->run = run;
+        cuts->room = cuts->nruns;
+    }
     const cm_cut_run *last = &cuts->run[cuts->nruns - 1];
     cuts->n = last->number + (length - last->first - 1) / last->length + 1;
     for (size_t i = 0; i < cuts->nruns; i++)

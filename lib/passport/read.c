@@ -209,7 +209,8 @@ static int read_all(reading *r, const char *path, cm_net *net, cm_error *err)
                                         .net = net,
                                         .canceled = cm_monitor_cancels,
                                         .canceled_context = r->monitor,
-                                        .memory = r->memory};
+                                        .memory = r->memory,
+                                        .reads_only = true};
     int rc = cm_dataset_open(path, "", &options, &r->ds, err);
     if (rc == CM_OK)
         rc = warn_of_conflicts(r, err);

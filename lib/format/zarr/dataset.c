@@ -279,6 +279,15 @@ const cm_zarr_conflicts *cm_zarr_dataset_conflicts(const cm_dataset *ds)
     return &of(cm_dataset_bottom(ds))->conflicts;
 }
 
+/* A document may be as large as the lengths of ten million chunks. */
+static void drop_documents(cm_zarr_tree *tree)
+{
+    for (size_t i = 0; i < tree->nnodes; i++) {
+        cm_json_free(tree->node[i].meta.raw);
+        tree->node[i].meta.raw = NULL;
+    }
+}
+
 int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_options *options,
                          cm_dataset **out, cm_error *err)
 {
@@ -297,6 +306,8 @@ int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_op
         rc = cm_ice_store_open(folder, &store, &d->store, err);
     if (rc == CM_OK && (rc = open_found(d, folder, options, &store, err)) != CM_OK)
         cm_error_place(err, folder);
+    if (rc == CM_OK && options->reads_only)
+        drop_documents(&d->tree);
     if (rc == CM_OK)
         rc = describe_all(d, folder, err);
     free(folder);

@@ -57,7 +57,7 @@ static int read_list(const cm_json *list, unsigned dim, cm_cuts *cuts, cm_error 
     return rc;
 }
 
-/* Chunks of one length need no cuts; those behind the array are not there. */
+/* Moves CUTS to OUT.  Chunks of one length need none; those behind the array are not there. */
 static int take_cuts(cm_cuts *cuts, unsigned dim, cm_zarr_meta *out, cm_error *err)
 {
     const uint64_t length = out->shape[dim];
@@ -72,7 +72,11 @@ static int take_cuts(cm_cuts *cuts, unsigned dim, cm_zarr_meta *out, cm_error *e
         return CM_OK;
     out->chunk[dim] = cuts->longest;
     out->cuts[dim] = cm_calloc(1, sizeof(*cuts), err);
-    return out->cuts[dim] != NULL ? cm_cuts_copy(cuts, out->cuts[dim], err) : CM_ENOMEM;
+    if (out->cuts[dim] == NULL)
+        return CM_ENOMEM;
+    *out->cuts[dim] = *cuts;
+    *cuts = (cm_cuts){0};
+    return CM_OK;
 }
 
 static int read_dimension(const cm_json *j, unsigned dim, cm_zarr_meta *out, cm_error *err)

@@ -12,13 +12,6 @@ static int copy_text(char **text, cm_error *err)
     return CM_OK;
 }
 
-static int copy_json(cm_json **j, cm_error *err)
-{
-    if (*j != NULL && (*j = cm_json_copy(*j)) == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for a copy of metadata");
-    return CM_OK;
-}
-
 static int copy_cuts(cm_cuts **cuts, cm_error *err)
 {
     const cm_cuts *from = *cuts;
@@ -40,11 +33,11 @@ int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err
     copy.fill_text = NULL;
     copy.codecs = NULL;
     copy.ncodecs = 0;
-    cm_json *attrs = meta->attrs, *raw = meta->raw;
-    int rc = copy_json(&attrs, err);
-    copy.attrs = rc != CM_OK ? NULL : attrs;
-    if (rc == CM_OK && (rc = copy_json(&raw, err)) == CM_OK)
-        copy.raw = raw;
+    int rc = CM_OK;
+    if (meta->attrs != NULL && (copy.attrs = cm_json_copy(meta->attrs)) == NULL)
+        rc = cm_fail(err, CM_ENOMEM, "no memory for a copy of metadata");
+    else if (meta->raw != NULL)
+        copy.raw = cm_json_share(meta->raw);
     for (unsigned i = 0; i < CM_MAX_RANK && rc == CM_OK; i++) {
         char *name = meta->dim_name[i];
         rc = copy_text(&name, err);

@@ -44,7 +44,11 @@ typedef struct cm_zarr_meta {
     size_t ncodecs;
     bool raw_bits; /* v3: a RAW type is named r<N>, not raw_bytes */
 
-    cm_json *raw;  /* the zarr.json or .zarray as read, without consolidated metadata; or NULL */
+    /*
+     * The zarr.json or .zarray as read, without consolidated metadata; or NULL.  Copies share it,
+     * so that nobody changes it.
+     */
+    cm_json *raw;
     bool verbatim; /* write RAW: this library does not understand it */
 } cm_zarr_meta;
 

@@ -104,7 +104,10 @@ const cm_shard_spec *cm_zarr_sharding(const cm_zarr_meta *meta)
     return alone ? meta->codecs[0].shard : NULL;
 }
 
-/* J without consolidated metadata, which may be far larger than the rest. */
+/*
+ * J without consolidated metadata, which may be far larger than the rest.  Its members are shared:
+ * a list of ten million lengths of chunks takes a GiB.
+ */
 static cm_json *copy_raw(const cm_json *j)
 {
     cm_json *copy = cm_json_object();
@@ -112,7 +115,7 @@ static cm_json *copy_raw(const cm_json *j)
     for (cm_json_iter it = cm_json_begin(j); rc == CM_OK && cm_json_next(&it);) {
         if (strcmp(it.name, "consolidated_metadata") == 0)
             continue;
-        rc = it.value != NULL ? cm_json_set(copy, it.name, cm_json_copy(it.value), NULL)
+        rc = it.value != NULL ? cm_json_set(copy, it.name, cm_json_share(it.value), NULL)
                               : cm_json_set_null(copy, it.name, NULL);
     }
     if (rc != CM_OK) {

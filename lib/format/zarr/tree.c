@@ -433,12 +433,14 @@ static int keep_or_walk(cm_zarr_tree *tree, int zarr_format, int rc, const cm_er
     return walked;
 }
 
-static int open_v3(cm_zarr_tree *tree, const cm_json *root, cm_error *err)
+/* Frees ROOT, which would take as much again as the same document when the folders are walked. */
+static int open_v3(cm_zarr_tree *tree, cm_json *root, cm_error *err)
 {
     cm_error why = {0};
     empty(tree, 3);
     const cm_json *nodes = cm_zarr_consolidated_v3(root);
     int rc = nodes != NULL ? cm_zarr_tree_load_v3(tree, root, nodes, &why) : CM_ENOTFOUND;
+    cm_json_free(root);
     return keep_or_walk(tree, 3, rc, &why, err);
 }
 
@@ -484,7 +486,6 @@ int cm_zarr_open(cm_store *store, cm_zarr_tree *out, cm_error *err)
     int rc = cm_zarr_get_json(store, "", "zarr.json", &root, err);
     if (rc == CM_OK) {
         rc = open_v3(out, root, err);
-        cm_json_free(root);
     } else if (rc == CM_ENOTFOUND) {
         rc = open_v2(out, err);
         if (rc == CM_ENOTFOUND)

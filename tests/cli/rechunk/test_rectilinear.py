@@ -160,3 +160,17 @@ def test_refusals(tmp_path, options, words):
 def test_repositories_refuse(tmp_path):
     done = tool.run("rechunk", "--grid", "rectilinear", FIXTURE, f"icechunk:{tmp_path / 'out'}")
     assert done.status == 2 and "chunks of one length" in done.said, str(done)
+
+
+@pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer takes memory of its own")
+def test_a_million_lengths_are_kept_once(tmp_path):
+    """A document of many lengths takes about 100 bytes a length: it is there once, and programs that only read drop it."""
+    n = 500_000
+    doc = rectilinear.document(np.zeros(1, "i1"), [[1]])
+    doc |= {"shape": [3 * n], "data_type": "int8", "fill_value": 0, "codecs": [{"name": "bytes"}]}
+    doc["chunk_grid"]["configuration"]["chunk_shapes"] = [[1, 2] * n]
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "zarr.json").write_text(json.dumps(doc))
+    for argv in (["chunkcalc", tmp_path / "a"], ["rechunk", "--dry-run", tmp_path / "a", tmp_path / "b"]):
+        done = tool.run(*argv, peak=True).ok()
+        assert done.peak < 190 << 20, (argv, done.peak)

@@ -26,6 +26,23 @@ static char *text_of(const cm_json *j, bool pretty, char *text, size_t size)
     return text;
 }
 
+/* A list outlives the object that it was parsed in. */
+static void test_share(void **state)
+{
+    char text[64];
+    (void)state;
+    cm_json *j = parse("{\"a\": [1, 2, {\"b\": null}], \"c\": 3}");
+    cm_json *shared = cm_json_share(cm_json_member(j, "a"));
+    cm_json *other = cm_json_object();
+    assert_int_equal(cm_json_set(other, "d", cm_json_share(shared), NULL), CM_OK);
+    cm_json_free(j);
+    assert_string_equal(text_of(shared, false, text, sizeof text), "[1,2,{\"b\":null}]");
+    cm_json_free(shared);
+    assert_string_equal(text_of(other, false, text, sizeof text), "{\"d\":[1,2,{\"b\":null}]}");
+    cm_json_free(other);
+    assert_null(cm_json_share(NULL));
+}
+
 static void test_round_trip(void **state)
 {
     (void)state;
@@ -338,15 +355,11 @@ static void test_equality_and_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_bad_input),
-        cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_pretty),
-        cmocka_unit_test(test_bad_utf8_is_replaced),
-        cmocka_unit_test(test_reading_numbers),
-        cmocka_unit_test(test_reading_structure),
-        cmocka_unit_test(test_making),
-        cmocka_unit_test(test_equality_and_copies),
+        cmocka_unit_test(test_share),           cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_bad_input),       cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_pretty),          cmocka_unit_test(test_bad_utf8_is_replaced),
+        cmocka_unit_test(test_reading_numbers), cmocka_unit_test(test_reading_structure),
+        cmocka_unit_test(test_making),          cmocka_unit_test(test_equality_and_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
