@@ -118,6 +118,16 @@ static int fill_result(cm_calc *c, size_t read, double weight, cm_chunkcalc_layo
     return CM_OK;
 }
 
+/* Each sample has chunks of its own, as far as there are so many; a shard's index is asked once. */
+static void bound_batch(cm_chunkcalc_layout *l, double batch)
+{
+    const cm_chunkcalc_result *r = &l->result[0];
+    const double chunks = l->has_footprint ? (double)l->nchunks : INFINITY;
+    const double most = chunks + (l->sharded && l->has_footprint ? (double)l->nobjects : 0);
+    l->batch_chunks = fmin(r->chunks.mean * batch, chunks);
+    l->batch_requests = fmin(r->requests.mean * batch, most);
+}
+
 static int fill_batch(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
 {
     cm_touch_axis axis[CM_MAX_RANK];
@@ -145,8 +155,7 @@ static int fill_batch(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
         rc = cm_touch_batch(rank, axis, batch, &nshards, err);
     }
     if (rc == CM_EUNSUPPORTED) {
-        l->batch_chunks = l->result[0].chunks.mean * (double)batch;
-        l->batch_requests = l->result[0].requests.mean * (double)batch;
+        bound_batch(l, (double)batch);
         return CM_OK;
     }
     l->batch_exact = true;

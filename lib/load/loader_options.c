@@ -125,6 +125,7 @@ int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_load
         return rc;
     const cm_loader_options o = *known;
     cm_load_options_init(to);
+    to->one_shape = true;
     to->batch = o.batch;
     to->batches = o.batches;
     to->drop_last = o.drop_last;

@@ -50,6 +50,7 @@ typedef struct cm_load_options {
     bool drop_last;
     const char *order;          /* "random", "strided:4", ...; NULL: random */
     const cm_load_boxes *boxes; /* in place of `sample` and `order`; NULL */
+    bool one_shape;             /* of all samples of a batch, also where chunks differ in length */
     const char *loader;         /* "map", "planned"; NULL: map */
     uint64_t window;            /* of the planned loader, blocks; 0: to be chosen */
     uint64_t world_size;        /* 1 */

@@ -201,10 +201,13 @@ static int shape_sample(const cm_load_options *o, cm_load_space *s, const cm_arr
             err, CM_EINVAL,
             "no `sample`: set the shape that training reads at once, for example `sample` %s=64",
             s->dim_name[s->space.rank - 1] != NULL ? s->dim_name[s->space.rank - 1] : "lon");
+    const bool by_chunk = o->sample == NULL && (order == CM_ORDER_CHUNKS || order == CM_ORDER_ALL);
+    s->space.whole_chunks = by_chunk && !o->one_shape && o->nranges == 0;
     for (unsigned j = 0; j < s->space.rank; j++) {
-        const bool by_chunk = order == CM_ORDER_CHUNKS || order == CM_ORDER_ALL;
         named[j] = o->sample == NULL;
-        s->space.sample[j] = o->sample == NULL && by_chunk ? s->space.chunk[j] : s->space.length[j];
+        s->space.sample[j] = s->space.length[j];
+        if (by_chunk && s->space.chunk[j] < s->space.length[j])
+            s->space.sample[j] = s->space.chunk[j];
     }
     int rc = o->sample != NULL ? apply_sample(s, first, o->sample, named, err) : CM_OK;
     if (rc == CM_OK)
@@ -381,9 +384,11 @@ int cm_load_space_make(const cm_load_options *o, const cm_load_setting *setting,
         rc = add_parts(o, setting, d, named, s, err);
     if (rc == CM_OK)
         align_parts(s);
+    s->space.by_number = setting->planned;
+    if (setting->planned) /* blocks are made of steps of one length */
+        s->space.whole_chunks = false;
     if (rc == CM_OK)
         rc = for_sample(cm_sample_space_init(&s->space, s->dim_name, err), o, d, err);
-    s->space.by_number = setting->planned;
     s->behind = setting->behind;
     if (rc == CM_OK)
         rc = count_samples(o, setting, s, err);

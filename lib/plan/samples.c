@@ -78,8 +78,16 @@ static int check_dimension(const cm_sample_space *s, unsigned j, char *const *na
                    s->sample[j], text, s->length[j]);
 }
 
+/* The chunks whose lengths samples have along J; NULL: they have one length. */
+static const cm_cuts *followed(const cm_sample_space *s, unsigned j)
+{
+    return s->whole_chunks ? s->cuts[j] : NULL;
+}
+
 static uint64_t count_places(const cm_sample_space *s, unsigned j)
 {
+    if (followed(s, j) != NULL)
+        return s->cuts[j]->n;
     if (cm_sample_starts_anywhere(s->order))
         return usable(s, j) - s->sample[j] + 1;
     if (s->order == CM_ORDER_ALL)
@@ -126,6 +134,8 @@ int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *er
         return cm_fail(
             err, CM_EINVAL, "lags up to %" PRIu64 " do not fit dimension %s, which has %" PRIu64,
             space->reach, dimension_text(0, name, number, sizeof(number)), space->length[0]);
+    if (space->reach != 0)
+        space->whole_chunks = false;
     if (space->rank > 0 && space->length[0] != 0)
         set_extents(space);
     for (unsigned j = 0; j < space->rank; j++) {
@@ -179,6 +189,11 @@ static uint64_t block_shuffled(const cm_sample_space *s, uint64_t epoch, uint64_
 static void places_of_chunk(const cm_sample_space *s, unsigned j, uint64_t x, uint64_t *first,
                             uint64_t *n)
 {
+    if (followed(s, j) != NULL) {
+        *first = x;
+        *n = 1;
+        return;
+    }
     const uint64_t origin = s->origin[j], at = origin + x * s->sample[j];
     const cm_cuts *cuts = s->cuts[j];
     const uint64_t k = cuts != NULL ? cm_cuts_find(cuts, at) : at / s->chunk[j];
@@ -263,6 +278,12 @@ void cm_sample_at(const cm_sample_space *space, uint64_t epoch, uint64_t i, cm_b
     for (unsigned j = space->rank; j-- > 0;) {
         const uint64_t place = number % space->count[j];
         number /= space->count[j];
+        const cm_cuts *cuts = followed(space, j);
+        if (cuts != NULL) {
+            out->start[j] = cm_cuts_first(cuts, place);
+            out->shape[j] = cm_cuts_end(cuts, place) - out->start[j];
+            continue;
+        }
         const uint64_t at = anywhere ? place : place * space->sample[j];
         out->start[j] = space->origin[j] + at;
         /* Never less than `sample` but with CM_ORDER_ALL. */

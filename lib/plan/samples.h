@@ -41,6 +41,9 @@ typedef struct cm_sample_space {
     uint64_t chunk[CM_MAX_RANK];  /* CM_ORDER_CHUNKS; >= 1 */
     /* CM_ORDER_CHUNKS: chunks of several lengths, `chunk` at most; borrowed; NULL: of one. */
     const cm_cuts *cuts[CM_MAX_RANK];
+    /* CHUNKS and ALL: along dimensions with cuts each sample is a chunk, `sample` at most; without
+       lags and origins. */
+    bool whole_chunks;
     uint64_t reach; /* the greatest lag: dimension 0 is that much shorter */
     cm_order order;
     uint64_t parameter; /* N of STRIDED, K of BLOCK_SHUFFLE; >= 1 */
@@ -65,7 +68,8 @@ int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *er
 
 /*
  * The first element and the lengths of sample I (below nsamples) of EPOCH.  Lengths are
- * `sample`, less only with CM_ORDER_ALL, whose last ones are clipped, and with CM_ORDER_LIST.
+ * `sample`, less only with CM_ORDER_ALL, whose last ones are clipped, with CM_ORDER_LIST, and with
+ * whole chunks.
  */
 void cm_sample_at(const cm_sample_space *space, uint64_t epoch, uint64_t i, cm_box *out);
 

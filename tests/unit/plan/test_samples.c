@@ -208,6 +208,40 @@ static void test_all_covers_each_element_once(void **state)
     }
 }
 
+/* Along a dimension with cuts each chunk is a sample, along another one they have its length. */
+static void test_whole_chunks(void **state)
+{
+    static const uint64_t LENGTH[] = {5, 1, 4, 2};
+    const cm_order order[] = {CM_ORDER_CHUNKS, CM_ORDER_ALL};
+    cm_cuts cuts = {0};
+    cm_box box;
+    (void)state;
+    for (size_t k = 0; k < COUNT(LENGTH); k++)
+        assert_int_equal(cm_cuts_add(&cuts, LENGTH[k], 1, NULL), CM_OK);
+    cm_cuts_trim(&cuts, 11); /* the last chunk reaches past the array */
+    for (size_t k = 0; k < COUNT(order); k++) {
+        cm_sample_space s = SPACE(2, .length = {11, 7}, .sample = {5, 3}, .chunk = {5, 3},
+                                  .cuts = {&cuts}, .whole_chunks = true, .order = order[k]);
+        const uint64_t along = order[k] == CM_ORDER_ALL ? 3 : 2;
+        assert_int_equal(cm_sample_space_init(&s, NULL, NULL), CM_OK);
+        assert_int_equal(s.nsamples, 4 * along);
+        for (uint64_t i = 0; i < s.nsamples; i++) {
+            const uint64_t row = i / along, x = i % along * 3;
+            cm_sample_at(&s, 0, i, &box);
+            assert_int_equal(box.start[0], cm_cuts_first(&cuts, row));
+            assert_int_equal(box.shape[0], row == 3 ? 1 : LENGTH[row]);
+            assert_int_equal(box.start[1], x);
+            assert_int_equal(box.shape[1], x == 6 ? 1 : 3);
+        }
+        s.reach = 1; /* lags need samples of one length */
+        assert_int_equal(cm_sample_space_init(&s, NULL, NULL), CM_OK);
+        cm_sample_at(&s, 0, 0, &box);
+        assert_int_equal(s.nsamples, 2 * along);
+        assert_int_equal(box.shape[0], 5);
+    }
+    cm_cuts_release(&cuts);
+}
+
 static void test_runs_stay_together(void **state)
 {
     (void)state;
@@ -599,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_orders_visit_what_they_say),
         cmocka_unit_test(test_numbers_are_in_c_order),
         cmocka_unit_test(test_all_covers_each_element_once),
+        cmocka_unit_test(test_whole_chunks),
         cmocka_unit_test(test_runs_stay_together),
         cmocka_unit_test(test_maps_and_series),
         cmocka_unit_test(test_seeds_and_epochs),
