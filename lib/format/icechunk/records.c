@@ -8,7 +8,7 @@
 #include "base/fd.h"
 
 enum {
-    RECORD = 40,
+    RECORD = CM_ICE_RECORD_NBYTES,
     NAME = 1 + CM_ICE_ID + 4, /* kind, id, checksum */
     BATCH = 256
 };
@@ -20,7 +20,7 @@ static uint32_t sum_of(const void *data, size_t nbytes)
 
 /* ---- records as bytes ---- */
 
-static void pack(const cm_ice_record *r, uint64_t number, uint8_t *out)
+void cm_ice_record_pack(const cm_ice_record *r, uint64_t number, uint8_t *out)
 {
     memset(out, 0, RECORD);
     out[0] = (uint8_t)r->state;
@@ -32,7 +32,7 @@ static void pack(const cm_ice_record *r, uint64_t number, uint8_t *out)
     cm_store_le32(out + RECORD - 4, sum_of(out, RECORD - 4) ^ (uint32_t)number);
 }
 
-static void unpack(const uint8_t *in, uint64_t number, cm_ice_record *out)
+void cm_ice_record_unpack(const uint8_t *in, uint64_t number, cm_ice_record *out)
 {
     *out = (cm_ice_record){0};
     if (in[0] == CM_ICE_UNKNOWN || in[0] > CM_ICE_SMALL ||
@@ -69,7 +69,7 @@ int cm_ice_records_set(cm_ice_records *r, uint64_t number, const cm_ice_record *
                        cm_error *err)
 {
     uint8_t bytes[RECORD];
-    pack(record, number, bytes);
+    cm_ice_record_pack(record, number, bytes);
     return write_at(r->chunks, bytes, RECORD, number * RECORD, err);
 }
 
@@ -84,7 +84,7 @@ int cm_ice_records_get(const cm_ice_records *r, uint64_t first, size_t n, cm_ice
             return cm_fail_errno(err, errnum, "the journal");
         memset(bytes + got, 0, batch * RECORD - got);
         for (size_t k = 0; k < batch; k++, i++)
-            unpack(bytes + k * RECORD, first + i, &out[i]);
+            cm_ice_record_unpack(bytes + k * RECORD, first + i, &out[i]);
     }
     return CM_OK;
 }

@@ -29,6 +29,14 @@ typedef struct cm_ice_record {
     uint8_t id[CM_ICE_ID];
 } cm_ice_record;
 
+enum {
+    CM_ICE_RECORD_NBYTES = 40
+};
+
+/* As bytes, with a checksum; what is damaged is CM_ICE_UNKNOWN. */
+void cm_ice_record_pack(const cm_ice_record *r, uint64_t number, uint8_t *out);
+void cm_ice_record_unpack(const uint8_t *in, uint64_t number, cm_ice_record *out);
+
 /* Descriptors, which stay the caller's. */
 typedef struct cm_ice_records {
     int chunks, small, files;
