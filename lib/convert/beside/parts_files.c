@@ -320,6 +320,11 @@ int cm_parts_check_none(cm_beside *b, bool overwrite, cm_error *err)
                      "%s: %" PRIu64 " %s to it, and not all is done; run what is missing; an "
                      "append by one process with `break_lock` gives it up",
                      b->shown, plan.nparts, cm_of_count(plan.nparts, "part adds", "parts add"));
+    else if (rc == CM_OK && !plan.complete && cm_json_has(plan.json, CM_PARTS_COMMIT))
+        rc = cm_fail(err, CM_EEXIST,
+                     "%s: %" PRIu64 " %s into it, and not all is done; run what is missing; a "
+                     "conversion with `overwrite` gives it up",
+                     b->shown, plan.nparts, cm_of_count(plan.nparts, "part writes", "parts write"));
     else if (rc == CM_OK && plan.json != NULL && !plan.complete)
         rc = cm_fail(err, CM_EEXIST,
                      "%s: was begun in %" PRIu64 " %s, and is not complete; run what is "

@@ -5,6 +5,8 @@
  *     part-K.lock      who makes part K now
  *     part-K.progress  how far that is
  *     part-K.journal   what a part that is run again goes on from
+ *     part-K.chunks, .small, .files  the journal of one that writes into a repository, and
+ *     part-K.places    where its chunks lie there (format/icechunk/parcel.h)
  *     part-K.statistics  what it counted, where that was asked for (parts_counted.h)
  *     part-K.done      the part is on the disk: names the plan and what was made
  *     complete         the store has its metadata: names the plan and what each part made
@@ -19,6 +21,7 @@
 
 #define CM_PARTS_COMPLETE "complete"
 #define CM_PARTS_ADD      "append" /* member of the plan of parts that add to a store */
+#define CM_PARTS_COMMIT   "commit" /* of parts of one commit to a repository */
 
 /* A plan that was read. */
 typedef struct cm_parts_plan {

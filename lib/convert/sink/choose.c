@@ -17,7 +17,9 @@ static const cm_sink_ops *choose(const cm_transform_options *o)
     if (o->refer != NULL && strcmp(o->refer, "icechunk") == 0)
         return foreseen ? &cm_sink_virtual_foreseen : &cm_sink_virtual;
     if (commits)
-        return foreseen ? &cm_sink_icechunk_foreseen : &cm_sink_icechunk;
+        return foreseen ? &cm_sink_icechunk_foreseen
+               : part   ? &cm_sink_icechunk_part
+                        : &cm_sink_icechunk;
     if (o->refer != NULL)
         return foreseen ? &cm_sink_references_foreseen : &cm_sink_references;
     if (o->check)

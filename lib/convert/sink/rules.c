@@ -31,7 +31,6 @@ static const char POINT[] = "references point to the files' own bytes and cannot
 static const char UNREAD[] = "references are made without reading the data";
 static const char UNWRITTEN[] = "nothing is written";
 static const char BEHIND[] = "the branch to compare stands in the path: icechunk:PATH@BRANCH";
-static const char ONE_COMMIT[] = "one process writes into a repository, and commits at the end";
 static const char AS_IT_IS[] = ", which leaves a store as it is";
 static const char AGAIN[] = "; the same command again completes one that was stopped";
 
@@ -63,7 +62,7 @@ const cm_sink_rule cm_sink_rules[] = {
     {"`certificate`", TEXT(certificate), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
     {"`branch`", TEXT(branch), .why = {[COMPARES] = BEHIND}},
     {"`message`", TEXT(message), .why = {[COMPARES] = UNWRITTEN}},
-    {"`part`", FLAG(part.on), .why = {[REFERS] = POINT, [COMMITS] = ONE_COMMIT}},
+    {"`part`", FLAG(part.on), .why = {[REFERS] = POINT}},
     {"`skip_unsupported`", FLAG(skip_unsupported), .of = CM_SINK_ONE, .why = {[GROWS] = OTHER}},
     {.option = "zarr-format", .typed = AS_IT_IS},
     {.option = "along", .of = CM_SINK_FILES, .typed = AS_IT_IS},

@@ -99,7 +99,8 @@ extern const cm_sink_ops cm_sink_growth_part; /* several processes add to a stor
 extern const cm_sink_ops cm_sink_growth_foreseen;
 extern const cm_sink_ops cm_sink_references;
 extern const cm_sink_ops cm_sink_references_foreseen;
-extern const cm_sink_ops cm_sink_icechunk; /* a commit to a repository */
+extern const cm_sink_ops cm_sink_icechunk;      /* a commit to a repository */
+extern const cm_sink_ops cm_sink_icechunk_part; /* a part of one */
 extern const cm_sink_ops cm_sink_icechunk_foreseen;
 extern const cm_sink_ops cm_sink_icechunk_growth; /* arrays of it grow, or are replaced in part */
 extern const cm_sink_ops cm_sink_virtual_foreseen;

@@ -78,6 +78,25 @@ int cm_ice_base_open(cm_store *root, const char *branch, cm_ice_base *out, cm_er
     return rc;
 }
 
+int cm_ice_base_open_at(cm_store *root, const char *branch, const uint8_t id[CM_ICE_ID],
+                        cm_ice_base *out, cm_error *err)
+{
+    char key[CM_ICE_KEY_SIZE];
+    int rc = cm_ice_base_open(root, branch, out, err);
+    if (rc != CM_OK || memcmp(out->tip, id, CM_ICE_ID) == 0)
+        return rc;
+    cm_ice_key("snapshots", id, key);
+    cm_ice_read_release(&out->snapshot);
+    memcpy(out->tip, id, CM_ICE_ID);
+    rc = cm_ice_file_read(root, key, CM_ICE_SNAPSHOT_FILE, &cm_ice_snapshot, &out->snapshot, err);
+    if (rc == CM_ENOTFOUND)
+        rc = cm_fail(err, CM_EEXIST, "the snapshot that was at the tip of %s is not there any more",
+                     branch);
+    if (rc != CM_OK)
+        cm_ice_base_release(out);
+    return rc;
+}
+
 void cm_ice_base_release(cm_ice_base *base)
 {
     cm_ice_read_release(&base->repo);
@@ -141,6 +160,7 @@ static int write_snapshot(attempt *a, cm_error *err)
         remove_snapshot(c->root, a->id);
     a->written = false;
     memcpy(a->parent, a->now.tip, CM_ICE_ID);
+    memcpy(c->tried, a->now.tip, CM_ICE_ID);
     int rc = cm_ice_id_random(a->id, CM_ICE_ID, err);
     if (rc == CM_OK && c->before != NULL)
         rc = c->before(c->context, a->id, false, err);

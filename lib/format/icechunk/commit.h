@@ -18,6 +18,12 @@ typedef struct cm_ice_base {
 
 /* A branch that is not there begins at the tip of "main".  CM_EUNSUPPORTED: of version 1. */
 int cm_ice_base_open(cm_store *root, const char *branch, cm_ice_base *out, cm_error *err);
+/*
+ * The same with the snapshot ID, which was at the tip when several processes began what one of them
+ * commits.  CM_EEXIST: it is not there any more.
+ */
+int cm_ice_base_open_at(cm_store *root, const char *branch, const uint8_t id[CM_ICE_ID],
+                        cm_ice_base *out, cm_error *err);
 void cm_ice_base_release(cm_ice_base *base); /* zeroed memory accepted */
 
 typedef struct cm_ice_commit {
@@ -30,6 +36,7 @@ typedef struct cm_ice_commit {
     /* Called with the id of a snapshot before it is written, and again before it is published. */
     int (*before)(void *context, const uint8_t id[CM_ICE_ID], bool published, cm_error *err);
     void *context;
+    uint8_t tried[CM_ICE_ID]; /* the tip that it was made, or refused, on top of */
 } cm_ice_commit;
 
 /* *ID is the snapshot's; CM_EEXIST: nodes are in the way, or were changed by another commit. */

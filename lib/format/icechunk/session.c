@@ -430,6 +430,11 @@ const char *cm_ice_session_path(cm_store *store, size_t index)
     return cm_ice_session_of(store)->array[index]->path;
 }
 
+uint64_t cm_ice_session_first(cm_store *store, size_t index)
+{
+    return cm_ice_session_of(store)->array[index]->base;
+}
+
 void cm_ice_session_keep(cm_store *store, size_t index, cm_store *before)
 {
     cm_ice_session_of(store)->array[index]->before = before;

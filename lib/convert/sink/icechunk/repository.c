@@ -34,6 +34,14 @@ static int is_there(void *context, const char *name, bool is_prefix, cm_error *e
     return s->any ? CM_ECANCELED : CM_OK;
 }
 
+static bool has_plan(const cm_beside *b)
+{
+    cm_parts_plan plan;
+    const bool there = cm_parts_plan_read(b, &plan, NULL) == CM_OK && plan.json != NULL;
+    cm_parts_plan_release(&plan);
+    return there;
+}
+
 /* Allows a repository, the leftovers of a run of ours, and nothing. */
 static int check_folder(const cm_output *out, cm_store *root, cm_error *err)
 {
@@ -42,7 +50,7 @@ static int check_folder(const cm_output *out, cm_store *root, cm_error *err)
     if (rc != CM_ENOTFOUND)
         return rc;
     (void)cm_store_list(root, "", is_there, &s, NULL);
-    if (!s.any || cm_run_journal_is_there(&out->beside))
+    if (!s.any || cm_run_journal_is_there(&out->beside) || has_plan(&out->beside))
         return CM_OK;
     cm_ice_base base;
     rc = cm_ice_base_open(root, "main", &base, err);
@@ -54,7 +62,7 @@ static int check_folder(const cm_output *out, cm_store *root, cm_error *err)
                    out->path);
 }
 
-static int check_place(cm_output *out, cm_error *err)
+int cm_repository_check_place(cm_output *out, cm_error *err)
 {
     const cm_store_options options = {.output = true, .net = out->net};
     cm_store *root = NULL;
@@ -109,7 +117,7 @@ static int check_texts(const cm_sink *s, cm_error *err)
                                                 : rc;
 }
 
-int cm_repository_find(cm_sink *s, cm_job *job, cm_error *err)
+static int find_target(cm_sink *s, cm_job *job, cm_error *err)
 {
     cm_transform_options *o = s->options;
     (void)job;
@@ -126,15 +134,32 @@ int cm_repository_find(cm_sink *s, cm_job *job, cm_error *err)
                                        .overwrite = o->overwrite,
                                        .resume = o->resume,
                                        .break_lock = o->break_lock,
-                                       .net = o->net};
-    rc = cm_output_find(&request, &s->out, err);
-    if (rc == CM_OK && !o->dry_run)
-        rc = cm_lock_peek(&s->out.beside, o->break_lock, err);
-    if (rc == CM_OK)
-        rc = check_place(&s->out, err);
+                                       .net = o->net,
+                                       .monitor = o->part.on ? o->monitor : NULL};
+    return cm_output_find(&request, &s->out, err);
+}
+
+static int place_error(const cm_sink *s, int rc, cm_error *err)
+{
     if (rc != CM_OK)
         cm_error_place(err, s->out.path != NULL ? s->out.path : s->into.root);
     return rc;
+}
+
+int cm_repository_find(cm_sink *s, cm_job *job, cm_error *err)
+{
+    const cm_transform_options *o = s->options;
+    int rc = find_target(s, job, err);
+    if (rc == CM_OK && !o->dry_run)
+        rc = cm_lock_peek(&s->out.beside, o->break_lock, err);
+    if (rc == CM_OK)
+        rc = cm_repository_check_place(&s->out, err);
+    return place_error(s, rc, err);
+}
+
+int cm_repository_find_part(cm_sink *s, cm_job *job, cm_error *err)
+{
+    return place_error(s, find_target(s, job, err), err);
 }
 
 /* ---- the journal ---- */
@@ -156,10 +181,25 @@ static int make_head(const cm_repository *r, const cm_sink *s, cm_job *job, cm_j
                                         : rc;
 }
 
+typedef struct asking {
+    const cm_ice_base *base;
+    uint8_t *id; /* that is there */
+} asking;
+
 static bool is_in_repo(void *context, const uint8_t *id)
 {
-    const cm_ice_base *base = context;
-    return base->there && cm_ice_repo_has(base->repo.tree.root, id);
+    const asking *a = context;
+    const bool there = a->base->there && cm_ice_repo_has(a->base->repo.tree.root, id);
+    if (there)
+        memcpy(a->id, id, CM_ICE_ID);
+    return there;
+}
+
+bool cm_repository_published(const cm_repository *r, const cm_run_journal *j, size_t *nsnapshots,
+                             uint8_t id[CM_ICE_ID])
+{
+    asking a = {r->base, id};
+    return cm_run_journal_snapshots(j, nsnapshots, is_in_repo, &a);
 }
 
 /* Removes the files of an earlier run, unless a snapshot was about to refer to them. */
@@ -182,19 +222,21 @@ int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, boo
                          cm_settled *out, cm_error *err)
 {
     size_t nsnapshots = 0;
+    uint8_t id[CM_ICE_ID];
     *out = CM_SETTLED_NOTHING;
     if (!r->journal.there) { /* files without a head: of a run that ended */
         cm_run_journal_remove(&r->journal);
         return CM_OK;
     }
-    /* A run that adds to arrays begins again. */
-    const bool grows = cm_json_has(r->journal.head, CM_REPOSITORY_GROWS);
+    /* A run that adds to arrays begins again; of a commit of parts the chunks are elsewhere. */
+    const bool grows = cm_json_has(r->journal.head, CM_REPOSITORY_GROWS) ||
+                       cm_json_has(r->journal.head, CM_REPOSITORY_PARTS);
     const bool same = cm_json_equal(r->journal.head, head);
     const bool again = grows || (same && r->counts);
     int rc = cm_run_journal_continue(&r->journal, err);
     if (rc != CM_OK)
         return rc;
-    if (cm_run_journal_snapshots(&r->journal, &nsnapshots, is_in_repo, r->base)) {
+    if (cm_repository_published(r, &r->journal, &nsnapshots, id)) {
         cm_run_journal_remove(&r->journal);
         cm_run_journal_close(&r->journal);
         *out = same ? CM_SETTLED_DONE : CM_SETTLED_NOTHING;
@@ -211,6 +253,52 @@ int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, boo
                        "the same command goes on with them, `overwrite` removes them",
                        r->path);
     return erase_left(r, job, nsnapshots, err);
+}
+
+/* Removes the chunks of part NUMBER, which nothing refers to. */
+static int erase_part(const cm_repository *r, uint64_t number, cm_error *err)
+{
+    cm_run_journal j;
+    int rc = cm_run_journal_look_part(&j, r->beside, number, err);
+    if (rc == CM_OK && j.there && j.named)
+        rc = cm_run_journal_continue(&j, err);
+    if (rc == CM_OK && j.there && j.named)
+        rc = cm_run_journal_erase(&j, r->root, err);
+    cm_run_journal_close(&j);
+    return rc;
+}
+
+int cm_repository_give_up(cm_repository *r, const cm_parts_plan *plan, cm_error *err)
+{
+    cm_run_journal j = {.beside = NULL};
+    size_t nsnapshots = 0;
+    uint8_t id[CM_ICE_ID];
+    if (plan->json == NULL || plan->complete)
+        return CM_OK;
+    int rc = cm_run_journal_look_commit(&j, r->beside, err);
+    if (rc == CM_OK && j.there && j.named) {
+        rc = cm_run_journal_continue(&j, err);
+        if (rc == CM_OK)
+            (void)cm_repository_published(r, &j, &nsnapshots, id);
+    }
+    cm_run_journal_close(&j);
+    for (uint64_t k = 0; rc == CM_OK && nsnapshots == 0 && k < plan->nparts; k++)
+        rc = erase_part(r, k, err);
+    return rc;
+}
+
+/* Parts of which none runs, and which may be given up. */
+static int settle_parts(cm_repository *r, cm_error *err)
+{
+    cm_parts_plan plan = {0};
+    int rc = cm_parts_plan_read(r->beside, &plan, err);
+    if (rc == CM_OK && plan.json != NULL && !plan.complete) {
+        rc = cm_repository_give_up(r, &plan, err);
+        if (rc == CM_OK)
+            rc = cm_parts_forget(r->beside, err);
+    }
+    cm_parts_plan_release(&plan);
+    return rc;
 }
 
 /* ---- beginning ---- */
@@ -231,9 +319,12 @@ static int open_root(cm_repository *r, cm_sink *s, cm_job *job, cm_error *err)
     int rc = cm_lock_take(&out->beside, out->break_lock, &out->lock, &out->note, err);
     if (rc == CM_OK && out->note != NULL)
         rc = cm_job_warn(job, err, "%s", out->note);
+    /* A part that began meanwhile looks at this lock after it took its own. */
+    if (rc == CM_OK)
+        rc = cm_parts_check_none(&out->beside, out->overwrite, err);
     /* Another run may have made something there before the lock was taken. */
     if (rc == CM_OK)
-        rc = check_place(out, err);
+        rc = cm_repository_check_place(out, err);
     r->made = out->state == CM_OUTPUT_ABSENT;
     r->path = out->path;
     r->beside = &out->beside;
@@ -309,6 +400,12 @@ static int check_nodes(cm_repository *r, const cm_sink *s, cm_job *job, cm_error
     return rc;
 }
 
+int cm_repository_check(cm_repository *r, const cm_sink *s, cm_job *job, cm_error *err)
+{
+    int rc = check_nodes(r, s, job, err);
+    return rc == CM_OK ? check_statistics(r, s, err) : rc;
+}
+
 static int begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error *err)
 {
     cm_json *head = NULL;
@@ -316,6 +413,8 @@ static int begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error
     r->counts = s->options->statistics || s->options->report != NULL;
     r->branch = s->options->branch != NULL ? s->options->branch : "main";
     int rc = open_root(r, s, job, err);
+    if (rc == CM_OK)
+        rc = settle_parts(r, err);
     if (rc == CM_OK)
         rc = cm_run_journal_look(&r->journal, &s->out.beside, err);
     if (rc == CM_OK)
@@ -325,9 +424,7 @@ static int begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error
     *done = left == CM_SETTLED_DONE;
     s->out.resumes = r->resumes = left == CM_SETTLED_GOES_ON;
     if (rc == CM_OK && !*done)
-        rc = check_nodes(r, s, job, err);
-    if (rc == CM_OK && !*done)
-        rc = check_statistics(r, s, err);
+        rc = cm_repository_check(r, s, job, err);
     if (rc == CM_OK && !*done && !r->resumes)
         rc = cm_run_journal_begin(&r->journal, head, job->scratch, err);
     s->out.begun = r->begun = rc == CM_OK;

@@ -6,6 +6,7 @@
 #ifndef CM_CONVERT_SINK_ICECHUNK_REPOSITORY_H
 #define CM_CONVERT_SINK_ICECHUNK_REPOSITORY_H
 
+#include "convert/beside/parts_files.h"
 #include "convert/sink/icechunk/run_journal.h"
 #include "convert/sink/sink.h"
 #include "format/icechunk/commit.h"
@@ -18,6 +19,7 @@ typedef struct cm_repository {
     cm_store *root;
     bool made;         /* its folder is ours */
     bool counts;       /* elements are told of as they pass: a run that goes on would miss some */
+    bool in_parts;     /* the report is of a part, and the commit of all */
     bool grows;        /* a session has all documents of the base, some of which are changed */
     cm_ice_base *base; /* that the run began with; OWN, or one that is borrowed */
     cm_ice_base own;
@@ -26,6 +28,7 @@ typedef struct cm_repository {
     cm_json *config;     /* of a new repository; or NULL */
     uint8_t committed[CM_ICE_ID];
     bool refused; /* the repository was read again, and has none of the run's snapshots */
+    uint8_t tried[CM_ICE_ID]; /* then: the tip that was read */
 } cm_repository;
 
 /* An array of a commit. */
@@ -40,6 +43,12 @@ typedef struct cm_repository_array {
  * where another run writes it.  Touches nothing.
  */
 int cm_repository_find(cm_sink *s, cm_job *job, cm_error *err);
+/* The same for one of several processes, which looks at what stands there when it has a plan. */
+int cm_repository_find_part(cm_sink *s, cm_job *job, cm_error *err);
+/* CM_EEXIST where what stands there is not to be written into; with the lock, or for a message. */
+int cm_repository_check_place(cm_output *out, cm_error *err);
+/* The nodes of JOB, and its statistics, may be put there: R has a base. */
+int cm_repository_check(cm_repository *r, const cm_sink *s, cm_job *job, cm_error *err);
 /*
  * Locks and opens it, and checks that the nodes of JOB, which is described, may be put there.  R
  * is zeroed.  *DONE: an earlier run of the same command has committed already.
@@ -63,6 +72,8 @@ extern const char *const cm_repository_folders[CM_REPOSITORY_NFOLDERS];
 
 /* A member of a journal's head: the run adds to arrays. */
 #define CM_REPOSITORY_GROWS "grows"
+/* Another: the commit of this plan's parts is made. */
+#define CM_REPOSITORY_PARTS "parts"
 
 /*
  * Looks at the journal that R has found, and removes the files of a run that nobody goes on with:
@@ -70,6 +81,14 @@ extern const char *const cm_repository_folders[CM_REPOSITORY_NFOLDERS];
  */
 int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, bool drops,
                          cm_settled *out, cm_error *err);
+/*
+ * With the lock, where no part runs: PLAN's parts are given up.  What they wrote is removed, unless
+ * it is complete, or a commit was about to refer to it.
+ */
+int cm_repository_give_up(cm_repository *r, const cm_parts_plan *plan, cm_error *err);
+/* Whether a snapshot that J names was published. */
+bool cm_repository_published(const cm_repository *r, const cm_run_journal *j, size_t *nsnapshots,
+                             uint8_t id[CM_ICE_ID]);
 /* Temporaries of killed runs; the lock is held. */
 int cm_repository_sweep(cm_store *root, cm_error *err);
 
@@ -87,6 +106,10 @@ char *cm_repository_statistics(const cm_repository *r, const char *node);
  */
 int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *session,
                          const cm_repository_array *array, size_t n, cm_error *err);
+/* The report takes the id that was committed. */
+int cm_repository_tell(const cm_repository *r, cm_job *job, cm_error *err);
+/* Of parts: the commit is noted, and the journal goes. */
+void cm_repository_close(cm_repository *r);
 /* After a failure: removes the run's files, unless the journal stays for one that goes on. */
 void cm_repository_withdraw(cm_repository *r, cm_job *job, bool goes_on, cm_error *err);
 void cm_repository_release(cm_repository *r);

@@ -101,8 +101,7 @@ static int write_manifests(cm_repository *r, const cm_sink *s, cm_job *job,
     return rc;
 }
 
-/* The id, for whoever proves what was committed. */
-static int tell_snapshot(const cm_repository *r, cm_job *job, cm_error *err)
+int cm_repository_tell(const cm_repository *r, cm_job *job, cm_error *err)
 {
     char letters[CM_ICE_ID_TEXT + 1];
     cm_ice_id_letters(r->committed, letters);
@@ -117,15 +116,17 @@ static int commit(cm_repository *r, cm_sink *s, cm_job *job, const cm_node_list 
     /* Statistics that are there tell of arrays as they were. */
     char *counted = r->grows || o->overwrite ? cm_repository_statistics(r, s->into.node) : NULL;
     cm_json *metadata = NULL;
-    char *command = cm_utf8_strdup(o->command != NULL ? o->command : "", err);
-    int rc = command == NULL ? CM_ENOMEM
-                             : make_metadata(o->command != NULL ? command : NULL, &metadata, err);
+    /* Whoever finishes speaks for all parts. */
+    const char *said = r->in_parts && o->part.command != NULL ? o->part.command : o->command;
+    char *command = cm_utf8_strdup(said != NULL ? said : "", err);
+    int rc =
+        command == NULL ? CM_ENOMEM : make_metadata(said != NULL ? command : NULL, &metadata, err);
     cm_ice_commit c = {.root = r->root,
                        .branch = r->branch,
                        .base = r->base,
-                       .change = {.message = o->message != NULL   ? o->message
-                                             : o->command != NULL ? command
-                                                                  : "written by chunkmill",
+                       .change = {.message = o->message != NULL ? o->message
+                                             : said != NULL     ? command
+                                                                : "written by chunkmill",
                                   .metadata = metadata,
                                   .node = list->node,
                                   .n = list->n,
@@ -135,17 +136,18 @@ static int commit(cm_repository *r, cm_sink *s, cm_job *job, const cm_node_list 
                        .durable = o->durable,
                        .before = note_snapshot,
                        .context = &r->journal.records};
-    if (rc == CM_OK && !r->grows)
+    if (rc == CM_OK && !r->grows && !r->in_parts)
         rc = set_digests(job->report, metadata, err);
     if (rc == CM_OK)
         rc = cm_lock_check(r->lock, r->beside, err);
     if (rc == CM_OK) {
         rc = cm_ice_commit_run(&c, r->committed, err);
         r->refused = rc == CM_EEXIST;
+        memcpy(r->tried, c.tried, CM_ICE_ID);
     }
     job->report->written = rc == CM_OK;
     if (rc == CM_OK)
-        rc = tell_snapshot(r, job, err);
+        rc = cm_repository_tell(r, job, err);
     cm_json_free(metadata);
     free(command);
     free(counted);
@@ -200,8 +202,8 @@ static int finish(cm_repository *r, cm_job *job, cm_store *session, const cm_ice
     cm_error why = {0};
     job->report->written = true;
     int rc = r->resumes ? tidy(r, session, made, n, &why) : CM_OK;
-    cm_run_journal_remove(&r->journal);
-    r->begun = false;
+    if (!r->in_parts)
+        cm_repository_close(r);
     return rc == CM_OK
                ? CM_OK
                : cm_job_warn(job, err, "%s: files of an earlier try stay: %s", r->path, why.text);
@@ -230,6 +232,12 @@ int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *se
     free(made);
     cm_node_list_release(&list);
     return rc;
+}
+
+void cm_repository_close(cm_repository *r)
+{
+    cm_run_journal_remove(&r->journal);
+    r->begun = false;
 }
 
 /* ---- after a failure ---- */

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/paged.h"
+#include "convert/beside/parts_files.h"
 #include "format/icechunk/key.h"
 
 #define HEAD "icechunk"
@@ -16,20 +18,22 @@ enum {
     MOST_NBYTES = 64 << 20 /* of the head */
 };
 
-static const char *const FILES[NFILES] = {"icechunk-chunks", "icechunk-small", "icechunk-files"};
+static const char *const NAMES[CM_RUN_NFILES] = {HEAD, "icechunk-chunks", "icechunk-small",
+                                                 "icechunk-files"};
+static const char *const PART_NAMES[CM_RUN_NFILES] = {"journal", "chunks", "small", "files"};
 
 bool cm_run_journal_is_there(const cm_beside *b)
 {
     return b->in != NULL && cm_store_size(b->in, HEAD, NULL, NULL) == CM_OK;
 }
 
-int cm_run_journal_look(cm_run_journal *j, cm_beside *b, cm_error *err)
+/* Of a journal whose files are named. */
+static int look(cm_run_journal *j, cm_error *err)
 {
     cm_buf text = {0};
-    *j = (cm_run_journal){.beside = b, .named = !b->remote, .fd = {-1, -1, -1}};
-    if (b->in == NULL)
+    if (j->beside->in == NULL)
         return CM_OK;
-    int rc = cm_store_get(b->in, HEAD, MOST_NBYTES, &text, err);
+    int rc = cm_store_get(j->beside->in, j->name[0], MOST_NBYTES, &text, err);
     j->there = rc == CM_OK;
     if (rc == CM_OK && cm_json_parse(text.data, text.nbytes, &j->head, NULL) != CM_OK)
         j->head = NULL;
@@ -37,16 +41,46 @@ int cm_run_journal_look(cm_run_journal *j, cm_beside *b, cm_error *err)
     return rc == CM_ENOTFOUND ? CM_OK : rc;
 }
 
+int cm_run_journal_look(cm_run_journal *j, cm_beside *b, cm_error *err)
+{
+    *j = (cm_run_journal){.beside = b, .named = !b->remote, .fd = {-1, -1, -1}};
+    for (unsigned i = 0; i < CM_RUN_NFILES; i++)
+        snprintf(j->name[i], sizeof(j->name[i]), "%s", NAMES[i]);
+    return look(j, err);
+}
+
+int cm_run_journal_look_part(cm_run_journal *j, cm_beside *b, uint64_t number, cm_error *err)
+{
+    *j = (cm_run_journal){.beside = b, .named = !b->remote, .fd = {-1, -1, -1}};
+    for (unsigned i = 0; i < CM_RUN_NFILES; i++) {
+        char *name = cm_part_file(number, PART_NAMES[i], err);
+        if (name == NULL)
+            return CM_ENOMEM;
+        snprintf(j->name[i], sizeof(j->name[i]), "%s", name);
+        free(name);
+    }
+    return look(j, err);
+}
+
+int cm_run_journal_look_commit(cm_run_journal *j, cm_beside *b, cm_error *err)
+{
+    *j = (cm_run_journal){.beside = b, .named = !b->remote, .fd = {-1, -1, -1}};
+    for (unsigned i = 0; i < CM_RUN_NFILES; i++)
+        snprintf(j->name[i], sizeof(j->name[i]), "part-commit.%s", PART_NAMES[i]);
+    return look(j, err);
+}
+
 /* ---- files ---- */
 
 static int open_named(cm_run_journal *j, unsigned i, int flags, cm_error *err)
 {
-    j->fd[i] = openat(j->beside->fd, FILES[i], O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0666);
+    const char *name = j->name[i + 1];
+    j->fd[i] = openat(j->beside->fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0666);
     if (j->fd[i] >= 0)
         return CM_OK;
     if (errno == ELOOP)
-        return cm_beside_refuse(j->beside, FILES[i], err);
-    return cm_fail_errno(err, errno, "%s/%s", j->beside->path, FILES[i]);
+        return cm_beside_refuse(j->beside, name, err);
+    return cm_fail_errno(err, errno, "%s/%s", j->beside->path, name);
 }
 
 static int open_files(cm_run_journal *j, int flags, const char *scratch, cm_error *err)
@@ -73,7 +107,7 @@ int cm_run_journal_begin(cm_run_journal *j, const cm_json *head, const char *scr
     if (rc == CM_OK)
         rc = cm_json_write(head, true, &text, err);
     if (rc == CM_OK && j->named)
-        rc = cm_store_put(j->beside->in, HEAD, text.data, text.nbytes, err);
+        rc = cm_store_put(j->beside->in, j->name[0], text.data, text.nbytes, err);
     cm_buf_release(&text);
     return rc;
 }
@@ -85,8 +119,8 @@ void cm_run_journal_remove(cm_run_journal *j)
         return;
     for (unsigned i = 0; i < NFILES; i++) {
         if (i + 1 == NFILES)
-            cm_beside_remove(j->beside, HEAD);
-        cm_beside_remove(j->beside, FILES[i]);
+            cm_beside_remove(j->beside, j->name[0]);
+        cm_beside_remove(j->beside, j->name[i + 1]);
     }
 }
 

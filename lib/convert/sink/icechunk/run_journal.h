@@ -9,6 +9,10 @@
  * A repository refers to none of these files before the commit; the id of a snapshot is noted once
  * more right before that, so that the next run can ask the repository whether the commit was made.
  * Of a bucket the files have no names, and a run that was stopped begins again.
+ *
+ * Each of several processes that write parts of one commit has a journal of its own, in the files
+ * part-K.journal, part-K.chunks, part-K.small and part-K.files (beside/parts_files.h), and whoever
+ * commits what they wrote the same with "part-commit".
  */
 #ifndef CM_CONVERT_SINK_ICECHUNK_RUN_JOURNAL_H
 #define CM_CONVERT_SINK_ICECHUNK_RUN_JOURNAL_H
@@ -22,9 +26,14 @@
 /* That of the snapshot that every repository begins with, which goes where none was made. */
 #define CM_RUN_INITIAL 'i'
 
+enum {
+    CM_RUN_NFILES = 4 /* head, chunks, small, files */
+};
+
 typedef struct cm_run_journal {
     cm_beside *beside; /* borrowed; open */
-    cm_json *head;     /* of the journal that is there; NULL: none, or not whole */
+    char name[CM_RUN_NFILES][40];
+    cm_json *head; /* of the journal that is there; NULL: none, or not whole */
     bool there;
     bool named; /* the files have names */
     int fd[3];  /* chunks, small, files; -1: not open */
@@ -35,6 +44,9 @@ typedef struct cm_run_journal {
 bool cm_run_journal_is_there(const cm_beside *b);
 /* Reads the head of the one that is there.  J is to be closed in any case. */
 int cm_run_journal_look(cm_run_journal *j, cm_beside *b, cm_error *err);
+/* The same of the journal of part NUMBER. */
+int cm_run_journal_look_part(cm_run_journal *j, cm_beside *b, uint64_t number, cm_error *err);
+int cm_run_journal_look_commit(cm_run_journal *j, cm_beside *b, cm_error *err);
 /* Opens the files of the one that is there, */
 int cm_run_journal_continue(cm_run_journal *j, cm_error *err);
 /* or begins one; SCRATCH: the folder for files without a name. */

@@ -132,7 +132,7 @@ static int keep_chunks(cm_job_var *v, uint64_t *n, cm_error *err)
     return rc;
 }
 
-static int resume(cm_ice_writing *w, cm_job *job, cm_error *err)
+int cm_ice_writing_resume(cm_ice_writing *w, cm_job *job, cm_error *err)
 {
     uint64_t nkept = 0, n = 0;
     int rc = cm_ice_session_check(w->session, is_canceled, job->options->monitor, &nkept, err);
@@ -161,7 +161,7 @@ static int check_names(const cm_job *job, cm_error *err)
     return CM_OK;
 }
 
-static int open_session(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_error *err)
+int cm_ice_writing_open(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_error *err)
 {
     const uint64_t most = s->options->object_nbytes;
     int rc = cm_ice_session_open(w->repository.root, &w->repository.journal.records,
@@ -175,11 +175,15 @@ static int open_session(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_error *er
     return rc;
 }
 
-int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves, cm_error *err)
+int cm_ice_writing_check(cm_job *job, cm_error *err)
 {
     int rc = set_keys(job, err);
-    if (rc == CM_OK && s->options->statistics)
-        rc = check_names(job, err);
+    return rc == CM_OK && job->options->statistics ? check_names(job, err) : rc;
+}
+
+int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves, cm_error *err)
+{
+    int rc = cm_ice_writing_check(job, err);
     if (rc == CM_OK)
         rc = cm_repository_begin(&w->repository, s, job, &w->done, err);
     if (rc != CM_OK)
@@ -188,10 +192,10 @@ int cm_ice_writing_begin(cm_ice_writing *w, cm_sink *s, cm_job *job, bool *moves
     job->report->finished = w->done;
     if (w->done)
         return CM_OK;
-    rc = open_session(w, s, job, err);
+    rc = cm_ice_writing_open(w, s, job, err);
     if (rc == CM_OK)
         rc = cm_job_plan(job, w->session, err);
-    return rc == CM_OK && s->out.resumes ? resume(w, job, err) : rc;
+    return rc == CM_OK && s->out.resumes ? cm_ice_writing_resume(w, job, err) : rc;
 }
 
 /* Everything, before the commit: what differs from its source is not committed. */
@@ -207,8 +211,8 @@ static int verify_all(cm_ice_writing *w, cm_job *job, cm_error *err)
 }
 
 /* PLACES are those of the variables that were not written. */
-static int commit_arrays(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_ice_places *places,
-                         cm_error *err)
+int cm_ice_writing_publish(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_ice_places *places,
+                           cm_error *err)
 {
     cm_repository_array *array = cm_calloc(w->narrays + 1, sizeof(array[0]), err);
     if (array == NULL)
@@ -225,6 +229,14 @@ static int commit_arrays(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_ic
     return rc;
 }
 
+int cm_ice_writing_complete(cm_ice_writing *w, cm_sink *s, cm_job *job, cm_error *err)
+{
+    int rc = s->options->statistics ? write_statistics(w, s, job, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_ice_session_finish(w->session, err);
+    return rc == CM_OK ? cm_job_write_metadata(job, w->session, err) : rc;
+}
+
 int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_ice_places *places,
                           cm_error *err)
 {
@@ -232,11 +244,7 @@ int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_i
         job->report->written = true;
         return CM_OK;
     }
-    int rc = s->options->statistics ? write_statistics(w, s, job, err) : CM_OK;
-    if (rc == CM_OK)
-        rc = cm_ice_session_finish(w->session, err);
-    if (rc == CM_OK)
-        rc = cm_job_write_metadata(job, w->session, err);
+    int rc = cm_ice_writing_complete(w, s, job, err);
     if (rc != CM_OK)
         return rc;
     cm_job_sum_written(job);
@@ -245,7 +253,7 @@ int cm_ice_writing_commit(cm_ice_writing *w, cm_sink *s, cm_job *job, const cm_i
     if (rc == CM_OK && job->options->verify == CM_VERIFY_FULL)
         rc = verify_all(w, job, err);
     if (rc == CM_OK)
-        rc = commit_arrays(w, s, job, places, err);
+        rc = cm_ice_writing_publish(w, s, job, places, err);
     if (rc == CM_OK && job->options->report != NULL)
         rc = cm_job_passport_finish(job, err);
     if (rc == CM_OK)

@@ -1,7 +1,7 @@
 /*
  * One part of several, from the plan to the metadata.
  *
- *     enter    the plan is there, or this process publishes it
+ *     enter    the plan is there, or this process publishes it (parts_enter.c)
  *     claim    the part's lock; a double of this part is waited for
  *     move     the part's objects, verified and synced, then its file "done"
  *     finish   all parts are done and their objects there: the metadata, then the file "complete"
@@ -15,264 +15,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "convert/plan/part_cut.h"
-#include "convert/plan/plan.h"
 #include "convert/sink/part/parts_claim.h"
 #include "convert/sink/part/parts_counted.h"
 #include "convert/sink/part/parts_status.h"
 #include "convert/sink/store/store.h"
 #include "convert/statistics/statistics.h"
-#include "store/open.h"
-
-enum {
-    PAUSE_MS = 50,          /* between two looks at what another process does */
-    REMOTE_PAUSE_MS = 1000, /* each is a few requests */
-    MAX_FREE = 200          /* looks at a lock that is free and cannot be had */
-};
-
-/* ---- waiting ---- */
-
-static int pause_for(cm_job *job, bool remote, const cm_lock_holder *who, cm_error *err)
-{
-    const long ms = remote ? REMOTE_PAUSE_MS : PAUSE_MS;
-    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    cm_monitor_at(job->options->monitor, who->there ? who->who : "another process", CM_NO_CHUNK,
-                  "is waited for");
-    nanosleep(&pause, NULL);
-    return cm_monitor_canceled(job->options->monitor)
-               ? cm_fail(err, CM_ECANCELED, "stopped by request")
-               : CM_OK;
-}
-
-/* Each lock that is taken may say the same of its server. */
-static int warn_once(cm_job *job, const char *note, cm_error *err)
-{
-    for (size_t i = 0; i < job->report->nwarnings; i++)
-        if (strcmp(job->report->warning[i], note) == 0)
-            return CM_OK;
-    return cm_job_warn(job, err, "%s", note);
-}
-
-int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
-                  bool (*enough)(cm_job *job, cm_output *out), cm_error *err)
-{
-    const cm_lock_request request = {
-        .name = name, .of_part = true, .breaks = job->options->break_lock};
-    *lock = NULL;
-    for (unsigned nfree = 0;;) {
-        cm_lock_holder who;
-        cm_error why = {0};
-        char *note = NULL;
-        if (enough != NULL && enough(job, out))
-            return CM_OK;
-        int rc = cm_lock_take_as(&out->beside, &request, lock, &note, &why);
-        if (rc == CM_OK && note != NULL)
-            rc = warn_once(job, note, err);
-        free(note);
-        if (*lock != NULL)
-            return rc;
-        /* Its own, which this process could not remove, it would wait for until it ends. */
-        if (rc == CM_EEXIST && out->beside.stays != NULL)
-            return cm_fail(err, CM_EEXIST, "%s", out->beside.stays);
-        cm_error looking = {0};
-        if (rc == CM_EEXIST && cm_lock_look(&out->beside, name, &who, &looking) != CM_OK)
-            who.state = CM_LOCK_OF_RUN;
-        nfree = rc == CM_EEXIST && who.state == CM_LOCK_FREE ? nfree + 1 : 0;
-        if (rc != CM_EEXIST || who.state == CM_LOCK_OF_RUN || nfree > MAX_FREE) {
-            (void)cm_fail(err, (cm_status)rc, "%s", why.text);
-            cm_error_place(err, out->path); /* no fault of the source */
-            return rc;
-        }
-        if ((rc = pause_for(job, out->beside.remote, &who, err)) != CM_OK)
-            return rc;
-    }
-}
-
-/* ---- the plan ---- */
-
-static int read_plan(cm_job *job, cm_output *out, cm_error *err)
-{
-    cm_parts_plan_release(&job->parts->plan);
-    int rc = cm_beside_open(&out->beside, true, err);
-    return rc == CM_OK ? cm_parts_plan_read(&out->beside, &job->parts->plan, err) : rc;
-}
-
-/* In a bucket nothing tells a store that was removed from one of which nothing is made yet. */
-static bool target_is_gone(const cm_output *out, const cm_parts_plan *plan, cm_error *err)
-{
-    const cm_store_options options = {.output = true, .net = out->net};
-    struct stat st;
-    cm_place there;
-    if (out->beside.remote)
-        return plan->complete && cm_store_probe(out->root, &options, &there, err) == CM_OK &&
-               there == CM_PLACE_NOTHING;
-    return !(stat(out->beside.root, &st) == 0 && S_ISDIR(st.st_mode));
-}
-
-static bool plan_is_there(cm_job *job, cm_output *out)
-{
-    cm_parts_plan plan;
-    bool there = cm_parts_plan_read(&out->beside, &plan, NULL) == CM_OK && plan.json != NULL &&
-                 strcmp(plan.hash, job->parts->plan.hash) != 0;
-    cm_parts_plan_release(&plan);
-    return there;
-}
-
-/*
- * Whether the plan that is there is to be replaced: *replace.  Nobody may be at it, and
- * the user must have asked for that: to overwrite what is complete; for what is not,
- * where others may be about to go on, to break their hold, too.
- */
-static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
-{
-    const cm_transform_options *o = job->options;
-    const cm_parts_plan *plan = &job->parts->plan;
-    cm_lock_holder who;
-    uint64_t running = 0;
-    cm_error why = {0};
-    *replace = plan->json == NULL;
-    if (*replace)
-        return CM_OK;
-    int rc = cm_parts_compare(job, plan, &why);
-    bool gone = target_is_gone(out, plan, NULL);
-    if (rc == CM_OK && !gone)
-        return CM_OK;
-    if (rc != CM_OK && rc != CM_EEXIST)
-        return cm_fail(err, (cm_status)rc, "%s", why.text);
-    /* Another plan is there because this one was done, or is not for the store as it is. */
-    if (rc == CM_EEXIST && job->parts->hooks != NULL &&
-        (rc = job->parts->hooks->check(job->parts->hooks->context, err)) != CM_OK)
-        return rc;
-    rc = cm_parts_running(&out->beside, &running, &who, err);
-    if (rc != CM_OK)
-        return rc;
-    /* Data that another plan added before are part of the store now. */
-    bool added = plan->complete && job->parts->hooks != NULL;
-    *replace =
-        running == 0 && (gone || added || (o->overwrite && (plan->complete || o->break_lock)));
-    if (*replace)
-        return CM_OK;
-    if (gone)
-        return cm_fail(err, CM_EEXIST, "%s: was removed while %" PRIu64 " %s it (%s)", out->path,
-                       running, cm_of_count(running, "part writes", "parts write"), who.who);
-    if (running > 0)
-        return cm_fail(err, CM_EEXIST, "%s: %s; %" PRIu64 " %s (%s)", out->path, why.text, running,
-                       cm_of_count(running, "part of it runs", "parts of it run"), who.who);
-    return cm_fail(err, CM_EEXIST,
-                   job->parts->hooks != NULL
-                       ? "%s: %s, and is not complete; run its parts, or let one process add to it "
-                         "with `break_lock`, which gives them up"
-                   : plan->complete ? "%s: %s, and exists; `overwrite` begins again"
-                                    : "%s: %s, and is not complete; remove it to begin again",
-                   out->path, why.text);
-}
-
-/* Of the whole: what of it is this part's is moved within its memory. */
-static int make_plan(cm_job *job, cm_output *out, cm_error *err)
-{
-    if (job->options->scratch == NULL && !out->beside.remote) {
-        free(job->scratch);
-        if ((job->scratch = cm_strdup(out->path, err)) == NULL)
-            return CM_ENOMEM;
-    }
-    return cm_job_plan(job, out->store, err);
-}
-
-/* With the output's lock: what is there stays, but for an older plan. */
-static int publish_addition(cm_job *job, cm_output *out, cm_error *err)
-{
-    const cm_parts_hooks *hooks = job->parts->hooks;
-    cm_json *plan = NULL;
-    bool published = false;
-    int rc = hooks->check(hooks->context, err);
-    if (rc == CM_OK)
-        rc = cm_parts_propose(job, &plan, err);
-    if (rc == CM_OK)
-        rc = hooks->describe(hooks->context, plan, err);
-    if (rc == CM_OK)
-        rc = cm_output_join(out, err);
-    if (rc == CM_OK)
-        rc = make_plan(job, out, err);
-    if (rc == CM_OK)
-        rc = cm_parts_forget(&out->beside, err);
-    if (rc == CM_OK)
-        rc = cm_parts_plan_publish(&out->beside, plan, &published, err);
-    if (rc == CM_OK && !published)
-        rc = cm_fail(err, CM_EEXIST, "%s: another process published a plan meanwhile", out->path);
-    cm_json_free(plan);
-    return rc;
-}
-
-/* With the output's lock, which other parts wait for: what is there goes, once. */
-static int publish(cm_job *job, cm_output *out, cm_error *err)
-{
-    cm_made made = {0};
-    cm_zarr_left left = {0};
-    cm_json *plan = NULL;
-    bool published = false;
-    int rc = cm_output_decide(out, err);
-    bool is_there = out->store != NULL;
-    if (rc == CM_OK && job->options->statistics)
-        rc = cm_statistics_check_place(job, out->path, err);
-    if (rc == CM_OK)
-        rc = cm_parts_propose(job, &plan, err);
-    if (rc == CM_OK && is_there)
-        rc = make_plan(job, out, err);
-    if (rc == CM_OK)
-        rc = cm_job_list_made(job, &made, err);
-    if (rc == CM_OK)
-        rc = cm_output_begin(out, &made, &left, err);
-    if (rc == CM_OK && !is_there)
-        rc = make_plan(job, out, err);
-    if (rc == CM_OK)
-        rc = cm_parts_plan_publish(&out->beside, plan, &published, err);
-    /* Nothing is in it, and nobody else is about to fill it. */
-    if (rc != CM_OK && !published && out->made && !out->beside.remote)
-        rmdir(out->path);
-    if (rc == CM_OK && !published)
-        rc = cm_fail(err, CM_EEXIST, "%s: another process published a plan meanwhile", out->path);
-    if (published || out->touched)
-        cm_output_complete(out); /* the journal of the erasure */
-    if (rc == CM_OK && left.n > 0)
-        rc = cm_job_warn(job, err, "%s: %" PRIu64 " %s not the old store's, and stayed: %s%s",
-                         out->path, left.n, cm_of_count(left.n, "file is", "files are"), left.names,
-                         left.n > left.nnamed ? ", ..." : "");
-    cm_json_free(plan);
-    free(made.node);
-    return rc;
-}
-
-/* The plan of this job is there when it returns; nobody but its parts writes the output then. */
-static int enter(cm_job *job, cm_output *out, cm_error *err)
-{
-    bool replace;
-    for (;;) {
-        cm_lock *lock = NULL;
-        int rc = read_plan(job, out, err);
-        if (rc == CM_OK)
-            rc = judge_plan(job, out, &replace, err);
-        if (rc != CM_OK || !replace)
-            return rc;
-        rc = cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, plan_is_there, err);
-        if (rc == CM_OK && lock != NULL) {
-            /* Once more, now that nobody else can publish one. */
-            rc = read_plan(job, out, err);
-            if (rc == CM_OK)
-                rc = judge_plan(job, out, &replace, err);
-            if (rc == CM_OK && replace)
-                rc = job->parts->hooks != NULL ? publish_addition(job, out, err)
-                                               : publish(job, out, err);
-            cm_lock_release(lock, &out->beside);
-        }
-        if (rc != CM_OK)
-            return rc;
-    }
-}
 
 /* ---- the part ---- */
 
@@ -311,9 +61,11 @@ static int prove_own(cm_job *job, cm_output *out, cm_error *err)
     cm_part_lack lack;
     char *wrong = NULL;
     bool complete;
-    int rc = out->store == NULL ? cm_output_join(out, err) : CM_OK;
-    if (rc == CM_OK)
-        rc = cm_part_claim_read(job, &out->beside, number, &complete, &claim, err);
+    int rc = cm_part_claim_read(job, &out->beside, number, &complete, &claim, err);
+    if (rc == CM_OK && complete && cm_parts_chunks_of(job->parts) != NULL)
+        return CM_OK; /* a commit, which goes its own way */
+    if (rc == CM_OK && out->store == NULL)
+        rc = cm_parts_join(job, out, err);
     if (rc == CM_OK)
         rc = cm_part_claims_see(job, out, number, 1, &there, err);
     if (rc != CM_OK || cm_part_claims_agree(&claim, &there) || (complete && !claim.there))
@@ -449,7 +201,7 @@ static int say_done(cm_job *job, cm_output *out, cm_error *err)
     cm_json_free(note);
     if (rc == CM_OK)
         rc = cm_store_sync(out->beside.in, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && cm_parts_chunks_of(p) == NULL)
         cm_beside_remove(&out->beside, p->journal);
     return rc;
 }
@@ -463,6 +215,17 @@ static int verify(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
+static int begin_journal(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_parts *p = job->parts;
+    int rc = cm_job_list_made(job, &p->made, err);
+    if (rc != CM_OK)
+        return rc;
+    keep_own(job, &p->made);
+    cm_store_set_part(out->store, p->number + 1);
+    return open_journal(job, out, &p->made, &p->log, err);
+}
+
 /* Up to the point where its objects can be moved. */
 static int begin_move(cm_job *job, cm_output *out, cm_error *err)
 {
@@ -470,18 +233,15 @@ static int begin_move(cm_job *job, cm_output *out, cm_error *err)
     int rc = CM_OK;
     p->moves = true;
     if (out->store == NULL)
-        rc = cm_output_join(out, err);
+        rc = cm_parts_join(job, out, err);
     if (rc == CM_OK && job->budget.nthreads == 0)
-        rc = make_plan(job, out, err);
+        rc = cm_parts_make_plan(job, out, err);
     if (rc == CM_OK)
         rc = cm_parts_narrow(job, cm_parts_weights(&p->plan), p->plan.nparts, p->number, err);
-    if (rc == CM_OK)
-        rc = cm_job_list_made(job, &p->made, err);
-    if (rc == CM_OK) {
-        keep_own(job, &p->made);
-        cm_store_set_part(out->store, p->number + 1);
-        rc = open_journal(job, out, &p->made, &p->log, err);
-    }
+    if (rc == CM_OK && cm_parts_chunks_of(p) != NULL)
+        rc = cm_parts_chunks_of(p)->begin(p->hooks->context, err);
+    else if (rc == CM_OK)
+        rc = begin_journal(job, out, err);
     return rc == CM_OK ? cm_parts_tell(job, &out->beside, &p->teller, err) : rc;
 }
 
@@ -491,6 +251,8 @@ static int finish_move(cm_job *job, cm_output *out, cm_error *err)
     job->parts->log = NULL;
     cm_job_sum_written(job);
     int rc = cm_job_report(job, true, err);
+    if (rc == CM_OK && cm_parts_chunks_of(job->parts) != NULL)
+        rc = cm_parts_chunks_of(job->parts)->moved(job->parts->hooks->context, err);
     if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
         rc = verify(job, out, err);
     return rc == CM_OK ? say_done(job, out, err) : rc;
@@ -539,7 +301,7 @@ int cm_part_begin(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, bool
         return CM_ENOMEM;
     p->hooks = hooks;
     job->terms.in_part = true;
-    int rc = enter(job, out, err);
+    int rc = cm_parts_enter(job, out, err);
     if (rc == CM_OK)
         rc = cm_parts_number(job, &p->plan, &p->number, err);
     if (rc == CM_OK)

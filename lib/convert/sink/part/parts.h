@@ -32,7 +32,30 @@ typedef struct cm_parts_hooks {
     int (*again)(void *context, cm_error *err);
     /* All parts are done, and LOCK, the output's, is held: completes the store. */
     int (*finish)(void *context, cm_job *job, cm_lock *lock, cm_error *err);
+    const struct cm_parts_chunks *chunks; /* NULL: they are objects of the output */
 } cm_parts_hooks;
+
+struct cm_part_claim;
+
+/* Hooks of parts whose chunks are no objects of the output; all are there.  CONTEXT as above. */
+typedef struct cm_parts_chunks {
+    /* Opens the output, and makes its store that which chunks are put into. */
+    int (*open)(void *context, cm_error *err);
+    /* CM_EEXIST where PLAN, which is of the same job, is for another place. */
+    int (*compare)(void *context, const cm_json *plan, cm_error *err);
+    /* PLAN is complete, and what it has made is not there any more. */
+    bool (*is_gone)(void *context, const cm_parts_plan *plan);
+    /* Before another plan takes the place of PLAN: if it is not complete, its chunks go. */
+    int (*clear)(void *context, const cm_parts_plan *plan, cm_error *err);
+    /* With the lock of the part: it goes on, or begins. */
+    int (*begin)(void *context, cm_error *err);
+    /* All of its chunks are written, and not seen by the others yet. */
+    int (*moved)(void *context, cm_error *err);
+    /* As cm_part_claims_see. */
+    int (*see)(void *context, uint64_t first, uint64_t n, struct cm_part_claim *out, cm_error *err);
+    /* The plan is noted as complete. */
+    void (*closed)(void *context);
+} cm_parts_chunks;
 
 typedef struct cm_parts {
     const cm_parts_hooks *hooks; /* NULL: the parts make the store */
@@ -45,6 +68,12 @@ typedef struct cm_parts {
     cm_journal *log; /* of what it leaves out */
     struct cm_parts_teller *teller;
 } cm_parts;
+
+/* How chunks are kept that are no objects of the output; NULL: they are. */
+static inline const cm_parts_chunks *cm_parts_chunks_of(const cm_parts *p)
+{
+    return p->hooks != NULL ? p->hooks->chunks : NULL;
+}
 
 /* parts_progress.c: how far the part is, told beside the store; *out may be NULL. */
 typedef struct cm_parts_teller cm_parts_teller;
@@ -61,11 +90,16 @@ int cm_part_commit(cm_job *job, cm_output *out, cm_error *err);
 void cm_part_withdraw(cm_job *job, cm_output *out, int rc, cm_error *err);
 
 /*
- * Takes the lock NAME, waiting while another part has it.  *lock is NULL where ENOUGH (or NULL)
- * has become true meanwhile.
+ * parts_wait.c: takes the lock NAME, waiting while another part has it.  *lock is NULL where ENOUGH
+ * (or NULL) has become true meanwhile.
  */
 int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
                   bool (*enough)(cm_job *job, cm_output *out), cm_error *err);
+
+/* parts_enter.c: the plan of this job is there then; nobody but its parts writes the output. */
+int cm_parts_enter(cm_job *job, cm_output *out, cm_error *err);
+/* The memory of the whole: what of it is this part's is moved within that. */
+int cm_parts_make_plan(cm_job *job, cm_output *out, cm_error *err);
 
 /* parts_finish.c: whether the job's plan, and no other, is complete. */
 bool cm_parts_is_complete(cm_job *job, cm_output *out);

@@ -214,14 +214,14 @@ static int list_objects(look *l, cm_error *err)
     return rc;
 }
 
-int cm_part_claims_see(cm_job *job, const cm_output *output, uint64_t first, uint64_t n,
+/* Objects of the output. */
+static int see_objects(cm_job *job, const cm_output *output, uint64_t first, uint64_t n,
                        cm_part_claim *out, cm_error *err)
 {
     cm_part_run *run = cm_calloc((job->nvars + 1) * n, sizeof(run[0]), err);
     sum *sums = cm_calloc(n, sizeof(sums[0]), err);
     look l = {.job = job, .store = output->store, .nparts = n, .run = run, .sum = sums, .err = err};
     int rc = run == NULL || sums == NULL ? CM_ENOMEM : CM_OK;
-    cm_monitor_at(job->options->monitor, "part", first + 1, "looking at its objects");
     if (rc == CM_OK)
         rc = cm_parts_runs(job, cm_parts_weights(&job->parts->plan), job->parts->plan.nparts, first,
                            n, run, err);
@@ -237,8 +237,6 @@ int cm_part_claims_see(cm_job *job, const cm_output *output, uint64_t first, uin
         out[k] =
             (cm_part_claim){.there = true, .nobjects = sums[k].nobjects, .nbytes = sums[k].nbytes};
         cm_digest_text(&sums[k].digest, out[k].digest);
-        if (job->options->statistics)
-            rc = cm_part_counted_digest(&output->beside, first + k, out[k].counted, err);
     }
     for (size_t i = 0; l.list != NULL && i < job->nvars; i++)
         cm_listing_release(&l.list[i]);
@@ -246,6 +244,26 @@ int cm_part_claims_see(cm_job *job, const cm_output *output, uint64_t first, uin
     free(run);
     free(sums);
     return rc;
+}
+
+int cm_part_claims_see(cm_job *job, const cm_output *output, uint64_t first, uint64_t n,
+                       cm_part_claim *out, cm_error *err)
+{
+    const cm_parts_hooks *hooks = job->parts->hooks;
+    cm_monitor_at(job->options->monitor, "part", first + 1, "looking at its objects");
+    int rc = hooks != NULL && hooks->chunks != NULL
+                 ? hooks->chunks->see(hooks->context, first, n, out, err)
+                 : see_objects(job, output, first, n, out, err);
+    for (uint64_t k = 0; rc == CM_OK && k < n && job->options->statistics; k++)
+        rc = cm_part_counted_digest(&output->beside, first + k, out[k].counted, err);
+    return rc;
+}
+
+int cm_parts_join(cm_job *job, cm_output *out, cm_error *err)
+{
+    const cm_parts_hooks *hooks = job->parts->hooks;
+    return hooks != NULL && hooks->chunks != NULL ? hooks->chunks->open(hooks->context, err)
+                                                  : cm_output_join(out, err);
 }
 
 /* ---- on the disk ---- */
@@ -364,7 +382,7 @@ int cm_part_claims_prove(cm_job *job, cm_output *out, uint64_t first, uint64_t n
     int rc = seen == NULL || all.part == NULL ? CM_ENOMEM : CM_OK;
     *wrong = NULL;
     if (rc == CM_OK && out->store == NULL)
-        rc = cm_output_join(out, err);
+        rc = cm_parts_join(job, out, err);
     if (rc == CM_OK)
         rc = cm_part_claims_see(job, out, first, n, seen, err);
     for (uint64_t k = 0; rc == CM_OK && k < nparts; k++)
@@ -406,6 +424,8 @@ int cm_part_claims_close(cm_job *job, cm_output *out, cm_error *err)
         rc = cm_json_set(note, "parts", list, err);
         list = NULL;
     }
+    if (rc == CM_OK && job->report->snapshot != NULL)
+        rc = cm_json_set(note, CM_PARTS_SNAPSHOT, cm_json_string(job->report->snapshot), err);
     if (rc == CM_OK) {
         rc = cm_part_note(&out->beside, CM_PARTS_COMPLETE, job->parts->plan.hash, note, err);
         note = NULL;

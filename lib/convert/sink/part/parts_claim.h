@@ -54,5 +54,10 @@ int cm_part_claims_prove(cm_job *job, cm_output *out, uint64_t first, uint64_t n
 
 /* All parts are done, and their claims hold: the store is complete.  With the output's lock. */
 int cm_part_claims_close(cm_job *job, cm_output *out, cm_error *err);
+#define CM_PARTS_SNAPSHOT                                                                          \
+    "snapshot" /* member of "complete": the commit that was made, if one was */
+
+/* Opens the store of OUT, which is there, for a part. */
+int cm_parts_join(cm_job *job, cm_output *out, cm_error *err);
 
 #endif

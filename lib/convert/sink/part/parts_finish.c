@@ -112,6 +112,8 @@ static int finish_addition(cm_job *job, cm_output *out, cm_lock *lock, cm_error 
     if (rc == CM_OK)
         rc = cm_part_claims_close(job, out, err);
     job->report->part.finished = rc == CM_OK;
+    if (rc == CM_OK && hooks->chunks != NULL)
+        hooks->chunks->closed(hooks->context);
     return rc;
 }
 

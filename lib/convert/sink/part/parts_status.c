@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "convert/sink/part/parts_counted.h"
 #include "options/store_path.h"
+#include "store/open.h"
 
 /* ---- one part ---- */
 
@@ -140,13 +141,30 @@ static int is_still(const cm_beside *b, const cm_parts_plan *plan, bool *out, cm
     return rc;
 }
 
+/* The folder, or URL, that parts write into: of a repository all of it. */
+static int find_target(const char *target, char **out, cm_error *err)
+{
+    const char *repository = cm_icechunk_path(target);
+    cm_store_path at = {0};
+    *out = NULL;
+    if (repository == NULL)
+        return cm_store_path_plain(target, out, err);
+    int rc = cm_store_path_split(repository, &at, err);
+    if (rc == CM_OK) {
+        *out = at.path;
+        at.path = NULL;
+    }
+    cm_store_path_release(&at);
+    return rc;
+}
+
 int cm_parts_status(const char *target, cm_net *net, cm_parts_report *out, cm_error *err)
 {
     cm_beside beside = {.fd = -1};
     cm_parts_plan plan = {0};
     char *path = NULL;
     *out = (cm_parts_report){0};
-    int rc = cm_store_path_plain(target, &path, err);
+    int rc = find_target(target, &path, err);
     if (rc == CM_OK)
         rc = cm_beside_find(path, net, &beside, err);
     /* Until all that was looked at is of one plan. */
@@ -209,19 +227,35 @@ static bool ends_with(const char *name, const char *what)
     return n >= k && strcmp(name + n - k, what) == 0;
 }
 
+typedef struct ended {
+    const cm_beside *beside;
+    bool commits; /* parts of a commit, which are not made again */
+} ended;
+
+static ended ended_in(const cm_beside *b)
+{
+    cm_parts_plan plan;
+    ended e = {.beside = b};
+    if (cm_parts_plan_read(b, &plan, NULL) == CM_OK)
+        e.commits = cm_json_has(plan.json, CM_PARTS_COMMIT);
+    cm_parts_plan_release(&plan);
+    return e;
+}
+
 /*
- * Tallies that parts counted stay.  A leftover lock is of a process that was killed when its part
- * was done.
+ * Tallies that parts of a store counted stay.  A leftover lock is of a process that was killed when
+ * its part was done.
  */
 static cm_verdict judge_part(void *context, const char *below, cm_entry_kind kind)
 {
+    const ended *e = context;
     cm_lock_holder who;
     if (kind != CM_ENTRY_FILE || strncmp(below, "part-", 5) != 0 ||
-        ends_with(below, "." CM_PART_COUNTED))
+        (!e->commits && ends_with(below, "." CM_PART_COUNTED)))
         return CM_KEEP;
     if (!ends_with(below, ".lock"))
         return CM_REMOVE;
-    bool left = cm_lock_look(context, below, &who, NULL) == CM_OK && who.state == CM_LOCK_FREE;
+    bool left = cm_lock_look(e->beside, below, &who, NULL) == CM_OK && who.state == CM_LOCK_FREE;
     return left ? CM_REMOVE : CM_KEEP;
 }
 
@@ -232,7 +266,7 @@ int cm_parts_abort_uploads(cm_store *store, cm_error *err)
 
 /* The findings of one look, and where they were made. */
 typedef struct looking {
-    const cm_beside *beside;
+    ended of;
     cm_left left;
     uint64_t nfiles;
     char first[64]; /* of the files */
@@ -242,7 +276,7 @@ static cm_verdict judge_left(void *context, const char *below, cm_entry_kind kin
 {
     looking *l = context;
     cm_left is = CM_LEFT_NOTHING;
-    if (judge_part((void *)(uintptr_t)l->beside, below, kind) == CM_REMOVE) {
+    if (judge_part(&l->of, below, kind) == CM_REMOVE) {
         is = CM_LEFT_FILES;
         if (l->nfiles++ == 0)
             snprintf(l->first, sizeof(l->first), "%s", below);
@@ -255,7 +289,9 @@ static cm_verdict judge_left(void *context, const char *below, cm_entry_kind kin
 
 cm_left cm_parts_left(const cm_beside *b)
 {
-    looking l = {.beside = b};
+    looking l = {.left = CM_LEFT_NOTHING};
+    if (b->in != NULL)
+        l.of = ended_in(b);
     if (b->in == NULL || cm_store_sweep(b->in, "", judge_left, &l, NULL) != CM_OK)
         return CM_LEFT_NOTHING;
     return l.left;
@@ -265,7 +301,7 @@ cm_left cm_parts_left(const cm_beside *b)
 static void tell_left(cm_beside *b, const cm_error *why)
 {
     char text[128];
-    looking l = {.beside = b};
+    looking l = {.of = ended_in(b)};
     if (cm_store_sweep(b->in, "", judge_left, &l, NULL) != CM_OK || l.nfiles == 0)
         return;
     snprintf(text, sizeof(text), "%s", l.first);
@@ -280,8 +316,9 @@ void cm_parts_tidy(cm_beside *b)
     cm_error why = {0};
     if (b->in == NULL)
         return;
+    ended e = ended_in(b);
     /* A part that ends while another tidies removes its own lock itself. */
-    if (cm_store_sweep(b->in, "", judge_part, b, &why) != CM_OK)
+    if (cm_store_sweep(b->in, "", judge_part, &e, &why) != CM_OK)
         tell_left(b, &why);
     cm_store_sweep_temporaries(b->in, "", false, NULL);
 }
