@@ -74,7 +74,7 @@ def test_like_one_process(source, layout, tmp_path):
     for view in (got, want):
         if layout == "statistics":
             counted = view["statistics/zarr.json"] = json.loads(view["statistics/zarr.json"])
-            del counted["attributes"]["target"]
+            del counted["attributes"]["store"]
     assert got == want
     assert len(icechunk.Repo(repo).history()) == 2 and not unreferred(repo)
     assert sorted(os.listdir(tmp_path / "repo.chunkmill")) == ["complete", "plan"]
@@ -94,6 +94,18 @@ def test_rechunk(source, verify, tmp_path):
         part(k, *more, source_store(source, tmp_path), f"icechunk:{repo}::series", n=2, program="rechunk").ok()
     assert digest(f"icechunk:{repo}@dev::series") == digest(f"icechunk:{repo}")
     assert icechunk.Repo(repo).tip() != icechunk.Repo(repo).tip("dev")
+
+
+def test_within_one_repository(source, tmp_path):
+    """The commit moves the branch that is read: parts read a snapshot that is named."""
+    repo = tmp_path / "repo"
+    tool.nc2zarr("-q", source, f"icechunk:{repo}").ok()
+    tip = icechunk.letters(icechunk.Repo(repo).tip())
+    for place in ("", "@main"):
+        part(1, f"icechunk:{repo}{place}", f"icechunk:{repo}::copy", program="rechunk").fails(2, "name the snapshot")
+    for k in (3, 2, 1, 2):
+        part(k, "--chunks", "tas:5x4x4", f"icechunk:{repo}@{tip}", f"icechunk:{repo}::copy", program="rechunk").ok()
+    assert digest(f"icechunk:{repo}@{tip}").items() <= digest(f"icechunk:{repo}::copy").items()
 
 
 def source_store(source, tmp_path):

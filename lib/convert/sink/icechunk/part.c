@@ -11,6 +11,7 @@
 #include "format/icechunk/key.h"
 #include "format/icechunk/repo_write.h"
 #include "format/icechunk/session.h"
+#include "options/store_path.h"
 #include "store/open.h"
 
 #define REFUSED "part-commit.refused" /* names the tip that was not what the parts began with */
@@ -389,6 +390,45 @@ static bool is_in(void *context)
 
 /* ---- the sink ---- */
 
+static bool is_same_place(const char *a, const char *b)
+{
+    char *real[2] = {realpath(a, NULL), realpath(b, NULL)};
+    const bool same =
+        real[0] != NULL && real[1] != NULL ? strcmp(real[0], real[1]) == 0 : strcmp(a, b) == 0;
+    free(real[0]);
+    free(real[1]);
+    return same;
+}
+
+/* A branch of the repository that is written moves with the commit: parts read one snapshot. */
+static int check_source(const cm_sink *s, cm_error *err)
+{
+    const char *repository = cm_icechunk_path(s->options->source);
+    cm_store_path of = {0};
+    uint8_t id[CM_ICE_ID];
+    if (repository == NULL)
+        return CM_OK;
+    int rc = cm_store_path_split(repository, &of, err);
+    char *at = rc == CM_OK ? strrchr(of.path, '@') : NULL;
+    const bool pinned = at != NULL && (strncmp(at, "@tag:", 5) == 0 || cm_ice_id_parse(at + 1, id));
+    const bool whole = rc == CM_OK && is_same_place(of.path, s->out.root);
+    if (at != NULL)
+        *at = '\0';
+    if (rc == CM_OK && !pinned && (whole || is_same_place(of.path, s->out.root)))
+        rc = cm_fail(err, CM_EINVAL,
+                     "`part`: %s is written, too; name the snapshot that all parts read, "
+                     "icechunk:PATH@SNAPSHOT",
+                     s->options->source);
+    cm_store_path_release(&of);
+    return rc;
+}
+
+static int find(cm_sink *s, cm_job *job, cm_error *err)
+{
+    int rc = cm_repository_find_part(s, job, err);
+    return rc == CM_OK ? check_source(s, err) : rc;
+}
+
 static const cm_parts_chunks chunks = {.open = open,
                                        .compare = compare,
                                        .is_gone = is_gone,
@@ -448,7 +488,7 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
 
 const cm_sink_ops cm_sink_icechunk_part = {.kind = CM_SINK_COMMITS,
                                            .terms.unconsolidated = true,
-                                           .find = cm_repository_find_part,
+                                           .find = find,
                                            .layout = cm_job_layout,
                                            .begin = begin,
                                            .commit = commit,
