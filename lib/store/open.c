@@ -99,6 +99,25 @@ bool cm_icechunk_is_folder(const char *path)
     return begins(path, "repo", CM_ICECHUNK_MAGIC) || begins(path, CM_ICECHUNK_MAIN, "{");
 }
 
+int cm_icechunk_check_branch(const char *path, cm_error *err)
+{
+    const char *at = strrchr(path, '@');
+    struct stat st;
+    if (at == NULL || cm_store_url_is_remote(path) || stat(path, &st) == 0)
+        return CM_OK;
+    char *repository = cm_asprintf(err, "%.*s", (int)(at - path), path);
+    if (repository == NULL)
+        return CM_ENOMEM;
+    int rc = CM_OK;
+    if (cm_icechunk_is_folder(repository))
+        rc = cm_fail(err, CM_EINVAL,
+                     "icechunk:%s: @%s is for reading; write to icechunk:%s, and `branch` names "
+                     "the branch",
+                     path, at + 1, repository);
+    free(repository);
+    return rc;
+}
+
 bool cm_store_url_needs_net(const char *url)
 {
     char *path = NULL;

@@ -48,6 +48,11 @@ int cm_store_probe(const char *url, const cm_store_options *options, cm_place *o
 
 /* Whether the folder PATH is an Icechunk repository. */
 bool cm_icechunk_is_folder(const char *path);
+/*
+ * CM_EINVAL where PATH is that of a repository and a version of it, which nothing is written into;
+ * CM_OK, too, where that cannot be told.
+ */
+int cm_icechunk_check_branch(const char *path, cm_error *err);
 /* The text behind "icechunk:", if TEXT begins with that; else, or for NULL, NULL. */
 const char *cm_icechunk_path(const char *text);
 /* True if URL is behind a network: it is not a path, and nothing can be made beside it. */

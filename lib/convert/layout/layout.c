@@ -492,11 +492,12 @@ static int choose_all(layout *l, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = choose_layout(l, &job->var[i], &job->var[i].layout, most, &objects, err);
     bool many = objects > MANY_OBJECTS && job->zarr_format == 3;
+    bool commits = cm_icechunk_path(job->report->target) != NULL;
     if (rc == CM_OK && many && l->shards.n == 0 && !l->keeps)
         rc = cm_job_warn(job, err,
-                         "%llu chunks: written into shards of about 256 MiB; `shards` none "
-                         "makes a file of each",
-                         (unsigned long long)objects);
+                         "%llu chunks: written into shards of about 256 MiB; `shards` none %s",
+                         (unsigned long long)objects,
+                         commits ? "lists each in manifests" : "makes a file of each");
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         if (!job->var[i].stored.as_objects)
             rc = choose_shards(l, &job->var[i], &job->var[i].layout, many, err);

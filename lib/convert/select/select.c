@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "convert/select/rename.h"
+#include "format/counted.h"
 #include "format/multi/multi.h"
 #include "options/varopt.h"
 
@@ -16,12 +17,30 @@ static bool has_prefix_path(const char *path, const char *prefix)
 }
 
 /*
+ * The group of statistics that PATH, which is converted with all others, lies in, where they would
+ * tell of other elements than those that are stored; NULL: there is none.
+ */
+static const char *stale_group(const cm_job *job, const char *path)
+{
+    const cm_transform_options *o = job->options;
+    if (o->variable.n > 0 || o->subset.n + o->dtype.n + o->keepbits.n == 0)
+        return NULL;
+    for (size_t i = 0; i < job->source->ngroups; i++) {
+        const char *group = job->source->group[i].path;
+        if (*group != '\0' && has_prefix_path(path, group) &&
+            cm_group_is_counted(job->source->group[i].attrs))
+            return group;
+    }
+    return NULL;
+}
+
+/*
  * Groups that are described: those below the converted one; with a choice of variables, only
  * those that hold some.
  */
 bool cm_job_wants_group(const cm_job *job, const char *path)
 {
-    if (!has_prefix_path(path, job->group))
+    if (!has_prefix_path(path, job->group) || stale_group(job, path) != NULL)
         return false;
     if (job->options->variable.n == 0)
         return true;
@@ -296,6 +315,22 @@ static int collect(selection *s, cm_error *err)
     return CM_OK;
 }
 
+static int warn_of_stale(cm_job *job, cm_error *err)
+{
+    const char *last = NULL;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->source->nvars; i++) {
+        const char *group = stale_group(job, job->source->var[i].name);
+        if (group != NULL && group != last)
+            rc = cm_job_warn(job, err,
+                             "%s: statistics of what the source stores, and left out; `variable` "
+                             "takes them along",
+                             group);
+        last = group;
+    }
+    return rc;
+}
+
 int cm_job_select(cm_job *job, cm_error *err)
 {
     const cm_transform_options *o = job->options;
@@ -304,8 +339,11 @@ int cm_job_select(cm_job *job, cm_error *err)
     if (s.chosen == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < nvars && o->variable.n == 0; i++)
-        s.chosen[i] = path_in_group(job, &job->source->var[i]) != NULL;
-    int rc = apply_list(&s, "`variable`", &o->variable, true, err);
+        s.chosen[i] = path_in_group(job, &job->source->var[i]) != NULL &&
+                      stale_group(job, job->source->var[i].name) == NULL;
+    int rc = warn_of_stale(job, err);
+    if (rc == CM_OK)
+        rc = apply_list(&s, "`variable`", &o->variable, true, err);
     for (size_t i = 0; i < nvars; i++)
         s.chosen[i] = s.chosen[i] || job->source->var[i].is_made;
     if (rc == CM_OK && o->variable.n > 0 && o->defaults == CM_DEFAULTS_CHOOSE)

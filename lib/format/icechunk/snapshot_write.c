@@ -162,9 +162,13 @@ static bool same_node(const cm_fb_table *a, const cm_fb_table *b)
 /* Whether the node of PATH, N bytes, goes. */
 static bool goes(const cm_ice_change *change, const char *path, size_t n)
 {
-    const size_t most = change->drops != NULL ? strlen(change->drops) : 0;
-    return most > 0 && n >= most && memcmp(path, change->drops, most) == 0 &&
-           (n == most || path[most] == '/');
+    for (size_t i = 0; i < change->ndrops; i++) {
+        const size_t most = strlen(change->drops[i]);
+        if (n >= most && memcmp(path, change->drops[i], most) == 0 &&
+            (n == most || path[most] == '/'))
+            return true;
+    }
+    return false;
 }
 
 static int check_node(const cm_fb_table *snapshot, const cm_fb_table *base,

@@ -10,8 +10,9 @@ typedef struct cm_ice_change {
     const cm_json *metadata; /* an object, or NULL */
     cm_ice_new_node *node;   /* sorted by path */
     size_t n;
-    bool replaces;     /* nodes that are there */
-    const char *drops; /* the path of a group that goes, with all below it; or NULL */
+    bool replaces;      /* nodes that are there */
+    char *const *drops; /* paths of groups that go, with all below them */
+    size_t ndrops;
     uint64_t now_us;
 } cm_ice_change;
 

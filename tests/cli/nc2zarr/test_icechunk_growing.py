@@ -256,3 +256,89 @@ def test_options_that_a_comparison_does_not_use(files, tmp_path):
     for option in ("--branch", "--message"):
         tool.nc2zarr("--check", option, "other", files[0], repo).fails(2, option, "--check")
     tool.nc2zarr("--virtual", "icechunk", "--verify", "full", files[0], f"{repo}-2").fails(2, "--verify full", "--check")
+
+
+# ---- statistics elsewhere ---------------------------------------------------------------------------------
+
+
+def groups_counted(repo):
+    return sorted(k.removesuffix("/zarr.json") for k in icechunk.Snapshot(repo, icechunk.Repo(repo).tip()).store() if k.endswith("statistics/zarr.json"))
+
+
+@pytest.mark.parametrize("how", ["append", "replace", "overwrite"])
+def test_statistics_of_groups_above_and_below(files, how, tmp_path):
+    """Statistics that tell of an array that changes go; others stay."""
+    repo, top = tmp_path / "repo", tmp_path / "top.zarr"
+    tool.nc2zarr("-q", files[0], f"{top}").ok()
+    tool.nc2zarr("-q", files[0], f"{top}::sub").ok()
+    tool.run("rechunk", "-q", "--statistics", top, f"icechunk:{repo}").ok()
+    tool.run("rechunk", "-q", "--statistics", top, f"icechunk:{repo}::deep").ok()
+    tool.nc2zarr("-q", "--statistics", files[0], f"icechunk:{repo}::other").ok()
+    assert groups_counted(repo) == ["deep/statistics", "other/statistics", "statistics"]
+    more = {"append": ["--append", "time", files[1]], "replace": ["--replace", "time=3:7", files[3]], "overwrite": ["--overwrite", files[0]]}[how]
+    if how == "replace":
+        tool.nc2zarr("-q", "--append", "time", files[1], f"icechunk:{repo}::other").ok()
+        tool.nc2zarr("-q", "--append", "time", files[1], f"icechunk:{repo}::sub").ok()
+        assert groups_counted(repo) == ["deep/statistics"]
+        tool.nc2zarr("-q", "--append", "time", files[1], f"icechunk:{repo}::deep/sub").ok()
+        assert groups_counted(repo) == []
+        return
+    tool.nc2zarr("-q", *more, f"icechunk:{repo}::sub").ok()
+    assert groups_counted(repo) == ["deep/statistics", "other/statistics"]
+    if how == "append":  # the whole repository: of its groups
+        shutil.rmtree(repo)
+        tool.run("rechunk", "-q", top, f"icechunk:{repo}").ok()
+        tool.run("rechunk", "-q", "--statistics", f"icechunk:{repo}@{icechunk.letters(icechunk.Repo(repo).tip())}::sub", f"icechunk:{repo}::sub", "--overwrite").ok()
+        assert groups_counted(repo) == ["sub/statistics"]
+        tool.nc2zarr("-q", "--append", "time", join_with_group(files[1], tmp_path / "both.nc"), f"icechunk:{repo}").ok()
+        assert groups_counted(repo) == []
+
+
+def join_with_group(source, path):
+    """The file, and itself once more as its group sub."""
+    with netCDF4.Dataset(source) as nc, netCDF4.Dataset(path, "w") as out:
+        for group in (out, out.createGroup("sub")):
+            for name, dim in nc.dimensions.items():
+                group.createDimension(name, len(dim))
+            for name, v in nc.variables.items():
+                group.createVariable(name, v.dtype, v.dimensions, fill_value=getattr(v, "_FillValue", None))[:] = v[:]
+    return path
+
+
+@pytest.mark.parametrize("more", [["--subset", "time=0:3"], ["--keepbits", "v:5"], ["--dtype", "v:float64"], []])
+def test_statistics_that_are_taken_along(files, more, tmp_path):
+    """But not where they are of other elements than those that are stored."""
+    repo, copy = tmp_path / "repo", tmp_path / "copy"
+    tool.nc2zarr("-q", "--statistics", files[0], f"icechunk:{repo}").ok()
+    done = tool.run("rechunk", *more, f"icechunk:{repo}", f"icechunk:{copy}").ok()
+    assert groups_counted(copy) == ([] if more else ["statistics"])
+    assert ("statistics of what the source stores" in done.out + done.err) == bool(more), str(done)
+    tool.run("rechunk", "-q", *more, f"icechunk:{repo}", tmp_path / "copy.zarr").ok()
+    assert (tmp_path / "copy.zarr" / "statistics").exists() == (not more)
+    if more:
+        tool.run("rechunk", "-q", "--statistics", *more, f"icechunk:{repo}", f"icechunk:{tmp_path / 'again'}").ok()
+        assert groups_counted(tmp_path / "again") == ["statistics"]
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("version", ["dev", "tag:v1"])
+def test_versions_are_for_reading(files, version, tmp_path):
+    repo = tmp_path / "repo"
+    tool.nc2zarr("-q", files[0], f"icechunk:{repo}").ok()
+    for more in (["--append", "time"], ["--replace", "time=3:7"], [], ["--part", "1/2"], ["--virtual", "icechunk"]):
+        tool.nc2zarr("-q", *more, files[1], f"icechunk:{repo}@{version}").fails(2, "is for reading", "--branch", f"icechunk:{repo},")
+        assert not os.path.exists(f"{repo}@{version}")
+    # A folder of that name wins.
+    tool.nc2zarr("-q", files[0], tmp_path / "x.zarr").ok()
+    os.mkdir(f"{repo}@{version}")
+    tool.nc2zarr("-q", files[0], f"icechunk:{repo}@{version}").ok()
+
+
+def test_shards_that_are_chosen(tmp_path):
+    """Without shards a repository has no file for each chunk."""
+    with netCDF4.Dataset(tmp_path / "many.nc", "w") as nc:
+        nc.createDimension("x", 10001)
+        nc.createVariable("v", "u1", ("x",))[:] = np.arange(10001) % 7
+    for place, says in ((f"icechunk:{tmp_path / 'repo'}", "lists each in manifests"), (tmp_path / "a.zarr", "makes a file of each")):
+        done = tool.nc2zarr("--chunks", "v:1", tmp_path / "many.nc", place).ok()
+        assert f"shards of about 256 MiB; --shards none {says}" in " ".join((done.out + done.err).split())

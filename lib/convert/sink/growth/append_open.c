@@ -37,6 +37,8 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
         rc = cm_append_begin_repository(a, o, at.node, err);
     if (rc == CM_OK)
         rc = cm_store_probe(at.path, &options, &there, err);
+    if (rc == CM_OK && there == CM_PLACE_NOTHING && repository != NULL)
+        rc = cm_icechunk_check_branch(at.path, err);
     if (rc == CM_OK && there == CM_PLACE_NOTHING)
         rc = cm_fail(err, CM_ENOTFOUND,
                      "%s: there is no store to add to; leave out `append` to make it", o->store);

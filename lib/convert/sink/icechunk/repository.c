@@ -92,6 +92,8 @@ static int split_target(cm_sink *s, cm_error *err)
         rc = cm_fail(err, CM_EINVAL,
                      "%s: nothing can be written over HTTP; a bucket is s3://BUCKET/PREFIX",
                      o->target);
+    if (rc == CM_OK)
+        rc = cm_icechunk_check_branch(at.path, err);
     if (rc == CM_OK && *at.node != '\0')
         rc = cm_key_check(at.node, err);
     if (rc == CM_OK) {

@@ -8,17 +8,20 @@
 
 #include "base/utf8.h"
 #include "convert/sink/icechunk/node_list.h"
+#include "convert/sink/icechunk/stale.h"
 #include "format/icechunk/key.h"
 #include "format/icechunk/session.h"
 
+/* Whoever took the lock meanwhile may have removed files of this run. */
 static int note_snapshot(void *context, const uint8_t id[CM_ICE_ID], bool published, cm_error *err)
 {
+    cm_repository *r = context;
     const bool initial = memcmp(id, cm_ice_initial_id, CM_ICE_ID) == 0;
-    return cm_ice_records_name(context,
-                               published ? CM_RUN_PUBLISHED
-                               : initial ? CM_RUN_INITIAL
-                                         : 's',
-                               id, err);
+    const char kind = published ? CM_RUN_PUBLISHED : initial ? CM_RUN_INITIAL : 's';
+    /* CM_EEXIST would mean that another commit was faster. */
+    if (published && cm_lock_check(r->lock, r->beside, err) != CM_OK)
+        return CM_EIO;
+    return cm_ice_records_name(&r->journal.records, kind, id, err);
 }
 
 enum {
@@ -110,11 +113,9 @@ int cm_repository_tell(const cm_repository *r, cm_job *job, cm_error *err)
 }
 
 static int commit(cm_repository *r, cm_sink *s, cm_job *job, const cm_node_list *list,
-                  cm_error *err)
+                  const cm_stale *stale, cm_error *err)
 {
     const cm_transform_options *o = s->options;
-    /* Statistics that are there tell of arrays as they were. */
-    char *counted = r->grows || o->overwrite ? cm_repository_statistics(r, s->into.node) : NULL;
     cm_json *metadata = NULL;
     /* Whoever finishes speaks for all parts. */
     const char *said = r->in_parts && o->part.command != NULL ? o->part.command : o->command;
@@ -131,11 +132,12 @@ static int commit(cm_repository *r, cm_sink *s, cm_job *job, const cm_node_list 
                                   .node = list->node,
                                   .n = list->n,
                                   .replaces = o->overwrite,
-                                  .drops = counted},
+                                  .drops = stale->path,
+                                  .ndrops = stale->n},
                        .config = r->config,
                        .durable = o->durable,
                        .before = note_snapshot,
-                       .context = &r->journal.records};
+                       .context = r};
     if (rc == CM_OK && !r->grows && !r->in_parts)
         rc = set_digests(job->report, metadata, err);
     if (rc == CM_OK)
@@ -150,7 +152,6 @@ static int commit(cm_repository *r, cm_sink *s, cm_job *job, const cm_node_list 
         rc = cm_repository_tell(r, job, err);
     cm_json_free(metadata);
     free(command);
-    free(counted);
     return rc;
 }
 
@@ -213,6 +214,7 @@ int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *se
                          const cm_repository_array *array, size_t n, cm_error *err)
 {
     cm_node_list list = {0};
+    cm_stale stale = {0};
     cm_ice_manifests *made = cm_calloc(n + 1, sizeof(made[0]), err);
     int rc = made == NULL
                  ? CM_ENOMEM
@@ -222,7 +224,10 @@ int cm_repository_commit(cm_repository *r, cm_sink *s, cm_job *job, cm_store *se
     if (rc == CM_OK)
         rc = write_manifests(r, s, job, &list, array, n, made, err);
     if (rc == CM_OK)
-        rc = commit(r, s, job, &list, err);
+        rc = cm_stale_find(&stale, r, s, array, n, err);
+    if (rc == CM_OK)
+        rc = commit(r, s, job, &list, &stale, err);
+    cm_stale_release(&stale);
     if (rc != CM_OK)
         cm_error_place(err, r->path);
     else
