@@ -156,6 +156,38 @@ def test_theirs_are_read(tmp_path):
         server.close()
 
 
+def parts(n, *argv):
+    """All N parts at once."""
+    running = [
+        subprocess.Popen([tool.program("nc2zarr"), "-q", "--part", f"{k}/{n}", *map(str, argv)], stderr=subprocess.PIPE, text=True) for k in range(1, n + 1)
+    ]
+    for child in running:
+        _, err = child.communicate(timeout=600)
+        assert child.returncode == 0, err[-2000:]
+
+
+@pytest.mark.parametrize("how", [["--chunks", "v:1x24x20"], ["--chunks", "v:2x12x10", "--shards", "v:2x24x20"], ["--chunks", "v:1x24x20", "--statistics"]])
+def test_parts(how, tmp_path):
+    """Equal through xarray; its commits in between stay, and its collection removes nothing that is referred to."""
+    nc, repo = make(tmp_path / "in.nc"), tmp_path / "repo"
+    parts(3, *how, nc, f"icechunk:{repo}")
+    assert peer("xarray", repo, "main", nc) == ""
+    tool.run("nc2zarr", "-q", "--part", "1/2", *how, nc, f"icechunk:{repo}::below").ok()
+    peer("commit", repo, "main", "theirs", 2)
+    tool.run("nc2zarr", "-q", "--part", "2/2", *how, nc, f"icechunk:{repo}::below").ok()
+    assert {"theirs0", "theirs1", "below/v", "v"} <= set(peer("names", repo, "main").split())
+    peer("collect", repo)
+    peer("read", repo, "main")
+    # Chunks of parts that are done are of nobody yet.
+    tool.run("nc2zarr", "-q", "--part", "1/2", *how, nc, f"icechunk:{repo}::again").ok()
+    peer("collect", repo)
+    tool.run("nc2zarr", "-q", "--part", "2/2", *how, nc, f"icechunk:{repo}::again").fails(1, "run part 1 again")
+    tool.run("nc2zarr", "-q", "--part", "1/2", *how, nc, f"icechunk:{repo}::again").ok()
+    peer("collect", repo)
+    peer("read", repo, "main")
+    assert int(peer("length", repo, "main")) == 6
+
+
 # ---- in a bucket: both commit by conditional requests ---------------------------------------------------
 
 
@@ -210,6 +242,23 @@ def test_two_writers(bucket, tmp_path):
     assert want <= set(names), sorted(want - set(names))
     assert int(peer("length", repo, "main")) == 2 + 4 * rounds
     peer("read", repo, "main")
+
+
+def test_parts_beside_others(bucket, tmp_path):
+    """Parts at once while icechunk commits: no commit is lost, and each has all of its array."""
+    rounds, nc, repo = paths.tries(2, 10, 50), make(tmp_path / "in.nc", n=3), "s3://bucket/parts"
+    tool.run("nc2zarr", "-q", nc, f"icechunk:{repo}").ok()
+    for i in range(rounds):
+        theirs = start("commit", repo, "main", f"theirs{i}_", 3)
+        parts(3, "--chunks", "v:1x12x20", nc, f"icechunk:{repo}::ours{i}")
+        _, err = theirs.communicate(timeout=600)
+        assert theirs.returncode == 0, err[-2000:]
+    want = {f"theirs{i}_{k}" for i in range(rounds) for k in range(3)} | {f"ours{i}/v" for i in range(rounds)}
+    assert want <= set(peer("names", repo, "main").split())
+    assert int(peer("length", repo, "main")) == 2 + 4 * rounds
+    peer("read", repo, "main")
+    got = {x.split()[1]: x.split()[0] for x in digest(f"icechunk:{repo}").splitlines()}
+    assert all(got[f"ours{i}/{name}"] == got[name] for i in range(rounds) for name in ("v", "time"))
 
 
 def test_the_same_node_twice(bucket, tmp_path):

@@ -9,7 +9,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import icechunk, objects, tool
+from support import icechunk, objects, paths, tool
 
 LAYOUTS = {
     "chunks": ("--chunks", "time=5,lat=6,lon=8"),
@@ -261,3 +261,45 @@ def test_in_a_bucket(source, layout, tmp_path):
 def referred(server, tmp_path):
     folder = server.get_folder("r", tmp_path / "fetched")
     return {p.name for p in (folder / "chunks").iterdir()} - unreferred(folder)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize("number", [1, NPARTS])
+@pytest.mark.parametrize("layout", ["chunks", "shards", "statistics"])
+def test_killed_in_a_bucket(source, layout, number, done, tmp_path):
+    """At requests that write, of the first part and of the last, which the server has done or not."""
+    server = objects.Server()
+    env, repo = server.environment(), "icechunk:s3://bucket/r"
+    options = ("--verify", "none", "--object-size", "4KiB", *LAYOUTS[layout])
+    numbers = [k for k in range(1, NPARTS + 1) if k < number]
+    try:
+        tool.nc2zarr("-q", "--verify", "none", source, f"{repo}::old", env=env).ok()
+        template = dict(server.objects)
+        want = None
+        for nth in [None, *spread(40, paths.tries(3, 12, 40))]:
+            server.objects.clear()
+            server.objects.update(template)
+            server.uploads.clear()
+            for k in numbers:
+                part(k, *options, source, repo, env=env).ok()
+            begun = digest(repo, env=env)
+            command = ("-q", "-j", "1", "--part", f"{number}/{NPARTS}", *options, source, repo)
+            if nth is not None:
+                objects.kill_at(server, nth, done, *command)
+                assert digest(repo, env=env) in (begun, want), nth
+            for k in (*numbers, *range(number, NPARTS + 1)):
+                part(k, *options, source, repo, env=env).ok()
+            got = digest(repo, env=env)
+            want = want or got
+            assert got == want and got.items() >= begun.items() and "pr" in got, nth
+            assert server.keys("r.chunkmill") == ["r.chunkmill/complete", "r.chunkmill/plan"], nth
+            assert template.keys() <= server.objects.keys(), nth
+            history = icechunk.Repo(server.get_folder("r", tmp_path / f"got{nth}")).history()
+            assert len(history) == 3, nth
+    finally:
+        server.close()
+
+
+def spread(count, most):
+    return sorted({1 + i * (count - 1) // max(most - 1, 1) for i in range(min(most, count))})

@@ -16,6 +16,8 @@
 
 #define REFUSED "part-commit.refused" /* names the tip that was not what the parts began with */
 
+#define PUBLISHED "part-commit.published" /* names the snapshots that were about to be so */
+
 typedef struct part {
     cm_ice_writing own; /* of the part */
     cm_ice_writing all; /* of the commit */
@@ -24,6 +26,7 @@ typedef struct part {
     cm_job *job;
     cm_store *root;
     uint8_t tip[CM_ICE_ID]; /* of the branch, before the plan is published */
+    cm_json *published;     /* an array; of processes that were killed, too */
 } part;
 
 static void set_repository(const part *p, cm_repository *r)
@@ -266,31 +269,77 @@ static int see(void *context, uint64_t first, uint64_t n, cm_part_claim *out, cm
 
 /* ---- the commit ---- */
 
+static int read_published(part *p, cm_error *err)
+{
+    cm_json *note = NULL;
+    int rc = cm_part_noted(&p->sink->out.beside, PUBLISHED, p->job->parts->plan.hash, &note, err);
+    const cm_json *list = cm_json_member(note, "snapshots");
+    cm_json_free(p->published);
+    p->published = list != NULL ? cm_json_copy(list) : cm_json_array();
+    cm_json_free(note);
+    return rc;
+}
+
+/* Whether one of these snapshots is in the repository as BASE has it: *ID. */
+static bool is_published(const part *p, const cm_ice_base *base, uint8_t id[CM_ICE_ID])
+{
+    for (size_t i = 0; base->there && i < cm_json_length(p->published); i++) {
+        const char *text = cm_json_text(cm_json_at(p->published, i), NULL);
+        if (text != NULL && cm_ice_id_parse(text, id) && cm_ice_repo_has(base->repo.tree.root, id))
+            return true;
+    }
+    return false;
+}
+
+/* The note is there before the snapshot can be: in a bucket it is all that the next process has. */
+static int note_published(void *context, const uint8_t id[CM_ICE_ID], cm_error *err)
+{
+    part *p = context;
+    char text[CM_ICE_ID_TEXT + 1];
+    cm_ice_id_letters(id, text);
+    int rc = cm_json_append(p->published, cm_json_string(text), err);
+    cm_json *note = cm_json_object();
+    if (rc == CM_OK)
+        rc = cm_json_set(note, "snapshots", cm_json_copy(p->published), err);
+    if (rc == CM_OK)
+        return cm_part_note(&p->sink->out.beside, PUBLISHED, p->job->parts->plan.hash, note, err);
+    cm_json_free(note);
+    return rc;
+}
+
 /* *DONE: a process that was killed before it noted so has committed.  Else the journal begins. */
 static int begin_commit(part *p, bool *done, cm_error *err)
 {
     cm_repository *r = &p->all.repository;
     cm_json *head = NULL;
     cm_settled left;
-    size_t n;
-    int rc = cm_run_journal_look_commit(&r->journal, r->beside, err);
+    int rc = read_published(p, err);
+    *done = rc == CM_OK && is_published(p, &r->own, r->committed);
+    if (rc != CM_OK || *done)
+        return rc;
+    r->publishing = note_published;
+    r->context = p;
+    rc = cm_run_journal_look_commit(&r->journal, r->beside, err);
     if (rc == CM_OK)
         rc = make_head(p, CM_REPOSITORY_PARTS, &head, err);
-    if (rc == CM_OK && r->journal.there && cm_json_equal(head, r->journal.head)) {
-        rc = cm_run_journal_continue(&r->journal, err);
-        *done = rc == CM_OK && cm_repository_published(r, &r->journal, &n, r->committed);
-        if (rc == CM_OK && !*done)
-            cm_run_journal_close(&r->journal);
-        if (rc == CM_OK && !*done)
-            rc = cm_run_journal_look_commit(&r->journal, r->beside, err);
-    }
-    if (rc == CM_OK && !*done)
+    if (rc == CM_OK)
         rc = cm_repository_settle(r, p->job, head, true, &left, err);
-    if (rc == CM_OK && !*done)
+    if (rc == CM_OK)
         rc = cm_run_journal_begin(&r->journal, head, p->job->scratch, err);
     r->begun = rc == CM_OK;
     cm_json_free(head);
     return rc;
+}
+
+/* A request of a process that was killed may have been served after this one looked. */
+static bool is_late(const part *p, cm_repository *r)
+{
+    cm_ice_base now;
+    if (!r->refused || cm_ice_base_open(r->root, r->branch, &now, NULL) != CM_OK)
+        return false;
+    const bool is = is_published(p, &now, r->committed);
+    cm_ice_base_release(&now);
+    return is;
 }
 
 static int commit_all(part *p, cm_error *err)
@@ -370,6 +419,8 @@ static int finish(void *context, cm_job *job, cm_lock *lock, cm_error *err)
         return rc;
     cm_error_place(err, r->path);
     cm_repository_withdraw(r, job, false, err);
+    if (is_late(p, r))
+        return cm_repository_tell(r, job, err);
     if (r->refused)
         note_refusal(p, r, err);
     return rc;
@@ -482,6 +533,7 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
     cm_ice_writing_release(&p->own);
     cm_ice_writing_release(&p->all);
     cm_store_free(p->root);
+    cm_json_free(p->published);
     free(p);
     return rc;
 }

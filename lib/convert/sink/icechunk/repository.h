@@ -29,6 +29,9 @@ typedef struct cm_repository {
     uint8_t committed[CM_ICE_ID];
     bool refused; /* the repository was read again, and has none of the run's snapshots */
     uint8_t tried[CM_ICE_ID]; /* then: the tip that was read */
+    /* Called before a snapshot is published; or NULL. */
+    int (*publishing)(void *context, const uint8_t id[CM_ICE_ID], cm_error *err);
+    void *context;
 } cm_repository;
 
 /* An array of a commit. */

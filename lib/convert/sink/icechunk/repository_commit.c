@@ -21,7 +21,8 @@ static int note_snapshot(void *context, const uint8_t id[CM_ICE_ID], bool publis
     /* CM_EEXIST would mean that another commit was faster. */
     if (published && cm_lock_check(r->lock, r->beside, err) != CM_OK)
         return CM_EIO;
-    return cm_ice_records_name(&r->journal.records, kind, id, err);
+    int rc = published && r->publishing != NULL ? r->publishing(r->context, id, err) : CM_OK;
+    return rc == CM_OK ? cm_ice_records_name(&r->journal.records, kind, id, err) : rc;
 }
 
 enum {
