@@ -90,7 +90,10 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
         return CM_OK;
     int rc = compare(job, &why);
     bool gone = is_gone(job, out);
-    if (rc == CM_OK && !gone)
+    const bool same = rc == CM_OK && !gone;
+    const bool again = cm_parts_chunks_of(job->parts) != NULL && plan->complete && o->overwrite &&
+                       o->break_lock; /* one more commit */
+    if (same && !again)
         return CM_OK;
     if (rc != CM_OK && rc != CM_EEXIST)
         return cm_fail(err, (cm_status)rc, "%s", why.text);
@@ -105,7 +108,7 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
     bool added = plan->complete && job->parts->hooks != NULL;
     *replace =
         running == 0 && (gone || added || (o->overwrite && (plan->complete || o->break_lock)));
-    if (*replace)
+    if (*replace || same)
         return CM_OK;
     if (gone)
         return cm_fail(err, CM_EEXIST, "%s: was removed while %" PRIu64 " %s it (%s)", out->path,
