@@ -468,6 +468,16 @@ static int load_small(cm_ice_array_chunks *a, const cm_ice_record *record, cm_ic
     return rc;
 }
 
+/* All at once: a buffer that grows with each chunk is moved as often. */
+static int reserve_small(cm_ice_array_chunks *a, size_t n, cm_error *err)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += a->record[i].state == CM_ICE_SMALL ? (size_t)a->record[i].nbytes : 0;
+    a->small.nbytes = 0;
+    return cm_buf_reserve(&a->small, total, err);
+}
+
 static int find_places(void *context, uint64_t first, size_t n, cm_ice_place *out, cm_error *err)
 {
     cm_ice_array_chunks *a = context;
@@ -479,7 +489,8 @@ static int find_places(void *context, uint64_t first, size_t n, cm_ice_place *ou
         a->room = n;
     }
     int rc = cm_ice_records_get(a->of->records, a->base + first, n, a->record, err);
-    a->small.nbytes = 0;
+    if (rc == CM_OK)
+        rc = reserve_small(a, n, err);
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         const cm_ice_record *r = &a->record[i];
         out[i] = (cm_ice_place){.where = CM_ICE_NOWHERE};
