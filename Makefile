@@ -87,7 +87,7 @@ SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard 
 BARE_BIN := $(patsubst tests/support/bare/%.c,$(BUILD)/tests/bare/%,$(wildcard tests/support/bare/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
-.PHONY: all lib tools loader demo docs check check-ci check-long check-asan check-tsan test-programs unit bench foresight advice asan tsan \
+.PHONY: all lib tools loader demo docs check check-ci check-long check-asan check-tsan test-programs unit bench scale foresight advice asan tsan \
         fuzz fuzzers fuzz-replay lint format pictures \
         install uninstall bundle wheel portable trial deps clean help
 .SECONDARY:
@@ -286,6 +286,10 @@ fuzz-replay: fuzzers ## the fuzzers' committed inputs, without a fuzzer's engine
 bench: deps ## measure against peers and the roofline; writes build/bench/report.md
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
 	@scripts/bench/run.sh $(BUILD) $(QUICK)
+
+scale: deps ## rate and CPU seconds on one core up to all of them, beside bare loops (QUICK=1: smaller inputs)
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@scripts/bench/run.sh $(BUILD) scale $(QUICK)
 
 foresight: deps ## how well predicted times and recommendations hold (RANDOM_SEED=N: other layouts); some minutes
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)

@@ -2,7 +2,9 @@
 # Measures nc2zarr, rechunk and readbench against their peers and the roofline.
 #
 #     scripts/bench/run.sh BUILD [QUICK] [bench.py's options]
+#     scripts/bench/run.sh BUILD scale [QUICK] [cores.py's options]
 #
+# With `scale` the programs alone, beside bare loops, on one core up to all of them.
 # Writes BUILD/bench/report.md and report.json.  QUICK=1: under two minutes once
 # the virtual environment is there.  CHUNKMILL_VENV names one that has what
 # requirements.txt lists; otherwise one is made in BUILD/bench/venv.
@@ -10,6 +12,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 build=${1:?usage: scripts/bench/run.sh BUILD [QUICK]}
 shift
+program=bench.py
+[ "${1:-}" != scale ] || { program=cores.py && shift; }
 options=()
 case ${1:-} in
     1) options+=(--quick) && shift ;;
@@ -43,7 +47,9 @@ fill() {
 venv=${CHUNKMILL_VENV:-$build/bench/venv}
 [ -n "${CHUNKMILL_VENV:-}" ] || fill "$venv" scripts/bench/requirements.txt
 # rechunker knows Zarr version 2 only, and needs an older zarr-python; without it one contender is missing.
-if fill "$build/bench/venv-rechunker" scripts/bench/requirements-rechunker.txt; then
+if [ "$program" = cores.py ]; then
+    :
+elif fill "$build/bench/venv-rechunker" scripts/bench/requirements-rechunker.txt; then
     export BENCH_RECHUNKER_PYTHON="$build/bench/venv-rechunker/bin/python"
 else
     echo "bench: rechunker could not be installed"
@@ -51,4 +57,4 @@ fi
 
 export BENCH_PYTHON="$venv/bin/python"
 # The system's own Python starts in less memory than one with packages.
-exec python3 -B scripts/bench/bench.py "$build" ${options[@]+"${options[@]}"} "$@"
+exec python3 -B "scripts/bench/$program" "$build" ${options[@]+"${options[@]}"} "$@"
