@@ -16,6 +16,7 @@ all of them in one run, epoch by epoch in turn. Prints
 
 import argparse
 import json
+import math
 import shutil
 import statistics
 import subprocess
@@ -36,6 +37,11 @@ def run(*words):
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))}: {done.stderr}")
     return done.stdout
+
+
+# Of each layout at least: a session takes 20 to 40 ms of CPU time to begin, and its first epoch looks files up that
+# the others find at hand; among a thousand reads of 100 us that is a third.
+READS = 5000
 
 
 class Bench:
@@ -69,9 +75,10 @@ class Bench:
         best = report["layouts"][report["recommendation"]["layout"]]
         return rates, "x".join(map(str, best["chunks"])), report["access"]
 
-    def measure(self, log, layouts):
+    def measure(self, log, layouts, reads):
         """Reads/s, CPU seconds a read, and the median seconds of a read at work, by layout."""
-        report = json.loads(run(self.programs / "readbench", "--json", "--no-out", "--replay", log, "--epochs", self.epochs,
+        epochs = self.epochs or max(5, math.ceil(READS / reads))
+        report = json.loads(run(self.programs / "readbench", "--json", "--no-out", "--replay", log, "--epochs", epochs,
                                 *map(self.store, layouts)))  # fmt: skip
         return {
             chunks: (
@@ -88,7 +95,7 @@ def judge(bench, program):
     log = bench.record(program)
     predicted, recommended, access = bench.predict(log, layouts)
     all_layouts = layouts + [recommended] * (recommended not in layouts)
-    measured = bench.measure(log, all_layouts)
+    measured = bench.measure(log, all_layouts, access["reads"])
     print(f"\n{program}: {access['reads']} reads, {access['together']} at a time, recorded with {RECORDED}")
     print(f"{'':>12} {'reads/s':>20} {'':>7}   times those of the recorded layout")
     print(f"{'chunks':>12} {'predicted':>10} {'measured':>9} {'':>7}   {'predicted':>9} {'measured':>9} {'':>7}   "
@@ -125,7 +132,7 @@ def main():
     parser.add_argument("programs")
     parser.add_argument("folder")
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, help=f"of each measurement; default: as many as give {READS} reads, at least 5")
     parser.add_argument("--only", choices=LAYOUTS)
     parser.add_argument("--keep", action="store_true", help="keep FOLDER's stores")
     options = parser.parse_args()
