@@ -91,7 +91,8 @@ static int compare_ids(const void *a, const void *b)
 static size_t unify(uint8_t *list, size_t n)
 {
     size_t kept = 0;
-    qsort(list, n, CM_ICE_ID, compare_ids);
+    if (n > 1) /* LIST may be NULL without any */
+        qsort(list, n, CM_ICE_ID, compare_ids);
     for (size_t i = 0; i < n; i++)
         if (kept == 0 ||
             memcmp(list + (kept - 1) * CM_ICE_ID, list + i * CM_ICE_ID, CM_ICE_ID) != 0)
