@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import icechunk, nc_equals_zarr, objects, paths, repositories, tool
+from archive import files as F
+from golden.families import FAMILIES
+from support import icechunk, nc_equals_zarr, objects, paths, repositories, stores, tool
 from support.repositories import outside
 
 PYTHON = os.environ.get("CHUNKMILL_ICECHUNK_PYTHON")
@@ -50,6 +52,25 @@ def test_shared_files(nc, how, tmp_path):
         return
     peer("unpack", repo, "main", folder)
     assert nc_equals_zarr.differences(nc, folder) == []
+
+
+@pytest.mark.parametrize("how", [[], ["--virtual", "icechunk"]], ids=["written", "referred to"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families(name, how, tmp_path):
+    """What icechunk reads of an archive has the elements of the store that is made of it."""
+    family, source, store, repo, folder = FAMILIES[name], *(tmp_path / k for k in ("in", "out.zarr", "repo", "read"))
+    source.mkdir()
+    F.write_all(family.files, source)
+    if family.more:
+        family.more(source)
+    inputs = sorted(source.iterdir()) if any("." not in f.name for f in family.files) else [source]
+    options = ("-q", *family.options, *inputs)
+    plain, made = tool.nc2zarr(*options, store), tool.nc2zarr(*how, *options, f"icechunk:{repo}")
+    if plain.status != 0 or how and made.status != 0:  # undecided; or nothing that references can say
+        assert (plain.status == made.status or "references" in made.err) and not repo.exists(), str(made)
+        return
+    peer("unpack", made.ok() and repo, "main", folder)
+    assert stores.digests(folder) == stores.digests(store)
 
 
 def test_through_xarray(tmp_path):
