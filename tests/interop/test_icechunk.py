@@ -57,7 +57,7 @@ def test_shared_files(nc, how, tmp_path):
 @pytest.mark.parametrize("how", [[], ["--virtual", "icechunk"]], ids=["written", "referred to"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_families(name, how, tmp_path):
-    """What icechunk reads of an archive has the elements of the store that is made of it."""
+    """Icechunk reads of an archive the elements of the store that is made of it."""
     family, source, store, repo, folder = FAMILIES[name], *(tmp_path / k for k in ("in", "out.zarr", "repo", "read"))
     source.mkdir()
     F.write_all(family.files, source)
