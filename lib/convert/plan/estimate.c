@@ -18,15 +18,9 @@ static int encode_middle(cm_job_var *v, cm_codec_ctx *ctx, double *ratio, cm_err
     for (unsigned j = 0; j < grid->rank; j++)
         coord[j] = (grid->count[j] - 1) / 2;
     cm_grid_box(grid, coord, &box);
+    /* Elements side by side stand for those asked for: gaps of a subset do not change a ratio. */
     for (unsigned j = 0; j < grid->rank; j++)
         box.start[j] = v->view.start[j] + box.start[j] * v->view.step[j];
-    /*
-     * Gaps of a subset do not matter for a ratio: elements side by side stand for those asked
-     * for.
-     */
-    for (unsigned j = 0; j < grid->rank; j++)
-        if (box.start[j] + box.shape[j] > a->shape[j])
-            box.start[j] = a->shape[j] - box.shape[j];
     uint64_t nelem = cm_box_nelem(&box);
     int rc = cm_buf_resize(&raw, grid->chunk_nelem * a->dtype.nbytes, err);
     if (rc == CM_OK)

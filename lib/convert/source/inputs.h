@@ -4,7 +4,6 @@
 #ifndef CM_CONVERT_SOURCE_INPUTS_H
 #define CM_CONVERT_SOURCE_INPUTS_H
 
-#include "format/multi/multi.h"
 #include <time.h>
 
 #include "convert/beside/ledger.h"
