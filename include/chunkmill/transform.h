@@ -235,7 +235,7 @@ typedef struct cm_transform_inodes {
     bool many;           /* files: shards are worth thinking of */
     bool knows_free;     /* the file system says how many more it can hold: */
     uint64_t nfree;
-    bool short_of; /* they do not suffice */
+    bool short_of; /* the file system has too few */
 } cm_transform_inodes;
 
 typedef struct cm_transform_report {

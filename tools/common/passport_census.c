@@ -71,7 +71,7 @@ void passport_census_tile(const passport_facts *facts, FILE *to)
 
 /* ---- a strip ---- */
 
-/* An array and, where what was counted is what the page describes, the variable that it is. */
+/* An array, and its variable where the page describes the counted store. */
 typedef struct shown {
     const cm_census_array *a;
     const cm_passport_variable *v; /* or NULL */

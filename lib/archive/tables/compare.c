@@ -33,10 +33,10 @@ static const char *const MEANING[] = {"standard_name",
                                       "leap_year",
                                       "_Encoding",
                                       NULL};
-/* Those of them that writers of stores express in their own way. */
+/* Attributes among these that writers of stores express in their own way. */
 static const char *const OF_WRITERS[] = {"bounds",    "climatology", "coordinates", "valid_min",
                                          "valid_max", "valid_range", NULL};
-/* Those of them in packed numbers, dropped when these are unpacked. */
+/* Attributes among these in packed numbers, dropped when the data are unpacked. */
 static const char *const OF_PACKED[] = {"valid_min", "valid_max", "valid_range", NULL};
 static const char *const NONE[] = {NULL};
 /* Members of time that the table has rows of their own for. */

@@ -33,7 +33,7 @@ enum {
     CM_ICE_RECORD_NBYTES = 40
 };
 
-/* As bytes, with a checksum; what is damaged is CM_ICE_UNKNOWN. */
+/* A record as bytes, with a checksum; a damaged one is CM_ICE_UNKNOWN. */
 void cm_ice_record_pack(const cm_ice_record *r, uint64_t number, uint8_t *out);
 void cm_ice_record_unpack(const uint8_t *in, uint64_t number, cm_ice_record *out);
 

@@ -52,7 +52,7 @@ static void appended(void **state)
     append_file(t.r, "two", &offset[2]);
     assert_true(offset[0] < offset[1] && offset[1] < offset[2]);
     const uint64_t nbytes = t.r->nbytes;
-    append_shared(t.r, 'x', 100, &again); /* what is there is passed over */
+    append_shared(t.r, 'x', 100, &again); /* a shared block is stored once */
     assert_int_equal(t.r->nbytes, nbytes);
     assert_int_equal(t.r->nshared, 1);
     append_file(t.r, "one", &offset[3]); /* records of files are not */

@@ -271,14 +271,9 @@ static int commit(cm_sink *sink, cm_job *job, cm_error *err)
 {
     cm_append_state *s = sink->own;
     if (s->work != NULL)
-        return cm_part_commit(job, &sink->out, err);
+        return cm_part_commit(sink, job, err);
     job->report->written = true;
     return CM_OK;
-}
-
-static void withdraw(cm_sink *sink, cm_job *job, int rc, cm_error *err)
-{
-    cm_part_withdraw(job, &sink->out, rc, err);
 }
 
 static int leave(cm_sink *sink, cm_job *job, int rc, cm_error *err)
@@ -306,7 +301,7 @@ const cm_sink_ops cm_sink_growth_part = {.kind = CM_SINK_GROWS,
                                          .join = cm_append_join,
                                          .begin = begin,
                                          .commit = commit,
-                                         .withdraw = withdraw,
+                                         .withdraw = cm_part_withdraw,
                                          .leave = leave,
                                          .give_back = cm_append_end_output};
 

@@ -511,16 +511,6 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
     return rc;
 }
 
-static int commit(cm_sink *s, cm_job *job, cm_error *err)
-{
-    return cm_part_commit(job, &s->out, err);
-}
-
-static void withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err)
-{
-    cm_part_withdraw(job, &s->out, rc, err);
-}
-
 static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
 {
     part *p = s->own;
@@ -543,7 +533,7 @@ const cm_sink_ops cm_sink_icechunk_part = {.kind = CM_SINK_COMMITS,
                                            .find = find,
                                            .layout = cm_job_layout,
                                            .begin = begin,
-                                           .commit = commit,
-                                           .withdraw = withdraw,
+                                           .commit = cm_part_commit,
+                                           .withdraw = cm_part_withdraw,
                                            .leave = leave,
                                            .give_back = cm_sink_end_output};

@@ -27,7 +27,12 @@ bool cm_run_journal_is_there(const cm_beside *b)
     return b->in != NULL && cm_store_size(b->in, HEAD, NULL, NULL) == CM_OK;
 }
 
-/* Of a journal whose files are named. */
+static void begin_look(cm_run_journal *j, cm_beside *b)
+{
+    *j = (cm_run_journal){.beside = b, .named = !b->remote, .fd = {-1, -1, -1}};
+}
+
+/* Reads the head of a journal whose files are named. */
 static int look(cm_run_journal *j, cm_error *err)
 {
     cm_buf text = {0};
@@ -43,7 +48,7 @@ static int look(cm_run_journal *j, cm_error *err)
 
 int cm_run_journal_look(cm_run_journal *j, cm_beside *b, cm_error *err)
 {
-    *j = (cm_run_journal){.beside = b, .named = !b->remote, .fd = {-1, -1, -1}};
+    begin_look(j, b);
     for (unsigned i = 0; i < CM_RUN_NFILES; i++)
         snprintf(j->name[i], sizeof(j->name[i]), "%s", NAMES[i]);
     return look(j, err);
@@ -51,7 +56,7 @@ int cm_run_journal_look(cm_run_journal *j, cm_beside *b, cm_error *err)
 
 int cm_run_journal_look_part(cm_run_journal *j, cm_beside *b, uint64_t number, cm_error *err)
 {
-    *j = (cm_run_journal){.beside = b, .named = !b->remote, .fd = {-1, -1, -1}};
+    begin_look(j, b);
     for (unsigned i = 0; i < CM_RUN_NFILES; i++) {
         char *name = cm_part_file(number, PART_NAMES[i], err);
         if (name == NULL)
@@ -64,7 +69,7 @@ int cm_run_journal_look_part(cm_run_journal *j, cm_beside *b, uint64_t number, c
 
 int cm_run_journal_look_commit(cm_run_journal *j, cm_beside *b, cm_error *err)
 {
-    *j = (cm_run_journal){.beside = b, .named = !b->remote, .fd = {-1, -1, -1}};
+    begin_look(j, b);
     for (unsigned i = 0; i < CM_RUN_NFILES; i++)
         snprintf(j->name[i], sizeof(j->name[i]), "part-commit.%s", PART_NAMES[i]);
     return look(j, err);

@@ -10,8 +10,8 @@ typedef struct cm_stale {
 } cm_stale;
 
 /*
- * Those of the target's group, where arrays in it change, and those of groups above and below that
- * tell of one of the N arrays ARRAY.  STALE is zeroed.
+ * Finds the statistics of the target's group, if arrays in it change, and of groups above and below
+ * that tell of one of the N arrays ARRAY.  STALE is zeroed.
  */
 int cm_stale_find(cm_stale *stale, const cm_repository *r, const cm_sink *s,
                   const cm_repository_array *array, size_t n, cm_error *err);

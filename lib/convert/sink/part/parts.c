@@ -324,8 +324,9 @@ int cm_part_begin(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, bool
     return begin_move(job, out, err);
 }
 
-int cm_part_commit(cm_job *job, cm_output *out, cm_error *err)
+int cm_part_commit(cm_sink *s, cm_job *job, cm_error *err)
 {
+    cm_output *out = &s->out;
     int rc = job->parts->moves ? finish_move(job, out, err) : CM_OK;
     if (rc != CM_OK)
         return rc;
@@ -336,12 +337,12 @@ int cm_part_commit(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
-void cm_part_withdraw(cm_job *job, cm_output *out, int rc, cm_error *err)
+void cm_part_withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err)
 {
     if (job->parts == NULL)
         return;
     job->report->resumable = job->parts->moves;
     if (rc == CM_EEXIST) /* what is in the way is the output's */
-        cm_error_place(err, out->path);
-    release(job, out);
+        cm_error_place(err, s->out.path);
+    release(job, &s->out);
 }

@@ -12,6 +12,7 @@
 
 #include "convert/beside/parts_files.h"
 #include "convert/job.h"
+#include "convert/sink/sink.h"
 
 /*
  * Hooks of parts that add to a store, which is there already: publishing the plan removes nothing
@@ -86,8 +87,8 @@ void cm_parts_tell_end(cm_parts_teller *teller); /* NULL accepted */
  */
 int cm_part_begin(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, bool *moves,
                   cm_error *err);
-int cm_part_commit(cm_job *job, cm_output *out, cm_error *err);
-void cm_part_withdraw(cm_job *job, cm_output *out, int rc, cm_error *err);
+int cm_part_commit(cm_sink *s, cm_job *job, cm_error *err);
+void cm_part_withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err);
 
 /*
  * parts_wait.c: takes the lock NAME, waiting while another part has it.  *lock is NULL where ENOUGH
