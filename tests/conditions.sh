@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Runs the tests where a machine is at its worst: what fails there is a defect of the product or of a test.
 #
-#     tests/conditions.sh BUILD [CONDITION...]
+#     tests/conditions.sh BUILD [CONDITION[+CONDITION...]...]
 #
-# CONDITIONS are, and by default all of them, TIMES (1) times each:
+# Those joined by + rule at once, which finds in one run what each of them finds; all of them one by one is
+# the default, TIMES (1) times each:
 #     busy       two processes per CPU that compute for ever
-#     nice       the lowest priority, beside one such process per CPU
+#     nice       the lowest priority, beside one such process for every other CPU
 #     one-cpu    one CPU
 #     memory     512 MiB of memory, page cache included, and one test at a time
 #     disk       a disk of 5 MB/s
@@ -51,7 +52,7 @@ load() { # COUNT
 in_group() { # CONTROLLER FILE VALUE COMMAND...
     local group=$groups/$1/chunkmill-$$ status
     mkdir "$group" && echo "$3" >"$group/$2" || return 2
-    bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' bash "$group" "${@:4}"
+    (echo "$BASHPID" >"$group/cgroup.procs" && "${@:4}")
     status=$?
     rmdir "$group"
     return $status
@@ -61,32 +62,44 @@ device() {
     lsblk -no MAJ:MIN "$(df --output=source "$build" | tail -n 1)" | tr -d ' '
 }
 
-# A checkout of the other user's, with what is built here.
-as_user() {
+# Runs COMMAND in a checkout of the other user's, with what is built here.
+in_checkout() { # COMMAND...
     local home
     home=$(mktemp -d /var/tmp/chunkmill-user.XXXXXX)
     git clone -q . "$home/tree" && cp -a "$build" "$home/tree/build" && ln -s "$(realpath ../shared)" "$home/shared"
     rm -rf "$home/tree/build/tests/tmp" "$home/tree/build/tests/logs"
     chown -R nobody "$home"
-    (cd "$home/tree" && setpriv --reuid nobody --clear-groups env -u HOME tests/run.sh build "$mode")
+    (cd "$home/tree" && "$@")
     rm -rf "$home"
 }
 
-under() { # CONDITION
-    local run=(tests/run.sh "$build" "$mode")
-    case $1 in
-    busy) load $((2 * $(nproc))) && "${run[@]}" ;;
-    nice) load "$(nproc)" && nice -n 19 "${run[@]}" ;;
-    one-cpu) taskset -c 0 "${run[@]}" ;;
-    memory) CHUNKMILL_WORKERS=1 in_group memory memory.limit_in_bytes $((512 << 20)) "${run[@]}" ;;
-    disk) in_group blkio blkio.throttle.write_bps_device "$(device) $((5 << 20))" "${run[@]}" ;;
-    tmpfs) TMPDIR=/dev/shm CHUNKMILL_TESTS_TMP=/dev/shm "${run[@]}" ;;
-    ext4) TMPDIR=/var/tmp "${run[@]}" ;;
-    clock) CHUNKMILL_PRELOAD=$build/tests/lib/jumpclock.so "${run[@]}" ;;
-    offline) unshare --net bash -c 'ip link set lo up 2>/dev/null || ifconfig lo up; exec "$@"' bash "${run[@]}" ;;
-    user) as_user ;;
-    *) echo "conditions.sh: unknown condition $1" >&2 && exit 2 ;;
-    esac
+# The tests under all of the conditions at once.  Functions, which only this shell can start, stand in front of
+# programs; and the user changes last, for namespaces are root's.
+under() { # CONDITION[+CONDITION...]
+    local run=(tests/run.sh "$build" "$mode") of_groups=() environment=() other_user part i
+    [[ +$1+ = *+user+* ]] && other_user=1 || other_user=0
+    [ $other_user = 0 ] || run=(setpriv --reuid nobody --clear-groups env -u HOME tests/run.sh build "$mode")
+    for part in ${1//+/ }; do
+        case $part in
+        busy) load $((2 * $(nproc))) ;;
+        nice) load $(($(nproc) / 2)) && run=(nice -n 19 "${run[@]}") ;;
+        one-cpu) run=(taskset -c 0 "${run[@]}") ;;
+        memory) environment+=(CHUNKMILL_WORKERS=1) of_groups+=(memory memory.limit_in_bytes $((512 << 20))) ;;
+        disk) of_groups+=(blkio blkio.throttle.write_bps_device "$(device) $((5 << 20))") ;;
+        tmpfs) environment+=(TMPDIR=/dev/shm CHUNKMILL_TESTS_TMP=/dev/shm) ;;
+        ext4) environment+=(TMPDIR=/var/tmp) ;;
+        clock) environment+=("CHUNKMILL_PRELOAD=$build/tests/lib/jumpclock.so") ;;
+        offline) run=(unshare --net bash -c 'ip link set lo up 2>/dev/null || ifconfig lo up; exec "$@"' bash "${run[@]}") ;;
+        user) ;;
+        *) echo "conditions.sh: unknown condition $part" >&2 && exit 2 ;;
+        esac
+    done
+    run=(env ${environment[@]+"${environment[@]}"} "${run[@]}")
+    [ $other_user = 0 ] || run=(in_checkout "${run[@]}")
+    for ((i = 0; i < ${#of_groups[@]}; i += 3)); do
+        run=(in_group "${of_groups[@]:i:3}" "${run[@]}")
+    done
+    "${run[@]}"
 }
 
 for condition in "${conditions[@]}"; do
@@ -97,7 +110,7 @@ for condition in "${conditions[@]}"; do
         stop_loads
         grep -aE '^(FAILED|ERROR)' "$log" | cut -c1-200
         last=$(tail -n 1 "$log")
-        printf '%-9s %s, %d s\n' "$condition" "$last" $((SECONDS - start)) | tee -a "$table"
+        printf '%-32s %s, %d s\n' "$condition" "$last" $((SECONDS - start)) | tee -a "$table"
     done
 done
 printf '\n'

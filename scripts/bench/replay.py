@@ -39,9 +39,9 @@ def run(*words):
     return done.stdout
 
 
-# Of each layout at least: a session takes 20 to 40 ms of CPU time to begin, and its first epoch looks files up that
-# the others find at hand; among a thousand reads of 100 us that is a third.
-READS = 5000
+# Of each layout at least: a session takes 20 to 40 ms to begin, and its first epoch looks files up that the others
+# find at hand; among 5000 reads of 32 us that was a fifth.
+READS = 25000
 
 
 class Bench:
