@@ -225,6 +225,49 @@ bool cm_census_tally_size(cm_census_tally *t, uint64_t object, uint64_t nbytes)
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
+/* How many of FIRST <= object < END were seen. */
+static uint64_t count_seen(const cm_census_tally *t, uint64_t first, uint64_t end)
+{
+    uint64_t n = 0;
+    for (uint64_t word = first / 64; word * 64 < end; word++) {
+        uint64_t bits = t->seen[word];
+        if (word == first / 64)
+            bits &= UINT64_MAX << first % 64;
+        if (end - word * 64 < 64)
+            bits &= (UINT64_C(1) << end % 64) - 1;
+        n += (uint64_t)__builtin_popcountll(bits);
+    }
+    return n;
+}
+
+/* The first of FIRST <= chunk < END that were not seen, as long as names are wanted. */
+static void name_absent(cm_census_tally *t, uint64_t first, uint64_t end)
+{
+    cm_lowest *names = &t->chunks[CM_CENSUS_ABSENT];
+    for (uint64_t i = first; i < end && !names->more; i++)
+        if (i % 64 == 0 && t->seen[i / 64] == UINT64_MAX)
+            i += 63;
+        else if (!cm_census_tally_saw(t, i))
+            keep_lowest(names, i);
+}
+
+/* Only the first need names; the others are counted by words of bits, 10^7 of them in 5 ms. */
+static void count_absent_chunks(cm_census_tally *t)
+{
+    cm_census_array *out = t->out;
+    const uint64_t nrows = t->grid.rank > 0 ? t->grid.count[0] : 1;
+    for (size_t i = 0; i < out->ncells; i++) {
+        const uint64_t inner = out->nchunks / nrows;
+        const uint64_t first = first_row(out, nrows, i) * inner;
+        const uint64_t end = first_row(out, nrows, i + 1) * inner;
+        const uint64_t absent = end - first - count_seen(t, first, end);
+        out->hole[CM_CENSUS_ABSENT].n += absent;
+        out->cell[i].nholes += absent;
+        if (absent > 0)
+            name_absent(t, first, end);
+    }
+}
+
 static void count_absent(cm_census_tally *t)
 {
     const uint64_t n = t->names.grid.nchunks;
@@ -232,6 +275,10 @@ static void count_absent(cm_census_tally *t)
         /* Which ones is not known: all are taken to have as many chunks. */
         const uint64_t absent = n > t->nseen ? n - t->nseen : 0;
         t->out->hole[CM_CENSUS_ABSENT].n += absent * (n > 0 ? t->grid.nchunks / n : 0);
+        return;
+    }
+    if (!t->sharded) {
+        count_absent_chunks(t);
         return;
     }
     for (uint64_t i = 0; i < n && t->nseen < n; i++)
