@@ -283,7 +283,7 @@ fuzz: ## build the fuzzers (clang) and run all of them for T seconds together
 fuzz-replay: fuzzers ## the fuzzers' committed inputs, without a fuzzer's engine
 	@tests/fuzz/replay.sh $(BUILD)
 
-bench: deps ## measure against peers and the roofline; writes build/bench/report.md
+bench: deps ## measure against peers and bare loops; writes build/bench/report.html, report.md and report.json
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
 	@scripts/bench/run.sh $(BUILD) $(QUICK)
 

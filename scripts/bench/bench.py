@@ -17,6 +17,7 @@ import archive
 import contenders
 import inputs
 import measure
+import page
 import readbench
 import readbench_report
 import rechunk
@@ -48,6 +49,8 @@ class Bench:
     def write(self):
         self.result["elapsed"] = time.time() - self.start
         report.write(self.result, self.root, [rechunk, archive, readbench_report])
+        with open(f"{self.root}/report.html", "w") as f:
+            f.write(page.page(self.result))
 
     def helper(self, script, *argv):
         return subprocess.run([self.python, f"{HERE}/{script}", *argv], check=True, stdout=subprocess.PIPE, text=True,
@@ -286,7 +289,7 @@ def main():
     finally:
         measure.remove(bench.work)
         bench.write()
-    say(f"{bench.root}/report.md")
+    say(f"{bench.root}/report.html, report.md, report.json")
 
 
 def versions(bench):

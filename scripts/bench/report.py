@@ -165,12 +165,16 @@ def peaks(rows):
     return "## Memory\n\n" + note + "\n\n" + table(head, body)
 
 
-def page(result, more):
+def where(result):
+    """The machine and the run, in a sentence each."""
     m = result["machine"]
     size = "quick: small inputs, few rounds; for trends, not for judging" if result["quick"] else "full"
-    lines = ["# nc2zarr, rechunk and readbench, their peers and the roofline", ""]
-    lines.append(f"{m['cpu']}, {result['threads']} of {m['cpus']} CPUs for everyone, {m['memory']}, {m['system']}, "
-                 f"kernel {m['kernel']}, {m['file system']}. Run: {size}; {result['elapsed']:.0f} s.")  # fmt: skip
+    return (f"{m['cpu']}, {result['threads']} of {m['cpus']} CPUs for everyone, {m['memory']}, {m['system']}, "
+            f"kernel {m['kernel']}, {m['file system']}. Run: {size}; {result['elapsed']:.0f} s.")  # fmt: skip
+
+
+def page(result, more):
+    lines = ["# nc2zarr, rechunk and readbench, their peers and the roofline", "", where(result)]
     lines.append("")
     lines.append(", ".join(f"{k}: {v}" for k, v in result["versions"].items() if v) + ".")
     lines += ["", METHOD, "", "## Targets", "", table(("what", "target", "measured", ""), targets(result, more)), ""]
