@@ -1,4 +1,5 @@
 /* The tables of a passport: attributes, variables, layout, verification, readers. */
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -214,19 +215,36 @@ void passport_verification(const passport_facts *facts, FILE *to)
 
 /* ---- readers ---- */
 
-void passport_readers(const passport_facts *facts, FILE *to)
+/* The line about holes says what the section of the census shows. */
+static bool is_shown(const char *holes, const char *warning)
+{
+    return holes != NULL && strcmp(holes, warning) == 0;
+}
+
+static bool has_readers(const passport_facts *facts, const char *holes, char **warning, size_t n)
+{
+    const cm_transform_report *r = facts->converted;
+    for (size_t i = 0; i < n; i++)
+        if (!is_shown(holes, warning[i]))
+            return true;
+    for (size_t i = 0; r != NULL && i < r->nvariables; i++)
+        if (r->variable[i].readers != NULL)
+            return true;
+    return false;
+}
+
+static void put_readers(const passport_facts *facts, const char *holes, FILE *to)
 {
     const cm_transform_report *r = facts->converted;
     const size_t n = r != NULL ? r->nwarnings : facts->passport->nwarnings;
     char **warning = r != NULL ? r->warning : facts->passport->warning;
-    bool any = n > 0;
-    for (size_t i = 0; r != NULL && i < r->nvariables; i++)
-        any = any || r->variable[i].readers != NULL;
-    if (!any)
+    if (!has_readers(facts, holes, warning, n))
         return;
     fputs("<section><h2>Where readers disagree, and other warnings</h2>\n<ul class=\"findings\">\n",
           to);
     for (size_t i = 0; i < n; i++) {
+        if (is_shown(holes, warning[i]))
+            continue;
         fputs("<li>", to);
         page_prose(warning[i], to);
         fputs("</li>\n", to);
@@ -241,4 +259,14 @@ void passport_readers(const passport_facts *facts, FILE *to)
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);
+}
+
+void passport_readers(const passport_facts *facts, FILE *to)
+{
+    char *holes = NULL;
+    cm_error unused; /* without memory for the line it is said twice */
+    if (facts->census != NULL && cm_census_line(facts->census, &holes, &unused) != CM_OK)
+        holes = NULL;
+    put_readers(facts, holes, to);
+    free(holes);
 }

@@ -96,6 +96,8 @@ int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err)
         p->element_nbytes_read = r->nelem_read * itemsize;
         p->scratch_nbytes = r->nelem_spilled * itemsize;
     }
-    p->chunk_decodes = v->doc.pass != CM_PASS_NOTHING ? 0 : p->chunk_reads;
+    /* Chunks that pass as they are stored are decoded for those alone who look at elements. */
+    p->chunk_decodes =
+        v->doc.pass != CM_PASS_NOTHING && v->move.transfer.see == NULL ? 0 : p->chunk_reads;
     return rc;
 }

@@ -314,6 +314,17 @@ def test_summary(store, out):
     assert "Counted, beside what was planned" in verbose.out and "Where the time went" in verbose.out
 
 
+@pytest.mark.parametrize("looks", [[], ["--statistics"], ["--report", "page.html"]], ids=" ".join)
+def test_chunks_that_pass_are_decoded_as_planned(store, out, looks):
+    """Those who look at the elements decode them, which the plan knows."""
+    document = rechunked.run(store, out, *looks, cwd=out.parent)
+    passed = [a for a in document["arrays"] if a["plan"]["kind"] == "copy" and a["planned"]["chunk_reads"] > 0]
+    assert passed
+    for a in passed:
+        assert a["counted"]["chunk_decodes"] == a["planned"]["chunk_decodes"], a["name"]
+    assert any(a["counted"]["chunk_decodes"] > 0 for a in passed) == bool(looks)
+
+
 def test_quiet_says_nothing(store, out):
     done = run("-q", "--chunks", "tas:9x9x2", store, out).ok()
     assert (done.out, done.err) == ("", "")
