@@ -24,17 +24,24 @@ static bool same_codec(const cm_codec_spec *a, const cm_codec_spec *b)
            a->shard == b->shard;
 }
 
+bool cm_codecs_decode_alike(const cm_codec_spec *a, size_t na, const cm_codec_spec *b, size_t nb)
+{
+    if (na != nb)
+        return false;
+    for (size_t i = 0; i < na; i++)
+        if (!same_codec(&a[i], &b[i]))
+            return false;
+    return true;
+}
+
 bool cm_form_decodes_alike(const cm_form *a, const cm_form *b)
 {
     if (a->kind != b->kind || !cm_dtype_equal(&a->dtype, &b->dtype) || a->rank != b->rank ||
-        a->swap != b->swap || a->ncodecs != b->ncodecs ||
+        a->swap != b->swap ||
         (a->kind == CM_LOCATED_CHUNKS &&
          memcmp(a->chunk, b->chunk, a->rank * sizeof(a->chunk[0])) != 0))
         return false;
-    for (size_t i = 0; i < a->ncodecs; i++)
-        if (!same_codec(&a->codecs[i], &b->codecs[i]))
-            return false;
-    return true;
+    return cm_codecs_decode_alike(a->codecs, a->ncodecs, b->codecs, b->ncodecs);
 }
 
 bool cm_form_equal(const cm_form *a, const cm_form *b)

@@ -45,6 +45,8 @@ typedef struct cm_located {
 bool cm_form_equal(const cm_form *a, const cm_form *b);
 /* True when both decode bytes alike; fill values and compression levels may differ. */
 bool cm_form_decodes_alike(const cm_form *a, const cm_form *b);
+/* The same of lists of codecs. */
+bool cm_codecs_decode_alike(const cm_codec_spec *a, size_t na, const cm_codec_spec *b, size_t nb);
 
 /*
  * Finds the addresses of the prepared VAR of an open dataset.  Allocates everything OUT points to.

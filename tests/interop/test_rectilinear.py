@@ -73,6 +73,25 @@ def test_months_of_files(tmp_path):
 
 
 @needs_peer
+def test_a_store_that_grows(tmp_path):
+    """By months, one of which is contiguous, and rewritten; each time zarr-python reads what a regular grid has."""
+    files = rectilinear.months(tmp_path, 3)
+    files += [rectilinear.month_file(tmp_path / "04.nc", 90, 30, 0), *rectilinear.months(tmp_path, 2, first=5)]
+    cut, plain = tmp_path / "cut", tmp_path / "plain"
+    tool.run("nc2zarr", "-q", "--codec", "keep", "--grid", "rectilinear", *files[:2], cut).ok()
+    tool.run("nc2zarr", "-q", *files[:2], plain).ok()
+    for some in (files[2:3], files[3:4], files[4:]):
+        for store in (cut, plain):
+            tool.run("nc2zarr", "-q", "--append", "time", *some, store).ok()
+        assert peer("compare", plain, cut) == []
+    new = rectilinear.month_file(tmp_path / "new.nc", 50, 20, 20, add=0.5)
+    for store in (cut, plain):
+        tool.run("nc2zarr", "-q", "--replace", "time=50:70", new, store).ok()
+    assert peer("compare", plain, cut) == []
+    assert rectilinear.lengths_of(cut, "tas") == [31, 28, 31, 30, 31, 30]
+
+
+@needs_peer
 @pytest.mark.long
 def test_recorded_reads(tmp_path, monkeypatch):
     """Of chunks of several lengths, which its `chunks` does not tell."""

@@ -1,9 +1,11 @@
 """Arrays of Zarr 3 whose chunks differ in length along a dimension, written without a library that knows them."""
 
+import calendar
 import itertools
 import json
 from pathlib import Path
 
+import netCDF4
 import numpy as np
 
 ZARR_FILL = -1
@@ -70,3 +72,35 @@ def write(store, name, values, lengths, names=None):
         path = folder.joinpath("c", *(str(k) for k, _ in chunk))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(whole.tobytes())
+
+
+def months(folder, n=4, chunk=None, first=1, **kw):
+    """Files of N months of 2001, each a chunk in time; CHUNK: the length of all their chunks."""
+    paths = []
+    for month in range(first, first + n):
+        begin = sum(calendar.monthrange(2001, k)[1] for k in range(1, month))
+        days = calendar.monthrange(2001, month)[1]
+        paths.append(month_file(folder / f"{month:02}.nc", begin, days, chunk or days, bool(chunk), **kw))
+    return paths
+
+
+def month_file(path, begin, days, chunk, unlimited=False, columns=3, add=0, **kw):
+    """DAYS days from BEGIN on, in chunks of CHUNK by COLUMNS; 0: contiguous.  Values are places, and ADD."""
+    kw = {"zlib": True, "shuffle": True, "chunksizes": (chunk, columns), **kw} if chunk else {**kw, "contiguous": True}
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.createDimension("time", None if unlimited else days)
+        nc.createDimension("x", 6)
+        nc.createVariable("time", "f8", ("time",))[:] = np.arange(begin, begin + days)
+        nc["time"].units = "days since 2001-01-01"
+        nc.createVariable("tas", "f4", ("time", "x"), **kw)[:] = month_values(begin, days) + add
+    return path
+
+
+def month_values(begin, days):
+    return np.arange(begin * 6, (begin + days) * 6, dtype="f4").reshape(days, 6)
+
+
+def lengths_of(store, name, dim=0):
+    """The lengths of chunks along a dimension as the document lists them; a regular grid has a number."""
+    configuration = json.loads((Path(store) / name / "zarr.json").read_text())["chunk_grid"]["configuration"]
+    return configuration.get("chunk_shapes", configuration.get("chunk_shape"))[dim]

@@ -15,8 +15,7 @@ bool cm_job_is_cut(const cm_job_var *v)
     return v->source->is_cut || (a != NULL && a->chunked && cm_array_is_cut(a));
 }
 
-/* The chunks along J of a joined array begin where the one before ends, and are stored whole. */
-static bool are_whole(cm_array *a, unsigned j)
+bool cm_job_chunks_are_whole(cm_array *a, unsigned j)
 {
     uint64_t coord[CM_MAX_RANK] = {0}, origin[CM_MAX_RANK], shape[CM_MAX_RANK];
     const cm_cuts *cuts = a->grid.cuts[j];
@@ -40,7 +39,7 @@ const char *cm_job_rectilinear_obstacle(const cm_job *job, const cm_job_var *v)
         if (v->view.start[j] != 0 || v->view.step[j] != 1 || v->view.shape[j] != a->shape[j])
             return "only a part of it is converted";
     for (unsigned j = 0; a->ops->place != NULL && j < a->rank; j++)
-        if (a->grid.cuts[j] != NULL && !are_whole(a, j))
+        if (a->grid.cuts[j] != NULL && !cm_job_chunks_are_whole(a, j))
             return "chunks of its files reach past what is joined";
     return job->zarr_format == 3 ? NULL : "Zarr format 2 has no rectilinear grid";
 }

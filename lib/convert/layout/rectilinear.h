@@ -8,6 +8,12 @@
 const char *cm_job_rectilinear_obstacle(const cm_job *job, const cm_job_var *v);
 
 /*
+ * True when chunks of A, which differ in length along J, begin where the one before ends, and are
+ * stored whole.
+ */
+bool cm_job_chunks_are_whole(cm_array *a, unsigned j);
+
+/*
  * Whether V, whose chunks differ in length, keeps them with CHUNKS, the value of `chunks` (NULL:
  * not given), which NAMES V or is for all; notes why it cannot.
  */

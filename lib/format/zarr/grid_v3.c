@@ -177,6 +177,18 @@ int cm_zarr_grid_from_v3(const cm_json *j, cm_zarr_meta *out, cm_error *err)
     return cm_zarr_check_grid(out, rank, "chunk_shape", err);
 }
 
+bool cm_zarr_meta_lists(const cm_zarr_meta *meta, unsigned dim)
+{
+    const char *name;
+    const cm_json *config;
+    if (meta->raw == NULL || meta->zarr_format != 3)
+        return meta->cuts[dim] != NULL;
+    return cm_zarr_named(cm_json_member(meta->raw, "chunk_grid"), "chunk_grid", &name, &config,
+                         NULL) == CM_OK &&
+           strcmp(name, RECTILINEAR) == 0 &&
+           cm_json_is(cm_json_at(cm_json_member(config, SHAPES), dim), CM_JSON_ARRAY);
+}
+
 /* ---- writing ---- */
 
 static cm_json *pair(uint64_t length, uint64_t count)
@@ -185,12 +197,8 @@ static cm_json *pair(uint64_t length, uint64_t count)
     return count > 1 ? cm_zarr_lengths(2, both) : cm_json_u64(length);
 }
 
-/* Runs as zarr-python writes them, which keeps chunks that do not differ as one length. */
-static cm_json *dimension_json(const cm_zarr_meta *meta, unsigned j)
+cm_json *cm_zarr_lengths_to_v3(const cm_cuts *cuts)
 {
-    const cm_cuts *cuts = meta->cuts[j];
-    if (cuts == NULL)
-        return cm_json_u64(meta->chunk[j]);
     cm_json *list = cm_json_array();
     for (size_t i = 0; i < cuts->nruns; i++) {
         const cm_cut_run *r = &cuts->run[i];
@@ -201,6 +209,13 @@ static cm_json *dimension_json(const cm_zarr_meta *meta, unsigned j)
         }
     }
     return list;
+}
+
+/* Runs as zarr-python writes them, which keeps chunks that do not differ as one length. */
+static cm_json *dimension_json(const cm_zarr_meta *meta, unsigned j)
+{
+    const cm_cuts *cuts = meta->cuts[j];
+    return cuts != NULL ? cm_zarr_lengths_to_v3(cuts) : cm_json_u64(meta->chunk[j]);
 }
 
 static cm_json *shapes_json(const cm_zarr_meta *meta)

@@ -57,6 +57,13 @@ void cm_zarr_meta_release(cm_zarr_meta *meta); /* zeroed memory is fine */
 const cm_shard_spec *cm_zarr_sharding(const cm_zarr_meta *meta);
 /* True when chunks (or shards) differ in length along a dimension: the grid is rectilinear. */
 bool cm_zarr_meta_is_cut(const cm_zarr_meta *meta);
+/*
+ * True when the document of META, which may be of any grid, lists the length of each chunk along
+ * DIM: a longer array needs more of them, also where they are all the same.
+ */
+bool cm_zarr_meta_lists(const cm_zarr_meta *meta, unsigned dim);
+/* The lengths of CUTS as a rectilinear grid lists them, with runs; NULL: no memory. */
+cm_json *cm_zarr_lengths_to_v3(const cm_cuts *cuts);
 /* Makes META's grid regular. */
 void cm_zarr_meta_drop_cuts(cm_zarr_meta *meta);
 /* META's grid of objects: shards, or the chunks themselves.  It borrows META's cuts. */

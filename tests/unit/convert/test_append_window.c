@@ -225,8 +225,8 @@ static const struct {
     {NO_DOCUMENT, CM_EUNSUPPORTED, "array v: cannot grow: it is not understood"},
     {VERBATIM, CM_EUNSUPPORTED, "array v: cannot grow: it is not understood"},
     {CUT, CM_EUNSUPPORTED,
-     "array v: cannot grow: its chunks differ in length (a rectilinear chunk grid); rechunk makes "
-     "a store with a regular one"},
+     "array v: cannot grow: its chunks differ in length along y (a rectilinear chunk grid), and "
+     "may along t alone; rechunk makes a store with a regular one"},
     {CUT_SHARDS, CM_EUNSUPPORTED,
      "array v: cannot grow: its shards differ in length (a rectilinear chunk grid); rechunk makes "
      "a store with a regular one"},
@@ -256,7 +256,7 @@ static void make_fault(growing *g, fault f, cm_zarr_meta *words)
         break;
     case CUT:
     case CUT_SHARDS:
-        words->cuts[0] = calloc(1, sizeof(cm_cuts));
+        words->cuts[1] = calloc(1, sizeof(cm_cuts));
         t->is_sharded = f == CUT_SHARDS;
         t->words = words;
         break;
@@ -294,7 +294,7 @@ static void refused(void **state)
         assert_int_equal(rc, REFUSED[i].status);
         tell_compare(REFUSED[i].error, why.text, REFUSED[i].error, &bad);
         if (REFUSED[i].fault == CUT || REFUSED[i].fault == CUT_SHARDS)
-            free(words.cuts[0]);
+            free(words.cuts[1]);
         grow_end(&g);
     }
     assert_int_equal(bad, 0);

@@ -79,6 +79,17 @@ static void add_window(cm_transform_variable *sum, const cm_transform_variable *
     }
 }
 
+/* Of all chunks of G, not of those of a window. */
+static void tell_lengths(const cm_grown *g, cm_transform_variable *out)
+{
+    const unsigned axis = g->growth.axis;
+    if (g->growth.chunk > 0 || g->rows.n == 0)
+        return;
+    out->chunk[axis] = g->rows.cuts.longest;
+    out->shortest_chunk[axis] = cm_cuts_shortest(&g->rows.cuts);
+    out->rectilinear = out->shortest_chunk[axis] < out->chunk[axis];
+}
+
 /* One line for each variable, whose shape is that of the store as it will be. */
 static int fold(cm_job *job, const cm_append_state *s, cm_error *err)
 {
@@ -96,6 +107,8 @@ static int fold(cm_job *job, const cm_append_state *s, cm_error *err)
             cm_transform_variable_release(other);
         }
         sum.shape[g->growth.axis] = s->length;
+        if (g->rows.listed)
+            tell_lengths(g, &sum);
         sum.compared = s->compared;
         sum.nchanged = g->nchanged;
         sum.largest_change = g->largest;
@@ -178,7 +191,7 @@ int cm_append_begin_chunks(cm_job *job, cm_append_state *s, cm_error *err)
     if (rc == CM_OK)
         rc = cm_job_plan(job, s->append->store, err);
     if (rc == CM_OK && job->nvars > 0)
-        rc = cm_append_mark(s->append, s->length, err);
+        rc = cm_append_mark_reach(s, err);
     if (rc == CM_OK && s->append->replace != NULL)
         rc = cm_replace_write_note(s, err);
     if (rc == CM_OK && s->append->replace != NULL)

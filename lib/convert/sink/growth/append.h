@@ -14,6 +14,7 @@
 #include "convert/beside/lock.h"
 #include "convert/job.h"
 #include "convert/sink/growth/append_commit.h"
+#include "convert/sink/growth/append_rows.h"
 #include "convert/sink/sink.h"
 
 /* The order in which windows are written. */
@@ -47,16 +48,20 @@ struct cm_append {
     size_t nlisted;
     cm_stopped stopped;
     uint64_t reach; /* elements that a run that was killed may have written; 0: there was none */
+    uint64_t nrows; /* the same in rows of chunks, where an array lists their lengths; 0: unknown */
     cm_json *left;  /* append_repair.h: what was read of its note; or NULL */
 };
 
 /*
- * The mark of a run that writes chunks, beside the store: how far they reach.  Whoever finds it
- * sweeps what that run left.
+ * append_reach.c.  The mark of a run that writes chunks, beside the store: how far they reach, in
+ * elements and, where lengths are listed (else 0), in rows of chunks.  Whoever finds it sweeps what
+ * that run left.
  */
 #define CM_APPEND_MARK "append-begun"
-int cm_append_mark(cm_append *a, uint64_t reach, cm_error *err);
+int cm_append_mark(cm_append *a, uint64_t reach, uint64_t nrows, cm_error *err);
 void cm_append_unmark(cm_append *a);
+/* Removes temporaries of a run that was killed, and reads its mark; with the lock. */
+int cm_append_sweep(cm_append *a, cm_error *err);
 /* The store and its lock; beside.stays tells of what could not be removed. */
 void cm_append_give_back(cm_append *a);
 
@@ -72,6 +77,8 @@ int cm_append_check_length(const cm_append *a, const cm_dataset *now, cm_error *
 /* One array of the store that has the dimension. */
 typedef struct cm_grown {
     cm_growth growth;
+    cm_rows rows;
+    cm_variable *files;     /* what is added, in chunks that stay: append_files.h; or NULL */
     size_t first, nwindows; /* of it in job->var */
     cm_variable *source;
     /* Of a replacement: elements that change, and by how much at most; NaN: none is a number. */
@@ -84,11 +91,12 @@ typedef struct cm_append_state {
     cm_dataset *target; /* the store as it was */
     cm_grown *grown;
     size_t ngrown;
-    uint64_t was, length; /* of the dimension */
-    uint64_t nheld;       /* elements of the source beyond LENGTH, held back */
-    uint64_t first, end;  /* elements that are replaced */
-    bool compared;        /* with what the files have there */
-    bool writes, begun;   /* the store is changed from here on; chunks that may be taken back */
+    struct cm_append_files *files; /* append_files.h; NULL: nobody asked */
+    uint64_t was, length;          /* of the dimension */
+    uint64_t nheld;                /* elements of the source beyond LENGTH, held back */
+    uint64_t first, end;           /* elements that are replaced */
+    bool compared;                 /* with what the files have there */
+    bool writes, begun; /* the store is changed from here on; chunks that may be taken back */
     cm_store_counts before;
     struct cm_append_work *work; /* append_parts.c; NULL: one process adds */
 } cm_append_state;
@@ -97,7 +105,11 @@ typedef struct cm_append_state {
 int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err);
 void cm_append_state_release(cm_append_state *s);
 
-/* Removes objects from the end of S on to where a run that was killed may have written. */
+/*
+ * append_reach.c: notes how far S will write, and removes objects from its end on to where a run
+ * that was killed may have written.
+ */
+int cm_append_mark_reach(const cm_append_state *s, cm_error *err);
 int cm_append_remove_reach(const cm_append_state *s, cm_error *err);
 
 /*

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_place.h"
 #include "convert/beside/ledger.h"
+#include "convert/sink/growth/append_document.h"
 #include "format/zarr/meta.h"
 #include "model/digest.h"
 
@@ -16,96 +16,6 @@ enum {
 };
 
 /* ---- one document ---- */
-
-typedef struct document {
-    char *key;
-    cm_buf text;
-    cm_json_edit *edit;
-    size_t nedits, capacity;
-} document;
-
-static void document_release(document *d)
-{
-    for (size_t i = 0; i < d->nedits; i++)
-        free(d->edit[i].text);
-    free(d->edit);
-    free(d->key);
-    cm_buf_release(&d->text);
-}
-
-static int add_edit(document *d, cm_json_place at, char *text, cm_error *err)
-{
-    if (text == NULL)
-        return CM_ENOMEM;
-    if (d->nedits == d->capacity) {
-        size_t capacity = d->capacity > 0 ? d->capacity * 2 : 8;
-        cm_json_edit *more = realloc(d->edit, capacity * sizeof(*more));
-        if (more == NULL) {
-            free(text);
-            return cm_fail(err, CM_ENOMEM, "no memory for metadata");
-        }
-        d->edit = more;
-        d->capacity = capacity;
-    }
-    d->edit[d->nedits++] = (cm_json_edit){at, text};
-    return CM_OK;
-}
-
-static const char *text_of(const document *d)
-{
-    return (const char *)d->text.data;
-}
-
-static int not_as_expected(const document *d, const cm_growth *g, const char *what, cm_error *err)
-{
-    return cm_fail(err, CM_EFORMAT, "%s: array %s: its %s is not where it is looked for", d->key,
-                   g->path, what);
-}
-
-/* The chunks of a coordinate that is repaired. */
-static int edit_chunks(document *d, cm_json_place array, const cm_growth *g, cm_error *err)
-{
-    cm_json_place grid, at, encoding;
-    const char *text = text_of(d);
-    if (g->chunk == 0)
-        return CM_OK;
-    if (!cm_json_place_member(text, array, "chunk_grid", &grid) ||
-        !cm_json_place_member(text, grid, "configuration", &grid) ||
-        !cm_json_place_member(text, grid, "chunk_shape", &grid) ||
-        !cm_json_place_element(text, grid, 0, &at) ||
-        !cm_json_place_member(text, array, "chunk_key_encoding", &encoding))
-        return not_as_expected(d, g, "chunk grid", err);
-    int rc = add_edit(d, at, cm_asprintf(err, "%" PRIu64, g->chunk), err);
-    if (rc != CM_OK)
-        return rc;
-    return add_edit(
-        d, encoding,
-        cm_asprintf(err, "{\"name\": \"default\", \"configuration\": {\"separator\": \"%c\"}}",
-                    g->separator),
-        err);
-}
-
-/* The document of the array itself, which stands at ARRAY. */
-static int edit_array(document *d, cm_json_place array, const cm_growth *g, cm_error *err)
-{
-    cm_json_place shape, at;
-    uint64_t length;
-    cm_json *j = NULL;
-    const char *text = text_of(d);
-    if (!cm_json_place_member(text, array, "shape", &shape) ||
-        !cm_json_place_element(text, shape, g->axis, &at) ||
-        cm_json_parse(text + at.begin, at.end - at.begin, &j, NULL) != CM_OK)
-        return not_as_expected(d, g, "shape", err);
-    bool number = cm_json_get_u64(j, &length);
-    cm_json_free(j);
-    if (!number || length != g->was)
-        return cm_fail(err, CM_EFORMAT,
-                       "%s: array %s: its length is not %" PRIu64
-                       ", which other metadata say; consolidate the store first",
-                       d->key, g->path, g->was);
-    int rc = g->in_place ? CM_OK : add_edit(d, at, cm_asprintf(err, "%" PRIu64, g->length), err);
-    return rc == CM_OK ? edit_chunks(d, array, g, err) : rc;
-}
 
 /* "" and NAME, or "a" and NAME. */
 static char *join(const char *above, const char *name, cm_error *err)
@@ -136,19 +46,20 @@ static bool any_below(const cm_growth *growth, size_t n, const char *group)
 }
 
 /* The consolidated metadata in the document of GROUP, which stands at NODE. */
-static int edit_consolidated(document *d, cm_json_place node, const char *group,
+static int edit_consolidated(cm_grown_document *d, cm_json_place node, const char *group,
                              const cm_growth *growth, size_t n, size_t *found, unsigned depth,
                              cm_error *err)
 {
     cm_json_place list, name, value;
     size_t cursor = 0;
     int rc = CM_OK;
-    if (depth == MAX_DEPTH || text_of(d)[node.begin] != '{' ||
-        !cm_json_place_member(text_of(d), node, "consolidated_metadata", &list) ||
-        !cm_json_place_member(text_of(d), list, "metadata", &list))
+    if (depth == MAX_DEPTH || cm_grown_document_text(d)[node.begin] != '{' ||
+        !cm_json_place_member(cm_grown_document_text(d), node, "consolidated_metadata", &list) ||
+        !cm_json_place_member(cm_grown_document_text(d), list, "metadata", &list))
         return CM_OK;
-    while (rc == CM_OK && cm_json_place_next(text_of(d), list, &cursor, &name, &value)) {
-        char *own = cm_json_place_text(text_of(d), name, err);
+    while (rc == CM_OK &&
+           cm_json_place_next(cm_grown_document_text(d), list, &cursor, &name, &value)) {
+        char *own = cm_json_place_text(cm_grown_document_text(d), name, err);
         char *path = own == NULL ? NULL : join(group, own, err);
         free(own);
         if (path == NULL)
@@ -156,7 +67,7 @@ static int edit_consolidated(document *d, cm_json_place node, const char *group,
         const cm_growth *g = find(growth, n, path);
         if (g != NULL) {
             ++*found;
-            rc = edit_array(d, value, g, err);
+            rc = cm_grown_document_edit_array(d, value, g, err);
         } else if (any_below(growth, n, path)) {
             rc = edit_consolidated(d, value, path, growth, n, found, depth + 1, err);
         }
@@ -166,20 +77,21 @@ static int edit_consolidated(document *d, cm_json_place node, const char *group,
 }
 
 /* .zmetadata: "a/tas/.zarray" and all others in one list. */
-static int edit_v2(document *d, const cm_growth *growth, size_t n, size_t *found, cm_error *err)
+static int edit_v2(cm_grown_document *d, const cm_growth *growth, size_t n, size_t *found,
+                   cm_error *err)
 {
     cm_json_place root, list, value;
     int rc = CM_OK;
-    if (!cm_json_place_root(text_of(d), d->text.nbytes, &root) ||
-        !cm_json_place_member(text_of(d), root, "metadata", &list))
+    if (!cm_json_place_root(cm_grown_document_text(d), d->text.nbytes, &root) ||
+        !cm_json_place_member(cm_grown_document_text(d), root, "metadata", &list))
         return cm_fail(err, CM_EFORMAT, "%s: has no member metadata", d->key);
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         char *name = join(growth[i].path, ".zarray", err);
         if (name == NULL)
             return CM_ENOMEM;
-        if (cm_json_place_member(text_of(d), list, name, &value)) {
+        if (cm_json_place_member(cm_grown_document_text(d), list, name, &value)) {
             ++*found;
-            rc = edit_array(d, value, &growth[i], err);
+            rc = cm_grown_document_edit_array(d, value, &growth[i], err);
         }
         free(name);
     }
@@ -196,7 +108,7 @@ static char *digest_of(const void *text, size_t nbytes, char out[33])
     return cm_digest_text(&d, out);
 }
 
-static int get(cm_store *store, document *d, cm_error *err)
+static int get(cm_store *store, cm_grown_document *d, cm_error *err)
 {
     int rc = cm_store_get(store, d->key, CM_ZARR_MAX_META_NBYTES, &d->text, err);
     cm_json *j = NULL;
@@ -207,7 +119,7 @@ static int get(cm_store *store, document *d, cm_error *err)
     return rc;
 }
 
-static int add_object(cm_commit *c, document *d, cm_error *err)
+static int add_object(cm_commit *c, cm_grown_document *d, cm_error *err)
 {
     cm_buf text = {0};
     char was[33];
@@ -217,7 +129,8 @@ static int add_object(cm_commit *c, document *d, cm_error *err)
         cm_json_free(j);
         return CM_OK;
     }
-    int rc = cm_json_edit_apply(text_of(d), d->text.nbytes, d->edit, d->nedits, &text, err);
+    int rc = cm_json_edit_apply(cm_grown_document_text(d), d->text.nbytes, d->edit, d->nedits,
+                                &text, err);
     digest_of(d->text.data, d->text.nbytes, was);
     if (rc == CM_OK)
         rc = cm_json_set(j, "key", cm_json_string(d->key), err);
@@ -239,15 +152,15 @@ static int own_document(cm_store *store, int format, const cm_growth *g, cm_comm
                         cm_error *err)
 {
     cm_json_place root;
-    document d = {.key = join(g->path, format == 3 ? "zarr.json" : ".zarray", err)};
+    cm_grown_document d = {.key = join(g->path, format == 3 ? "zarr.json" : ".zarray", err)};
     int rc = d.key == NULL ? CM_ENOMEM : get(store, &d, err);
-    if (rc == CM_OK && !cm_json_place_root(text_of(&d), d.text.nbytes, &root))
-        rc = not_as_expected(&d, g, "document", err);
+    if (rc == CM_OK && !cm_json_place_root(cm_grown_document_text(&d), d.text.nbytes, &root))
+        rc = cm_grown_document_unexpected(&d, g, "document", err);
     if (rc == CM_OK)
-        rc = edit_array(&d, root, g, err);
+        rc = cm_grown_document_edit_array(&d, root, g, err);
     if (rc == CM_OK)
         rc = add_object(out, &d, err);
-    document_release(&d);
+    cm_grown_document_release(&d);
     return rc;
 }
 
@@ -256,19 +169,19 @@ static int group_document(cm_store *store, const char *group, const cm_growth *g
                           size_t *found, cm_commit *out, cm_error *err)
 {
     cm_json_place root;
-    document d = {.key = join(group, "zarr.json", err)};
+    cm_grown_document d = {.key = join(group, "zarr.json", err)};
     int rc = d.key == NULL ? CM_ENOMEM : cm_store_size(store, d.key, NULL, err);
     if (rc == CM_ENOTFOUND) { /* a group that is only a folder */
-        document_release(&d);
+        cm_grown_document_release(&d);
         return CM_OK;
     }
     if (rc == CM_OK)
         rc = get(store, &d, err);
-    if (rc == CM_OK && cm_json_place_root(text_of(&d), d.text.nbytes, &root))
+    if (rc == CM_OK && cm_json_place_root(cm_grown_document_text(&d), d.text.nbytes, &root))
         rc = edit_consolidated(&d, root, group, growth, n, found, 0, err);
     if (rc == CM_OK)
         rc = add_object(out, &d, err);
-    document_release(&d);
+    cm_grown_document_release(&d);
     return rc;
 }
 
@@ -301,10 +214,10 @@ static int group_documents(cm_store *store, const cm_growth *growth, size_t n, c
 static int consolidated_v2(cm_store *store, const cm_growth *growth, size_t n, size_t *found,
                            cm_commit *out, cm_error *err)
 {
-    document d = {.key = cm_strdup(".zmetadata", err)};
+    cm_grown_document d = {.key = cm_strdup(".zmetadata", err)};
     int rc = d.key == NULL ? CM_ENOMEM : cm_store_size(store, d.key, NULL, err);
     if (rc == CM_ENOTFOUND) {
-        document_release(&d);
+        cm_grown_document_release(&d);
         return CM_OK;
     }
     if (rc == CM_OK)
@@ -313,7 +226,7 @@ static int consolidated_v2(cm_store *store, const cm_growth *growth, size_t n, s
         rc = edit_v2(&d, growth, n, found, err);
     if (rc == CM_OK)
         rc = add_object(out, &d, err);
-    document_release(&d);
+    cm_grown_document_release(&d);
     return rc;
 }
 

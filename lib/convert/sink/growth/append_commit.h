@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "convert/beside/beside.h"
+#include "model/cuts.h"
 
 #define CM_COMMIT_NAME "append"
 
@@ -20,6 +21,8 @@ typedef struct cm_growth {
     unsigned axis;
     uint64_t was, length;
     bool in_place; /* its length stays: nothing is written */
+    const cm_cuts
+        *cuts; /* lengths of all chunks along the axis, where the grid lists them; or NULL */
     /* A coordinate that gets other chunks and other names for them: v3 only; 0: it does not. */
     uint64_t chunk;
     char separator;

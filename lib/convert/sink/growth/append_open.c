@@ -123,48 +123,6 @@ static int take_up(cm_append *a, char **note, cm_error *err)
     return rc;
 }
 
-int cm_append_mark(cm_append *a, uint64_t reach, cm_error *err)
-{
-    char text[32];
-    uint64_t most = reach > a->reach ? reach : a->reach;
-    int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", most);
-    return cm_store_put(a->beside.in, CM_APPEND_MARK, text, (size_t)n, err);
-}
-
-void cm_append_unmark(cm_append *a)
-{
-    cm_beside_remove(&a->beside, CM_APPEND_MARK);
-}
-
-/*
- * A mark that a crash of the machine cut tells nothing.  What it told of lies behind the end that
- * documents have, where the next run that comes so far writes or removes every chunk.
- */
-static uint64_t parse_mark(const cm_buf *text)
-{
-    char number[24] = {0};
-    uint64_t reach = 0;
-    if (text->nbytes < 2 || text->nbytes > sizeof(number) || text->data[text->nbytes - 1] != '\n')
-        return 0;
-    memcpy(number, text->data, text->nbytes - 1);
-    return cm_parse_u64(number, &reach, NULL) == CM_OK ? reach : 0;
-}
-
-/* Temporaries of a run that was killed; whoever may write holds the lock. */
-int cm_append_sweep(cm_append *a, cm_error *err)
-{
-    cm_buf text = {0};
-    if (a->look || a->beside.in == NULL)
-        return CM_OK;
-    int rc = cm_store_get(a->beside.in, CM_APPEND_MARK, 64, &text, err);
-    if (rc == CM_OK) {
-        a->reach = parse_mark(&text);
-        rc = cm_store_sweep_temporaries(a->store, "", true, err);
-    }
-    cm_buf_release(&text);
-    return rc == CM_ENOTFOUND ? CM_OK : rc;
-}
-
 /* Along which dimension; of a replacement that is what its range begins with. */
 static int take_options(cm_append *a, const cm_append_options *o, cm_error *err)
 {

@@ -110,7 +110,7 @@ static int describe(void *context, cm_json *plan, cm_error *err)
 static int again(void *context, cm_error *err)
 {
     const cm_append_state *s = ((const work *)context)->s;
-    return cm_append_mark(s->append, s->length, err);
+    return cm_append_mark(s->append, s->length, 0, err);
 }
 
 /* ---- the end ---- */
@@ -333,7 +333,7 @@ int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *er
         }
         if (rc == CM_OK && gives_up && running == 0 && now < length) {
             a->reach = length > a->reach ? length : a->reach;
-            rc = cm_append_mark(a, a->reach, err);
+            rc = cm_append_mark(a, a->reach, 0, err);
             now = length;
         }
         if (rc == CM_OK && now >= length) {

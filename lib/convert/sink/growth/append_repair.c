@@ -141,6 +141,7 @@ void cm_repair_apply(const cm_growth *g, cm_zarr_meta *meta)
 {
     if (g->chunk == 0)
         return;
+    cm_zarr_meta_drop_cuts(meta);
     meta->chunk[0] = g->chunk;
     meta->separator = g->separator;
     meta->key_v2 = false;
@@ -162,7 +163,8 @@ static bool is_left(const cm_append *a, const cm_variable *t)
 int cm_repair_choose(cm_job *job, const cm_append_state *s, const cm_variable *t, cm_growth *g,
                      cm_error *err)
 {
-    uint64_t chunk = t->words->chunk[0], n = g->in_place ? 0 : cm_div_ceil(g->length, chunk);
+    uint64_t chunk = t->words->chunk[0], n = cm_div_ceil(g->length, chunk);
+    n = g->in_place ? 0 : g->cuts != NULL ? g->cuts->n : n;
     uint64_t room = cm_layout_room(g->length, t->dtype.nbytes);
     /* Of a repository the values stand in a manifest, and one request has them all. */
     if (s->append->repository != NULL || !t->is_coordinate || n < 2 ||

@@ -7,17 +7,14 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "convert/sink/growth/append_files.h"
+#include "convert/sink/growth/append_lengths.h"
 #include "convert/sink/growth/append_repair.h"
 #include "convert/sink/growth/append_source.h"
 #include "format/multi/multi.h"
 
-/* Elements of the old dataset, or rows of chunks, from FIRST to END. */
-typedef struct range {
-    uint64_t first, end;
-} range;
-
 typedef struct ranges {
-    range *item;
+    cm_row_range *item;
     size_t n, capacity;
 } ranges;
 
@@ -25,19 +22,19 @@ static int add_range(ranges *r, uint64_t first, uint64_t end, cm_error *err)
 {
     if (r->n == r->capacity) {
         size_t capacity = r->capacity > 0 ? r->capacity * 2 : 16;
-        range *more = realloc(r->item, capacity * sizeof(*more));
+        cm_row_range *more = realloc(r->item, capacity * sizeof(*more));
         if (more == NULL)
             return cm_fail(err, CM_ENOMEM, "no memory for the parts of a dimension");
         r->item = more;
         r->capacity = capacity;
     }
-    r->item[r->n++] = (range){first, end};
+    r->item[r->n++] = (cm_row_range){first, end};
     return CM_OK;
 }
 
 static int by_first(const void *a, const void *b)
 {
-    const range *x = a, *y = b;
+    const cm_row_range *x = a, *y = b;
     return (x->first > y->first) - (x->first < y->first);
 }
 
@@ -49,7 +46,7 @@ static void merge(ranges *r)
         qsort(r->item, r->n, sizeof(r->item[0]), by_first);
     for (size_t i = 0; i < r->n; i++) {
         if (kept > 0 && r->item[i].first <= r->item[kept - 1].end) {
-            range *last = &r->item[kept - 1];
+            cm_row_range *last = &r->item[kept - 1];
             last->end = r->item[i].end > last->end ? r->item[i].end : last->end;
         } else {
             r->item[kept++] = r->item[i];
@@ -149,16 +146,15 @@ static int find_touched(const cm_job *job, const cm_append_state *s, ranges *out
 }
 
 /* The rows of T's chunks that begin before the old end and do not stay as they are. */
-static int rows_within(const cm_append_state *s, const cm_variable *t, unsigned axis,
+static int rows_within(const cm_append_state *s, const cm_variable *t, const cm_rows *rows,
                        const ranges *touched, ranges *out, cm_error *err)
 {
-    uint64_t chunk = t->words->chunk[axis];
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && !t->is_coordinate && i < touched->n; i++)
-        rc = add_range(out, touched->item[i].first / chunk, (touched->item[i].end - 1) / chunk + 1,
-                       err);
-    if (rc == CM_OK && s->length > s->was && s->was % chunk != 0)
-        rc = add_range(out, s->was / chunk, s->was / chunk + 1, err);
+        rc = add_range(out, cm_rows_find(rows, touched->item[i].first),
+                       cm_rows_find(rows, touched->item[i].end - 1) + 1, err);
+    if (rc == CM_OK && s->length > s->was && cm_rows_first(rows, rows->nbefore) > s->was)
+        rc = add_range(out, rows->nbefore - 1, rows->nbefore, err);
     merge(out);
     return rc;
 }
@@ -172,31 +168,45 @@ typedef struct making {
     size_t n, capacity;
 } making;
 
-static int describe(cm_job_var *w, const cm_variable *t, const cm_growth *g, cm_error *err)
+/* ROW: the first of W. */
+static int describe(cm_job_var *w, const cm_variable *t, const cm_grown *g, uint64_t row,
+                    cm_error *err)
 {
     const cm_shard_spec *shard = cm_zarr_sharding(t->words);
     int rc = cm_zarr_meta_copy(t->words, &w->doc.meta, err);
+    w->doc.pass = CM_PASS_NOTHING;
+    if (rc == CM_OK && g->rows.listed && g->growth.chunk == 0)
+        rc = cm_append_set_lengths(g, row, w, err);
     if (rc != CM_OK)
         return rc;
     memcpy(w->doc.meta.shape, w->view.shape, sizeof(w->doc.meta.shape));
-    cm_repair_apply(g, &w->doc.meta);
+    cm_repair_apply(&g->growth, &w->doc.meta);
     w->layout.sharded = shard != NULL;
     memcpy(w->layout.chunk, shard != NULL ? shard->chunk : w->doc.meta.chunk,
            sizeof(w->layout.chunk));
     memcpy(w->layout.shard, w->doc.meta.chunk, sizeof(w->layout.shard));
-    w->doc.pass = CM_PASS_NOTHING;
     w->doc.keeps_words = true;
     return w->view.as_strings ? CM_OK
                               : cm_zarr_fill_survives(&w->doc.meta, &w->doc.fill_survives, err);
 }
 
-/* Rows FIRST to END of the chunks of V, which is array T of the store and grows by G. */
-static int add_window(making *m, const cm_job_var *v, const cm_variable *t, const cm_growth *g,
-                      range rows, unsigned phase, cm_error *err)
+/* New elements by themselves: the files' chunks are the array's. */
+static void read_files(const making *m, const cm_grown *g, cm_job_var *w)
 {
-    const unsigned axis = g->axis;
-    uint64_t chunk = g->chunk > 0 ? g->chunk : t->words->chunk[axis];
-    uint64_t begin = rows.first * chunk, end = rows.end * chunk;
+    w->source = g->files;
+    w->dataset = cm_append_files_dataset(m->s->files);
+    w->view.start[g->growth.axis] = 0;
+    w->view.whole = true;
+}
+
+/* Rows FIRST to END of the chunks of V, which is array T of the store and grows by G. */
+static int add_window(making *m, const cm_job_var *v, const cm_variable *t, const cm_grown *g,
+                      cm_row_range rows, unsigned phase, cm_error *err)
+{
+    const unsigned axis = g->growth.axis;
+    const bool repairs = g->growth.chunk > 0;
+    uint64_t begin = repairs ? 0 : cm_rows_first(&g->rows, rows.first);
+    uint64_t end = repairs ? m->s->length : cm_rows_first(&g->rows, rows.end);
     if (m->n == m->capacity) {
         size_t capacity = m->capacity > 0 ? m->capacity * 2 : 16;
         cm_job_var *more = realloc(m->var, capacity * sizeof(*more));
@@ -210,40 +220,77 @@ static int add_window(making *m, const cm_job_var *v, const cm_variable *t, cons
     end = end < m->s->length ? end : m->s->length;
     w->name = cm_strdup(v->name, err);
     w->doc.meta = (cm_zarr_meta){0};
-    /* Nothing of the store lies in such a window. */
-    if (phase == CM_PHASE_BEYOND)
-        cm_append_source_of(m->job, w);
     w->window.is_part = true;
-    w->window.is_beyond = phase == CM_PHASE_BEYOND || g->chunk > 0;
+    w->window.is_beyond = phase == CM_PHASE_BEYOND || repairs;
     w->view.whole = false;
     w->window.phase = t->is_coordinate ? CM_PHASE_LABELS : phase;
     w->view.start[axis] = begin;
     w->view.shape[axis] = end - begin;
     w->window.at[axis] = begin;
     w->window.first_object[axis] = rows.first;
+    /* Nothing of the store lies in such a window. */
+    if (phase == CM_PHASE_BEYOND && g->files != NULL)
+        read_files(m, g, w);
+    else if (phase == CM_PHASE_BEYOND)
+        cm_append_source_of(m->job, w);
     m->n++;
-    return w->name == NULL ? CM_ENOMEM : describe(w, t, g, err);
+    return w->name == NULL ? CM_ENOMEM : describe(w, t, g, rows.first, err);
 }
 
-static int make_windows(making *m, const cm_job_var *v, const cm_variable *t, const cm_growth *g,
+/* Windows of ROWS: of several lengths, one for each run of the same, if they are made anew. */
+static int add_rows(making *m, const cm_job_var *v, const cm_variable *t, const cm_grown *g,
+                    cm_row_range rows, unsigned phase, cm_error *err)
+{
+    const bool stay = phase == CM_PHASE_BEYOND && g->files != NULL;
+    int rc = CM_OK;
+    for (uint64_t k = rows.first, end; rc == CM_OK && k < rows.end; k = end) {
+        end = stay ? rows.end : cm_rows_alike(&g->rows, k, rows.end);
+        rc = add_window(m, v, t, g, (cm_row_range){k, end}, phase, err);
+    }
+    return rc;
+}
+
+static int make_windows(making *m, const cm_job_var *v, const cm_variable *t, const cm_grown *g,
                         const ranges *touched, cm_error *err)
 {
-    cm_append_state *s = m->s;
-    const unsigned axis = g->axis;
-    uint64_t chunk = t->words->chunk[axis];
-    uint64_t behind = s->was / chunk + (s->was % chunk != 0);
-    uint64_t nrows = s->length / chunk + (s->length % chunk != 0);
+    const cm_row_range beyond = {g->rows.nbefore, g->rows.n};
     ranges within = {0};
     /* All of it, under names of its own. */
-    if (g->chunk > 0)
-        return add_window(m, v, t, g, (range){0, 1}, CM_PHASE_LABELS, err);
-    int rc = rows_within(s, t, axis, touched, &within, err);
-    if (rc == CM_OK && behind < nrows)
-        rc = add_window(m, v, t, g, (range){behind, nrows}, CM_PHASE_BEYOND, err);
+    if (g->growth.chunk > 0)
+        return add_window(m, v, t, g, (cm_row_range){0, 1}, CM_PHASE_LABELS, err);
+    int rc = rows_within(m->s, t, &g->rows, touched, &within, err);
+    if (rc == CM_OK)
+        rc = add_rows(m, v, t, g, beyond, CM_PHASE_BEYOND, err);
     for (size_t i = 0; rc == CM_OK && i < within.n; i++)
-        rc = add_window(m, v, t, g, within.item[i], CM_PHASE_WITHIN, err);
+        rc = add_rows(m, v, t, g, within.item[i], CM_PHASE_WITHIN, err);
     free(within.item);
     return rc;
+}
+
+/* Limits of grids with chunks of several lengths. */
+static int check_grid(const making *m, const cm_variable *t, unsigned axis, cm_error *err)
+{
+    const bool lists = cm_zarr_meta_lists(t->words, axis), is_cut = cm_zarr_meta_is_cut(t->words);
+    if (!lists && !is_cut)
+        return CM_OK;
+    if (t->is_sharded || m->s->append->repository != NULL)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "array %s: cannot grow: its %s differ in length (a rectilinear chunk grid); "
+                       "rechunk makes a store with a regular one",
+                       t->name, t->is_sharded ? "shards" : "chunks");
+    for (unsigned j = 0; j < t->rank; j++)
+        if (j != axis && t->words->cuts[j] != NULL)
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "array %s: cannot grow: its chunks differ in length along %s (a "
+                           "rectilinear chunk grid), and may along %s alone; rechunk makes a store "
+                           "with a regular one",
+                           t->name, t->dim_name[j] != NULL ? t->dim_name[j] : "another dimension",
+                           m->s->append->dimension);
+    if (m->job->options->part.on)
+        return cm_fail(err, CM_EINVAL,
+                       "`part`: array %s has a rectilinear chunk grid, to which one process adds",
+                       t->name);
+    return CM_OK;
 }
 
 static int grow_array(making *m, const cm_variable *t, const ranges *touched, cm_error *err)
@@ -257,17 +304,14 @@ static int grow_array(making *m, const cm_variable *t, const ranges *touched, cm
     if (t->unsupported != NULL || t->words == NULL || t->words->verbatim)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: cannot grow: %s", t->name,
                        t->unsupported != NULL ? t->unsupported : "it is not understood");
-    if (cm_zarr_meta_is_cut(t->words))
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "array %s: cannot grow: its %s differ in length (a rectilinear chunk grid); "
-                       "rechunk makes a store with a regular one",
-                       t->name, t->is_sharded ? "shards" : "chunks");
     if (v == NULL)
         return cm_fail(err, CM_EINVAL,
                        "array %s: has the dimension %s, and is not among the variables that are "
                        "added",
                        t->name, s->append->dimension);
-    int rc = check_fits(v, t, axis, err);
+    int rc = check_grid(m, t, axis, err);
+    if (rc == CM_OK)
+        rc = check_fits(v, t, axis, err);
     if (rc == CM_OK)
         rc = check_length(s, t, v, axis, err);
     if (rc != CM_OK)
@@ -283,9 +327,11 @@ static int grow_array(making *m, const cm_variable *t, const ranges *touched, cm
     if (s->append->replace != NULL)
         rc = cm_replace_check_given(m->job, s, v->source, err);
     if (rc == CM_OK)
+        rc = cm_append_choose_rows(m->job, s, v, t, g, err);
+    if (rc == CM_OK)
         rc = cm_repair_choose(m->job, s, t, &g->growth, err);
     if (rc == CM_OK)
-        rc = make_windows(m, v, t, &g->growth, touched, err);
+        rc = make_windows(m, v, t, g, touched, err);
     g->nwindows = m->n - g->first;
     return rc;
 }
@@ -318,6 +364,9 @@ static int hold_back(const cm_job *job, cm_append_state *s, cm_error *err)
             continue;
         length = v->view.shape[axis];
         uint64_t chunk = t->words->chunk[axis];
+        /* A chunk of its own is as long as what it takes. */
+        if (cm_zarr_meta_lists(t->words, axis))
+            continue;
         if (!t->is_coordinate && !cm_mul_u64(unit, chunk / cm_gcd_u64(unit, chunk), &unit))
             return cm_fail(err, CM_EUNSUPPORTED, "chunks of no common length along %s",
                            s->append->dimension);
@@ -357,43 +406,11 @@ int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err)
     return rc;
 }
 
-/* ---- what a run that was killed left ---- */
-
-static int remove_rows(const cm_append_state *s, const cm_grown *g, range rows, cm_error *err)
-{
-    const cm_variable *t = cm_dataset_find(s->target, g->growth.path);
-    uint64_t origin[CM_MAX_RANK] = {0};
-    cm_zarr_meta meta = {0};
-    cm_zarr_writer *writer = NULL;
-    int rc = cm_zarr_meta_copy(t->words, &meta, err);
-    meta.shape[g->growth.axis] = (rows.end - rows.first) * meta.chunk[g->growth.axis];
-    origin[g->growth.axis] = rows.first;
-    if (rc == CM_OK)
-        rc = cm_zarr_writer_create(s->append->store, t->name, &meta, &writer, err);
-    if (rc == CM_OK) {
-        cm_zarr_writer_shift(writer, origin);
-        rc = cm_zarr_writer_remove_all(writer, err);
-    }
-    cm_zarr_writer_free(writer);
-    cm_zarr_meta_release(&meta);
-    return rc;
-}
-
-int cm_append_remove_reach(const cm_append_state *s, cm_error *err)
-{
-    int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < s->ngrown && s->append->reach > s->length; i++) {
-        const cm_grown *g = &s->grown[i];
-        uint64_t chunk = cm_dataset_find(s->target, g->growth.path)->words->chunk[g->growth.axis];
-        const range rows = {(s->length - 1) / chunk + 1, (s->append->reach - 1) / chunk + 1};
-        if (s->length > 0 && rows.first < rows.end)
-            rc = remove_rows(s, g, rows, err);
-    }
-    return rc;
-}
-
 void cm_append_state_release(cm_append_state *s)
 {
+    cm_append_files_free(s->files);
+    for (size_t i = 0; i < s->ngrown; i++)
+        cm_rows_release(&s->grown[i].rows);
     cm_dataset_close(s->target);
     free(s->grown);
     *s = (cm_append_state){0};
