@@ -14,8 +14,9 @@ static uint64_t grain_of(const cm_job_var *v)
 {
     uint64_t chunk =
         v->source->has_source_chunks && v->view.rank > 0 ? v->source->source_chunk[0] : 1;
+    /* Chunks of several lengths are those of the source. */
     if (v->view.rank == 0 || v->view.start[0] != 0 || v->view.step[0] != 1 ||
-        v->doc.meta.chunk[0] % chunk == 0)
+        v->layout.rectilinear || v->doc.meta.chunk[0] % chunk == 0)
         return 1;
     uint64_t a = v->doc.meta.chunk[0], b = chunk;
     while (b > 0) {
@@ -33,7 +34,7 @@ static int describe_item(const cm_job_var *v, uint64_t nbytes, cm_part_item *ite
     item->whole = v->stored.as_objects || v->view.as_strings;
     if (v->stored.as_objects)
         return CM_OK; /* rank 0: one object */
-    int rc = cm_grid_init(&outer, v->doc.meta.rank, v->doc.meta.shape, v->doc.meta.chunk, err);
+    int rc = cm_zarr_meta_outer_grid(&v->doc.meta, &outer, err);
     if (rc != CM_OK)
         return rc;
     item->rank = outer.rank;
@@ -202,10 +203,12 @@ unsigned cm_parts_areas(const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES])
     unsigned n = cm_part_boxes(outer->count, outer->rank, v->share.run, area);
     for (unsigned i = 0; i < n; i++) {
         for (unsigned j = 0; j < outer->rank; j++) {
-            uint64_t lo = area[i].start[j] * outer->chunk[j];
-            uint64_t hi = (area[i].start[j] + area[i].shape[j]) * outer->chunk[j];
+            const uint64_t end = area[i].start[j] + area[i].shape[j];
+            const uint64_t lo = cm_grid_first(outer, j, area[i].start[j]);
+            const uint64_t hi =
+                end < outer->count[j] ? cm_grid_first(outer, j, end) : outer->shape[j];
             area[i].start[j] = lo;
-            area[i].shape[j] = (hi < outer->shape[j] ? hi : outer->shape[j]) - lo;
+            area[i].shape[j] = hi - lo;
         }
     }
     return n;

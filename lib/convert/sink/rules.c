@@ -141,10 +141,6 @@ static int check_combinations(const cm_transform_options *o, cm_error *err)
         return cm_fail(
             err, CM_EINVAL,
             "`branch`, `message` and `object_nbytes` are of a repository: icechunk:PATH");
-    if (o->grid == CM_GRID_RECTILINEAR && o->part.on)
-        return cm_fail(err, CM_EINVAL,
-                       "`part`: chunks of several lengths (`grid` rectilinear) are written by one "
-                       "process");
     if (o->grid == CM_GRID_RECTILINEAR && o->zarr_format == 2)
         return cm_fail(err, CM_EINVAL, "`grid` rectilinear: Zarr format 2 has no such grid");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)

@@ -1,10 +1,12 @@
 """Files of months: --codec keep with --grid rectilinear copies their chunks."""
 
 import json
+import random
 
 import netCDF4
+import pytest
 
-from support import tool
+from support import stores, tool
 from support.rectilinear import months
 
 
@@ -42,3 +44,21 @@ def test_a_grid_that_cannot_be_kept(tmp_path):
     done = tool.run("nc2zarr", "-v", "--codec", "keep", "--grid", "rectilinear", *nc, tmp_path / "out").ok()
     assert "tas gets a regular grid: chunks of its files reach past what is joined" in done.said
     assert grid(tmp_path / "out")["name"] == "regular"
+
+
+@pytest.mark.parametrize("codec", ["keep", "zstd"])
+@pytest.mark.parametrize("n", [2, 5, 16])
+def test_parts_make_the_same_store(tmp_path, codec, n):
+    """Cut where chunks of any length end, in any order, some twice; statistics too."""
+    nc = months(tmp_path, 7)
+    how = ["-q", "--codec", codec, "--grid", "rectilinear", "--statistics", "--verify", "full", *nc]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "parts").mkdir()
+    one, out = tmp_path / "one" / "s.zarr", tmp_path / "parts" / "s.zarr"
+    tool.run("nc2zarr", *how, one).ok()
+    order = [*range(1, n + 1), *random.Random(n).sample(range(1, n + 1), n // 2)]
+    random.Random(n + 1).shuffle(order)
+    for k in order:
+        tool.run("nc2zarr", "--part", f"{k}/{n}", *how, out).ok()
+    stores.same_files(one, out)
+    stores.same_files(f"{one}.statistics.zarr", f"{out}.statistics.zarr")

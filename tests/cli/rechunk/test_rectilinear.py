@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from support import paths, rectilinear, tool
+from support import paths, rectilinear, stores, tool
 
 FIXTURE = paths.ROOT / "testdata" / "rectilinear.zip"
 FACTS = json.loads(FIXTURE.with_suffix(".json").read_text())
@@ -128,6 +128,10 @@ def test_random_grids(tmp_path, number):
         tool.run("rechunk", "-q", "--part", part, "--chunks", chunks, tmp_path / "a", tmp_path / "p").ok()
     tool.run("rechunk", "-q", "--grid", "rectilinear", tmp_path / "a", tmp_path / "k").ok()
     assert digests(tmp_path / "p") == digests(tmp_path / "k") == want
+    n = rng.randint(1, 9)
+    for part in rng.sample(range(1, n + 1), n):
+        tool.run("rechunk", "-q", "--part", f"{part}/{n}", "--verify", "full", "--grid", "rectilinear", tmp_path / "a", tmp_path / "kp").ok()
+    stores.same_files(tmp_path / "k", tmp_path / "kp")
 
 
 def test_any_number_of_chunks_takes_little_memory(tmp_path):
@@ -143,7 +147,6 @@ def test_any_number_of_chunks_takes_little_memory(tmp_path):
 
 REFUSED = [
     (["--grid", "rectilinear", "--zarr-format", "2"], "format 2 has no such grid"),
-    (["--grid", "rectilinear", "--part", "1/2"], "written by one process"),
     (["--grid", "rectilinear", "--chunks", "10x3"], "leave out one of the two"),
     (["--grid", "rectilinear", "--shards", "auto"], "not put into shards"),
 ]

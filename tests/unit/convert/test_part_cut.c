@@ -1,5 +1,6 @@
 /* The share of one part: runs of objects, the boxes of elements that these are, and their bytes. */
 
+#include "convert/layout/rectilinear.h"
 #include "job_fixture.h"
 
 static const made_file GRID = {
@@ -198,6 +199,39 @@ static void shares(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* Parts end where such chunks do, and their elements follow. */
+static void several_lengths(void **state)
+{
+    static const char *const PART[] = {"v 0-1: 1 transfers, 40 bytes, 0,0+5,4; s none",
+                                       "v 1-2: 1 transfers, 32 bytes, 5,0+4,4; s none",
+                                       "v 2-3: 1 transfers, 24 bytes, 9,0+3,4; s 0-1: 1 transfers, "
+                                       "4 bytes,"};
+    const cm_transform_options options = {.chunks = TEXTS("v:3x4")};
+    unsigned bad = 0;
+    (void)state;
+    for (unsigned k = 0; k < 3; k++) {
+        planned p;
+        cm_cuts cuts = {0};
+        planned_make(&p, &GRID, &options, STEP_DESCRIBE);
+        cm_job_var *v = &p.job.var[0];
+        cm_array *a = v->source->array;
+        for (uint64_t length = 5; length > 2; length--)
+            OK(cm_cuts_add(&cuts, length, 1, err));
+        OK(cm_grid_init_cut(&a->grid, 2, a->shape, a->grid.chunk, (const cm_cuts *[]){&cuts, NULL},
+                            err));
+        OK(cm_job_set_cuts(v, &v->doc.meta, err));
+        v->layout.rectilinear = true;
+        OK(cm_job_plan(&p.job, p.store, err));
+        cm_json *weights = made_json("[{'nbytes': 96}, {'nbytes': 4}]");
+        OK(cm_parts_narrow(&p.job, weights, 3, k, err));
+        tell_compare("part", say_shares(&p), PART[k], &bad);
+        cm_json_free(weights);
+        planned_release(&p);
+        cm_cuts_release(&cuts);
+    }
+    assert_int_equal(bad, 0);
+}
+
 /* The runs of several parts at once are those of each by itself. */
 static void many_at_once(void **state)
 {
@@ -287,8 +321,8 @@ static void chunks_that_stay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shares), cmocka_unit_test(many_at_once),
-                                       cmocka_unit_test(chunks_that_stay),
-                                       cmocka_unit_test(rereading)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares), cmocka_unit_test(several_lengths), cmocka_unit_test(many_at_once),
+        cmocka_unit_test(chunks_that_stay), cmocka_unit_test(rereading)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

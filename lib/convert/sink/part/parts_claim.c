@@ -146,7 +146,7 @@ static int see_share(const look *l, const share *s, sum *out, cm_error *err)
     cm_buf key = {0};
     if (v->stored.as_objects)
         return see_copied(l, s->var, out, err);
-    int rc = cm_grid_init(&grid, v->doc.meta.rank, v->doc.meta.shape, v->doc.meta.chunk, err);
+    int rc = cm_zarr_meta_outer_grid(&v->doc.meta, &grid, err);
     for (uint64_t i = s->run.first; rc == CM_OK && i < s->run.end; i++) {
         cm_grid_coord(&grid, i, coord);
         for (unsigned j = 0; j < grid.rank; j++)
