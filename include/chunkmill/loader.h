@@ -146,8 +146,9 @@ typedef struct cm_loader_options {
     size_t nranges;
     /*
      * Since version 4: a Zarr group of statistics, as nc2zarr writes it beside a store; each value
-     * is delivered as (value - mean) / std, by the mean and the standard deviation of its variable,
-     * of all levels together.  Needs `unpack` and `fill_to_nan`, for statistics are of decoded
+     * is delivered as (value - mean) / std, by the mean and the standard deviation of its variable
+     * and, where the statistics have a dimension that the variable has, of its place along that:
+     * each level by itself.  Needs `unpack` and `fill_to_nan`, for statistics are of decoded
      * values, and a type with fractions.  NULL: values stay as they are decoded.
      */
     const char *normalize;

@@ -189,7 +189,7 @@ static void deliver(void *context, uint64_t number, const uint8_t *data)
         cm_fill_nd(a->rank, part.shape, c->feed != NULL ? cm_feed_nbytes(c->feed) : a->dtype.nbytes,
                    dst, stride, NULL);
     else if (c->feed != NULL)
-        cm_feed_copy_nd(c->feed, &c->scratch, a->rank, part.shape, dst, stride, data + from, src);
+        cm_feed_copy_box(c->feed, &c->scratch, &part, dst, stride, data + from, src);
     else
         cm_copy_nd(a->rank, part.shape, a->dtype.nbytes, dst, stride, data + from, src);
 }

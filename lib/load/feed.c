@@ -106,24 +106,61 @@ static cm_feed_to type_of_xarray(const cm_variable *v, const cm_feed *f)
                                                : CM_FEED_FLOAT64;
 }
 
-/* By the statistics of V. */
+static bool divides(const cm_feed_normal *n)
+{
+    return isfinite(n->mean) && isfinite(n->std) && n->std > 0;
+}
+
+/* The places along DIM that samples have elements of. */
+static cm_load_range used_of(const cm_load_options *o, const char *dim, uint64_t length)
+{
+    for (size_t i = 0; i < o->nranges; i++)
+        if (strcmp(o->range[i].dim, dim) == 0)
+            return o->range[i];
+    return (cm_load_range){dim, 0, length};
+}
+
+/* By levels, which lie along dimension J of A. */
+static int use_levels(const cm_load_options *o, const cm_array *a, unsigned j,
+                      const cm_load_normal *n, cm_feed *f, cm_error *err)
+{
+    if (n->nlevels != a->shape[j])
+        return cm_fail(err, CM_EINVAL,
+                       "normalize: the statistics are of %zu places along %s, and it has %llu",
+                       n->nlevels, n->dim, (unsigned long long)a->shape[j]);
+    const cm_load_range used = used_of(o, n->dim, a->shape[j]);
+    for (uint64_t k = used.first; k < used.first + used.count && k < n->nlevels; k++)
+        if (!divides(&n->level[k]))
+            return cm_fail(err, CM_EINVAL,
+                           "normalize: its values at %s %llu (from 0) are all the same or missing: "
+                           "there is no standard deviation to divide by",
+                           n->dim, (unsigned long long)k);
+    f->normalize = n->nlevels > 0;
+    f->normal = n->level[used.first < n->nlevels ? used.first : 0];
+    f->level = n->level;
+    f->level_dim = j;
+    return CM_OK;
+}
+
+/* By the statistics of V: those of each level where it has the dimension of these. */
 static int find_normal(const cm_load_options *o, const cm_array *a, cm_feed *f, cm_error *err)
 {
-    for (size_t i = 0; i < o->nnormals; i++) {
-        const cm_load_normal *n = &o->normal[i];
-        if (strcmp(n->variable, a->name) != 0)
-            continue;
-        if (!isfinite(n->mean) || !isfinite(n->std) || n->std <= 0)
-            return cm_fail(
-                err, CM_EINVAL,
-                "normalize: its values are all the same or missing: there is no standard "
-                "deviation to divide by");
-        f->normalize = true;
-        f->mean = n->mean;
-        f->std = n->std;
-        return CM_OK;
-    }
-    return cm_fail(err, CM_EINVAL, "normalize: there are no statistics of it");
+    size_t i = 0;
+    while (i < o->nnormals && strcmp(o->normal[i].variable, a->name) != 0)
+        i++;
+    if (i == o->nnormals)
+        return cm_fail(err, CM_EINVAL, "normalize: there are no statistics of it");
+    const cm_load_normal *n = &o->normal[i];
+    for (unsigned j = 0; n->dim != NULL && j < a->rank; j++)
+        if (a->dim_name[j] != NULL && strcmp(a->dim_name[j], n->dim) == 0)
+            return use_levels(o, a, j, n, f, err);
+    if (!divides(&n->all))
+        return cm_fail(err, CM_EINVAL,
+                       "normalize: its values are all the same or missing: there is no standard "
+                       "deviation to divide by");
+    f->normalize = true;
+    f->normal = n->all;
+    return CM_OK;
 }
 
 int cm_load_feed_make(const cm_load_options *o, const cm_load_setting *s, const cm_variable *v,

@@ -21,19 +21,37 @@ static void join_levels(const cm_json *of, cm_load_normal *out)
 {
     const cm_json *counts = cm_json_member(of, "count");
     const cm_json *means = cm_json_member(of, "mean"), *stds = cm_json_member(of, "std");
+    cm_feed_normal *all = &out->all;
     double n = 0, sum = 0, squares = 0;
     for (size_t i = 0; i < cm_json_length(counts); i++)
         if (number_at(counts, i) > 0) {
             n += number_at(counts, i);
             sum += number_at(counts, i) * number_at(means, i);
         }
-    out->mean = sum / n;
+    all->mean = sum / n;
     for (size_t i = 0; i < cm_json_length(counts); i++)
         if (number_at(counts, i) > 0) {
-            const double off = number_at(means, i) - out->mean, std = number_at(stds, i);
+            const double off = number_at(means, i) - all->mean, std = number_at(stds, i);
             squares += number_at(counts, i) * (std * std + off * off);
         }
-    out->std = cm_json_length(counts) == 1 ? number_at(stds, 0) : sqrt(squares / n);
+    all->std = cm_json_length(counts) == 1 ? number_at(stds, 0) : sqrt(squares / n);
+}
+
+/* Of each level by itself, where there are any. */
+static int take_levels(const cm_json *of, cm_load_normal *out, cm_error *err)
+{
+    const cm_json *means = cm_json_member(of, "mean"), *stds = cm_json_member(of, "std");
+    const char *dim = cm_json_text(cm_json_member(of, "dimension"), NULL);
+    if (dim == NULL)
+        return CM_OK;
+    out->dim = cm_strdup(dim, err);
+    out->level = cm_calloc(cm_json_length(means) + 1, sizeof *out->level, err);
+    if (out->dim == NULL || out->level == NULL)
+        return CM_ENOMEM;
+    for (; out->nlevels < cm_json_length(means); out->nlevels++)
+        out->level[out->nlevels] =
+            (cm_feed_normal){number_at(means, out->nlevels), number_at(stds, out->nlevels)};
+    return CM_OK;
 }
 
 static int take_all(const cm_json *attrs, const char *path, cm_load_normals *out, cm_error *err)
@@ -47,12 +65,15 @@ static int take_all(const cm_json *attrs, const char *path, cm_load_normals *out
     if (out->of == NULL)
         return CM_ENOMEM;
     cm_json_iter it = cm_json_begin(variables);
-    while (cm_json_next(&it)) {
-        if ((out->of[out->n].variable = cm_strdup(it.name, err)) == NULL)
+    int rc = CM_OK;
+    while (rc == CM_OK && cm_json_next(&it)) {
+        cm_load_normal *one = &out->of[out->n++];
+        if ((one->variable = cm_strdup(it.name, err)) == NULL)
             return CM_ENOMEM;
-        join_levels(it.value, &out->of[out->n++]);
+        join_levels(it.value, one);
+        rc = take_levels(it.value, one, err);
     }
-    return CM_OK;
+    return rc;
 }
 
 /* Of the group NODE, "" for the root; NULL: there is none. */
@@ -84,8 +105,11 @@ int cm_load_normals_read(const char *path, cm_net *net, cm_load_normals *out, cm
 
 void cm_load_normals_release(cm_load_normals *n)
 {
-    for (size_t i = 0; i < n->n; i++)
+    for (size_t i = 0; i < n->n; i++) {
         free((void *)n->of[i].variable);
+        free((void *)n->of[i].dim);
+        free(n->of[i].level);
+    }
     free(n->of);
     *n = (cm_load_normals){0};
 }

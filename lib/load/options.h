@@ -15,6 +15,7 @@
 #include <chunkmill/texts.h>
 
 #include "gpu/device.h"
+#include "model/feed.h"
 
 /* Elements of a dimension in which samples lie, with their lags. */
 typedef struct cm_load_range {
@@ -25,7 +26,10 @@ typedef struct cm_load_range {
 /* Mean and standard deviation of a variable's decoded values. */
 typedef struct cm_load_normal {
     const char *variable;
-    double mean, std;
+    cm_feed_normal all;
+    const char *dim; /* along which they were counted for each place; NULL: there are no levels */
+    cm_feed_normal *level;
+    size_t nlevels;
 } cm_load_normal;
 
 /* Reads that somebody else made, in the order in which they began. */

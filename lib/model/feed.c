@@ -57,7 +57,7 @@ int cm_feed_check(const cm_feed *f, cm_error *err)
         return cm_fail(err, CM_EINVAL, "bool has no scale and offset");
     if (f->unpack && (!isfinite(f->scale) || !isfinite(f->offset)))
         return cm_fail(err, CM_EINVAL, "scale and offset must be finite");
-    if (f->normalize && !(isfinite(f->mean) && isfinite(f->std) && f->std > 0))
+    if (f->normalize && !(isfinite(f->normal.mean) && isfinite(f->normal.std) && f->normal.std > 0))
         return cm_fail(err, CM_EINVAL, "a mean must be finite, and a standard deviation above 0");
     if (f->nfills > CM_FEED_MAX_FILLS)
         return cm_fail(err, CM_EINVAL, "%u fill values, %d at most", f->nfills, CM_FEED_MAX_FILLS);
@@ -389,7 +389,7 @@ INLINE void run_block(const cm_feed *f, target to, uint8_t *d, const uint8_t *s,
                 block[i] = block[i] * scale + offset;
         }
         if (f->normalize) {
-            const double mean = f->mean, std = f->std;
+            const double mean = f->normal.mean, std = f->normal.std;
             for (size_t i = 0; i < n; i++)
                 block[i] = (block[i] - mean) / std;
         }
@@ -413,6 +413,16 @@ RUN_FUNCTION(run_portable, )
 /* Without FMA, so that a product is rounded before the offset is added, on every machine. */
 RUN_FUNCTION(run_avx2, __attribute__((target("avx2"))))
 #endif
+
+const cm_feed *cm_feed_at_level(const cm_feed *f, uint64_t k, cm_feed *own)
+{
+    if (f->level == NULL)
+        return f;
+    *own = *f;
+    own->normal = f->level[k];
+    own->level = NULL;
+    return own;
+}
 
 void cm_feed_run(const cm_feed *f, void *dst, const void *src, uint64_t nelem)
 {

@@ -28,6 +28,12 @@ typedef enum cm_feed_to {
     CM_FEED_FLOAT64
 } cm_feed_to;
 
+/* Mean and standard deviation that elements are normalized by. */
+typedef struct cm_feed_normal {
+    double mean;
+    double std; /* above 0 */
+} cm_feed_normal;
+
 /* Zeroed memory with a source type is "unchanged". */
 typedef struct cm_feed {
     /* bool, int, uint or float; with CM_FEED_SAME and nothing else to do any fixed size */
@@ -37,8 +43,10 @@ typedef struct cm_feed {
     double scale;
     double offset;
     bool normalize;
-    double mean;
-    double std;      /* above 0 */
+    cm_feed_normal normal;
+    /* Of each place along dimension LEVEL_DIM of the array, borrowed; NULL: NORMAL is of all. */
+    const cm_feed_normal *level;
+    unsigned level_dim;
     unsigned nfills; /* _FillValue, missing_value, ... */
     /* In the source type, little-endian.  Floats are equal as numbers (-0 is 0). */
     uint8_t fill[CM_FEED_MAX_FILLS][8];
@@ -56,8 +64,11 @@ uint32_t cm_feed_nbytes(const cm_feed *f);
 /* "float32", "bfloat16", ... of the elements fed; BUF of 32 bytes suffices. */
 char *cm_feed_type_name(const cm_feed *f, char *buf, size_t size);
 
+/* F for place K along its dimension of levels; F itself where there are none, else *OWN. */
+const cm_feed *cm_feed_at_level(const cm_feed *f, uint64_t k, cm_feed *own);
+
 /*
- * NELEM elements from SRC to DST.  Neither needs alignment.  DST may be SRC
+ * NELEM elements of one level from SRC to DST.  Neither needs alignment.  DST may be SRC
  * when an element does not grow; otherwise they must not overlap.  Allocates
  * nothing, cannot fail, any thread.
  */

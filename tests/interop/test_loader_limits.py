@@ -189,7 +189,8 @@ def test_normalized_values(counted, kind, cast):
                  for name in ("t2m", "z")}
     for name, by_time in found.items():
         values = shown[name].values.astype("f8")
-        expected = (values - np.nanmean(values)) / np.nanstd(values)
+        axis = (0, 2) if name == "z" else None  # each level by itself
+        expected = (values - np.nanmean(values, axis=axis, keepdims=True)) / np.nanstd(values, axis=axis, keepdims=True)
         got = np.concatenate([by_time[t] for t in range(40)])
         assert got.dtype == (cast or shown[name].dtype)
         assert np.array_equal(np.isnan(got), np.isnan(expected))
@@ -206,6 +207,78 @@ def test_statistics_elsewhere(counted, tmp_path):
             chunkmill.Loader(counted, variables="z", sample={"time": 1}, normalize=True)
     finally:
         os.rename(tmp_path / "s.zarr", f"{counted}.statistics.zarr")
+
+
+@pytest.mark.parametrize("number", range(120 if paths.LONG else 6))
+@pytest.mark.every
+def test_normalized_by_level(tmp_path, number):
+    """4-D variables, the levels anywhere among the dimensions: against NumPy, of Zarr and NetCDF, with absent chunks, lags and subsets."""
+    rng = np.random.default_rng(number)
+    dims = list(rng.permutation(["time", "level", "lat", "lon"]))
+    size = {"time": int(rng.integers(6, 20)), "level": int(rng.integers(1, 6)), "lat": int(rng.integers(2, 9)), "lon": int(rng.integers(1, 70))}
+    shape = [size[d] for d in dims]
+    at = dims.index("level")
+    along = [1] * 4
+    along[at] = -1
+    values = rng.normal(size=shape) * (1 + np.arange(size["level"]).reshape(along) * 7) + np.arange(size["level"]).reshape(along) * 100
+    values = values.astype("f4")
+    values[tuple(slice(0, n // 2) for n in shape)] = np.float32(-5)
+    encoding = {"chunksizes": [int(rng.integers(1, n + 1)) for n in shape], "_FillValue": -5.0 if number % 2 else None, "dtype": "f4"}
+    if number % 6 == 4:  # read at offsets, as slices
+        xarray.Dataset({"z": (dims, values)}).to_netcdf(tmp_path / "a.nc", format="NETCDF3_64BIT")
+    else:
+        xarray.Dataset({"z": (dims, values)}).to_netcdf(tmp_path / "a.nc", encoding={"z": encoding})
+    chunks = "x".join(str(int(rng.integers(1, n + 1))) for n in shape)
+    assert nc2zarr("-q", "--statistics", "--chunks", f"z:{chunks}", tmp_path / "a.nc", tmp_path / "a.zarr").status == 0
+    shown = xarray.open_zarr(tmp_path / "a.zarr").z.values.astype("f8")
+    others = tuple(j for j in range(4) if j != at)
+    with np.errstate(all="ignore"):
+        mean, std = np.nanmean(shown, axis=others, keepdims=True), np.nanstd(shown, axis=others, keepdims=True)
+    if not (std > 0).all():
+        pytest.skip("a level of one value")
+    want = (shown - mean) / std
+    sample = {"time": 1} if number % 3 else {"time": 2, "lat": 1, "level": 1}
+    subset = {"level": slice(int(rng.integers(0, size["level"])), size["level"])} if number % 4 == 1 else None
+    options = {"loader": ("map", "planned")[number % 2], "normalize": True, "subset": subset, "batch": 3}
+    if number % 5 == 2:
+        options["lags"] = [-1, 0] if dims[0] == "time" else None
+    n, store = 0, tmp_path / "a.zarr"
+    if number % 3 == 1:
+        store, options["normalize"] = tmp_path / "a.nc", f"{store}.statistics.zarr"
+    with chunkmill.Loader(store, variables="z", sample=sample, **{k: v for k, v in options.items() if v is not None}) as loader:
+        first = [subset["level"].start if subset and d == "level" else 0 for d in dims]
+        for batch in loader:
+            for row, got in zip(batch.index, batch["z"].numpy()):
+                place = dict(zip(loader_dims(loader), row.tolist()))
+                box = tuple(slice(place[d], place[d] + sample[d]) if d in sample else slice(f, None) for d, f in zip(dims, first))
+                assert np.allclose(got, want[box], rtol=1e-5, atol=2e-6, equal_nan=True), (options, place)
+                n += 1
+    assert n > 0
+
+
+def loader_dims(loader):
+    return [d.name for d in loader.dims]
+
+
+def test_statistics_of_other_levels(counted, tmp_path):
+    """One level of many, chosen before: no dimension, so all together; other levels are refused, and one that never varies."""
+    shown = xarray.open_zarr(counted).load().drop_encoding()
+    shown.isel(level=slice(0, 2)).to_zarr(tmp_path / "two.zarr")
+    shown.isel(level=1, drop=True).to_zarr(tmp_path / "one.zarr")
+    statistics = f"{counted}.statistics.zarr"
+    with pytest.raises(chunkmill.ChunkmillError, match="variable z: normalize: the statistics are of 3 places along level, and it has 2"):
+        chunkmill.Loader(tmp_path / "two.zarr", variables="z", sample={"time": 1}, normalize=statistics)
+    z = shown.z.values.astype("f8")
+    with chunkmill.Loader(tmp_path / "one.zarr", variables="z", sample={"time": 40}, normalize=statistics) as loader:
+        got = next(iter(loader))["z"].numpy()[0]
+    assert np.allclose(got, (z[:, 1] - z.mean()) / z.std(), atol=2e-6)
+    z[:, 2] = 4
+    xarray.Dataset({"z": (("time", "level", "lat"), z)}).to_netcdf(tmp_path / "c.nc")
+    assert nc2zarr("-q", "--statistics", tmp_path / "c.nc", tmp_path / "c.zarr").status == 0
+    with pytest.raises(chunkmill.ChunkmillError, match=r"normalize: its values at level 2 \(from 0\) are all the same"):
+        chunkmill.Loader(tmp_path / "c.zarr", variables="z", sample={"time": 1}, normalize=True)
+    with chunkmill.Loader(tmp_path / "c.zarr", variables="z", sample={"time": 1}, normalize=True, subset={"level": slice(0, 2)}) as loader:
+        assert next(iter(loader))["z"].numpy().shape[-2:] == (2, 12)
 
 
 @pytest.mark.every

@@ -1,8 +1,11 @@
 #include "load/reader/feed_copy.h"
 
+#include <string.h>
+
 #include "model/copy.h"
 
 enum {
+    MAX_VALUE_NBYTES = 16, /* of an element as it is fed */
     MIN_RUN = 64 /* elements: a call for each costs less than passing them through scratch twice */
 };
 
@@ -64,9 +67,10 @@ static void convert_runs(const cm_feed *feed, unsigned rank, const uint64_t *sha
     }
 }
 
-void cm_feed_copy_nd(const cm_feed *feed, cm_feed_scratch *scratch, unsigned rank,
-                     const uint64_t *shape, void *dst, const int64_t *dst_stride, const void *src,
-                     const int64_t *src_stride)
+/* SHAPE elements of one level. */
+static void copy_level(const cm_feed *feed, cm_feed_scratch *scratch, unsigned rank,
+                       const uint64_t *shape, void *dst, const int64_t *dst_stride, const void *src,
+                       const int64_t *src_stride)
 {
     const size_t in = feed->src.nbytes, out = cm_feed_nbytes(feed);
     uint64_t nelem = 1;
@@ -86,4 +90,58 @@ void cm_feed_copy_nd(const cm_feed *feed, cm_feed_scratch *scratch, unsigned ran
     cm_feed_run(feed, scratch->converted.data, scratch->gathered.data, nelem);
     cm_strides_c(rank, shape, out, packed);
     cm_copy_nd(rank, shape, out, dst, dst_stride, scratch->converted.data, packed);
+}
+
+void cm_feed_copy_box(const cm_feed *feed, cm_feed_scratch *scratch, const cm_box *box, void *dst,
+                      const int64_t *dst_stride, const void *src, const int64_t *src_stride)
+{
+    const unsigned j = feed->level_dim;
+    uint64_t shape[CM_MAX_RANK];
+    cm_feed own;
+    if (feed->level == NULL) {
+        copy_level(feed, scratch, box->rank, box->shape, dst, dst_stride, src, src_stride);
+        return;
+    }
+    memcpy(shape, box->shape, sizeof(shape));
+    shape[j] = 1;
+    for (uint64_t k = 0; k < box->shape[j]; k++)
+        copy_level(cm_feed_at_level(feed, box->start[j] + k, &own), scratch, box->rank, shape,
+                   (uint8_t *)dst + (int64_t)k * dst_stride[j], dst_stride,
+                   (const uint8_t *)src + (int64_t)k * src_stride[j], src_stride);
+}
+
+void cm_feed_run_box(const cm_feed *feed, const cm_box *box, void *dst, const void *src)
+{
+    const unsigned j = feed->level_dim;
+    const uint64_t nelem = cm_box_nelem(box);
+    uint64_t inner = 1;
+    cm_feed own;
+    if (feed->level == NULL) {
+        cm_feed_run(feed, dst, src, nelem);
+        return;
+    }
+    for (unsigned i = j + 1; i < box->rank; i++)
+        inner *= box->shape[i];
+    for (uint64_t at = 0, row = 0; at < nelem; at += inner, row++)
+        cm_feed_run(cm_feed_at_level(feed, box->start[j] + row % box->shape[j], &own),
+                    (uint8_t *)dst + at * cm_feed_nbytes(feed),
+                    (const uint8_t *)src + at * feed->src.nbytes, inner);
+}
+
+void cm_feed_fill_box(const cm_feed *feed, const cm_box *box, void *dst, const int64_t *dst_stride,
+                      const void *value)
+{
+    const unsigned j = feed->level_dim;
+    const bool levels = feed->level != NULL;
+    uint64_t shape[CM_MAX_RANK];
+    uint8_t fed[MAX_VALUE_NBYTES];
+    cm_feed own;
+    memcpy(shape, box->shape, sizeof(shape));
+    if (levels)
+        shape[j] = 1;
+    for (uint64_t k = 0; k < (levels ? box->shape[j] : 1); k++) {
+        cm_feed_run(cm_feed_at_level(feed, levels ? box->start[j] + k : 0, &own), fed, value, 1);
+        cm_fill_nd(box->rank, shape, cm_feed_nbytes(feed),
+                   (uint8_t *)dst + (levels ? (int64_t)k * dst_stride[j] : 0), dst_stride, fed);
+    }
 }

@@ -4,6 +4,7 @@
 #ifndef CM_LOAD_READER_FEED_COPY_H
 #define CM_LOAD_READER_FEED_COPY_H
 
+#include "model/box.h"
 #include "model/feed.h"
 
 /* Two buffers of one worker, kept from call to call. */
@@ -19,13 +20,16 @@ int cm_feed_scratch_reserve(cm_feed_scratch *scratch, const cm_feed *feed, uint6
                             cm_error *err);
 
 /*
- * SHAPE elements from SRC, of the feed's source type, to DST, as fed; strides are
- * bytes of either.  Long runs are converted from place to place, short ones are
- * gathered first, so that converting always sees many elements at once.  Room for
- * SHAPE was reserved.
+ * The elements of BOX of the array from SRC, of the feed's source type, to DST, as fed; strides are
+ * bytes of either.  Long runs are converted from place to place, short ones are gathered first, so
+ * that converting always sees many elements at once.  Room for as many was reserved.
  */
-void cm_feed_copy_nd(const cm_feed *feed, cm_feed_scratch *scratch, unsigned rank,
-                     const uint64_t *shape, void *dst, const int64_t *dst_stride, const void *src,
-                     const int64_t *src_stride);
+void cm_feed_copy_box(const cm_feed *feed, cm_feed_scratch *scratch, const cm_box *box, void *dst,
+                      const int64_t *dst_stride, const void *src, const int64_t *src_stride);
+/* The same where both are in C order, of the shape of BOX; no room is needed. */
+void cm_feed_run_box(const cm_feed *feed, const cm_box *box, void *dst, const void *src);
+/* The one element VALUE, as fed, to all of BOX. */
+void cm_feed_fill_box(const cm_feed *feed, const cm_box *box, void *dst, const int64_t *dst_stride,
+                      const void *value);
 
 #endif

@@ -39,8 +39,7 @@ void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data)
         if (c->feed == NULL)
             cm_copy_nd(rank, part.shape, c->out_itemsize, dst, dst_stride, data, stride);
         else
-            cm_feed_copy_nd(c->feed, &c->reader->scratch, rank, part.shape, dst, dst_stride, data,
-                            stride);
+            cm_feed_copy_box(c->feed, &c->reader->scratch, &part, dst, dst_stride, data, stride);
     }
     cm_read_stage(c, c->feed == NULL ? CM_LOAD_ASSEMBLE : CM_LOAD_CONVERT);
 }
@@ -48,18 +47,16 @@ void cm_read_scatter(cm_read_call *c, uint64_t number, const uint8_t *data)
 void cm_read_fill(cm_read_call *c, uint64_t number)
 {
     static const uint8_t zeros[MAX_VALUE_NBYTES] = {0};
-    uint8_t fed[MAX_VALUE_NBYTES];
     const uint8_t *value = c->array->fill; /* NULL: zeros */
-    if (c->feed != NULL) {
-        cm_feed_run(c->feed, fed, value != NULL ? value : zeros, 1);
-        value = fed;
-    }
     cm_box covered, part;
     int64_t dst_stride[CM_MAX_RANK];
     uint8_t *dst;
     cm_grid_chunk_box(&c->array->grid, number, &covered);
     if (share_of(c, &covered, &part, &dst, dst_stride)) {
-        cm_fill_nd(c->array->rank, part.shape, c->out_itemsize, dst, dst_stride, value);
+        if (c->feed != NULL)
+            cm_feed_fill_box(c->feed, &part, dst, dst_stride, value != NULL ? value : zeros);
+        else
+            cm_fill_nd(c->array->rank, part.shape, c->out_itemsize, dst, dst_stride, value);
         c->counts->missing_nbytes += cm_box_nelem(&part) * c->itemsize;
     }
     c->counts->missing_chunks++;

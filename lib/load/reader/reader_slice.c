@@ -54,12 +54,11 @@ int cm_read_through_library(cm_read_call *c)
 {
     if (c->feed == NULL)
         return read_slice(c, &c->box, c->dst, c->err);
-    uint64_t nelem = cm_box_nelem(&c->box);
-    int rc = cm_buf_reserve(&c->reader->decoded, nelem * c->itemsize, c->err);
+    int rc = cm_buf_reserve(&c->reader->decoded, cm_box_nelem(&c->box) * c->itemsize, c->err);
     if (rc == CM_OK)
         rc = read_slice(c, &c->box, c->reader->decoded.data, c->err);
     if (rc == CM_OK) {
-        cm_feed_run(c->feed, c->dst, c->reader->decoded.data, nelem);
+        cm_feed_run_box(c->feed, &c->box, c->dst, c->reader->decoded.data);
         cm_read_stage(c, CM_LOAD_CONVERT);
     }
     return rc;

@@ -337,8 +337,7 @@ static void test_normalize(void **state)
             f.scale = 0.1;
             f.offset = 273.15;
             f.normalize = true;
-            f.mean = 271.3;
-            f.std = 0.7;
+            f.normal = (cm_feed_normal){271.3, 0.7};
             set_fill(&f, &fill);
             assert_int_equal(cm_feed_check(&f, NULL), CM_OK);
             assert_false(cm_feed_is_identity(&f));
@@ -355,8 +354,26 @@ static void test_normalize(void **state)
     assert_int_equal(cm_feed_check(&f, NULL), CM_EINVAL); /* no standard deviation */
     f = feed_of("int16", CM_FEED_SAME);
     f.normalize = true;
-    f.std = 1;
+    f.normal.std = 1;
     assert_int_equal(cm_feed_check(&f, NULL), CM_EINVAL); /* no fractions */
+}
+
+/* By the mean and the standard deviation of a level. */
+static void test_levels(void **state)
+{
+    (void)state;
+    const cm_feed_normal level[] = {{1, 2}, {-4, 0.5}};
+    const float in = 3;
+    float out;
+    cm_feed f = feed_of("float32", CM_FEED_SAME), own;
+    assert_ptr_equal(cm_feed_at_level(&f, 1, &own), &f);
+    f.normalize = true;
+    f.level = level;
+    cm_feed_run(cm_feed_at_level(&f, 0, &own), &out, &in, 1);
+    assert_float_equal(out, 1, 0);
+    cm_feed_run(cm_feed_at_level(&f, 1, &own), &out, &in, 1);
+    assert_float_equal(out, 14, 0);
+    assert_ptr_equal(f.level, level);
 }
 
 /* ---- fill values ---------------------------------------------------------------------------- */
@@ -583,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_unpack_every_int16),
         cmocka_unit_test(test_unpack_floats_in_their_type),
         cmocka_unit_test(test_normalize),
+        cmocka_unit_test(test_levels),
         cmocka_unit_test(test_fills),
         cmocka_unit_test(test_to_double),
         cmocka_unit_test(test_fills_are_compared_in_their_type),

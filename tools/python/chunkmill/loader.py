@@ -176,7 +176,7 @@ class Loader:
     and ("test", 0.8, 0.1).  No sample of a part has an element along it in common with one of another part.
 
     `normalize`: (value - mean) / std of each variable, by the statistics that nc2zarr --statistics wrote
-    beside the store (True) or elsewhere (their path), of all levels together.
+    beside the store (True) or elsewhere (their path), each level by itself where they have levels.
 
     Numbers are those that xarray decodes: unpacked by scale_factor and add_offset, fill values NaN, of
     the type that xarray gives them, coordinates of time as datetime64.  `decode=False` gives what is
