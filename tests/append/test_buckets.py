@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from support import failio, objects, paths, tool
+from support import failio, objects, paths, rectilinear, tool
 
 from . import files as F
 from .test_kills import seen
@@ -58,6 +58,18 @@ def test_equals_a_folder(bucket, tmp_path, layout):
     tool.nc2zarr("--append", "time", "--dry-run", *days[:7], STORE, env=env).ok()
     assert bucket.objects == before
     tool.nc2zarr("--append", "time", *days, "s3://bucket/other.zarr", env=env).fails(1, "no store to add to")
+
+
+def test_chunks_of_several_lengths(bucket, tmp_path):
+    env, months = bucket.environment(), rectilinear.months(tmp_path, 6)
+    keep = ("-q", "--codec", "keep", "--grid", "rectilinear")
+    tool.nc2zarr(*keep, *months, tmp_path / "want.zarr").ok()
+    tool.nc2zarr(*keep, *months[:2], STORE, env=env).ok()
+    for some in (months[2:3], months[3:]):
+        tool.nc2zarr("-q", "--append", "time", "--verify", "full", *some, STORE, env=env).ok()
+    assert failio.contents(folder_of(bucket, tmp_path / "got")) == failio.contents(tmp_path / "want.zarr")
+    tool.nc2zarr("-q", "--replace", "time=31:59", months[1], STORE, env=env).ok()
+    assert tool.run("rechunk", "--digest", STORE, env=env).ok().out.count("\n") > 1
 
 
 @pytest.fixture(scope="module", params=F.KILLED)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from append import files as F
-from support import objects, stores, tool
+from support import objects, rectilinear, stores, tool
 
 ALL = "s3://bucket/arch/**/*.nc"
 ROOM = "52KiB"  # for two of the files
@@ -178,6 +178,22 @@ def test_within_its_room(bucket, archive, out, scratch, size):
     assert max(most) <= (allowed if size != "1" else 3 * allowed)
     got = asked(bucket)
     assert got["GET"] == 13 if size == "1GiB" else 13 < got["GET"] <= 80
+
+
+@pytest.mark.parametrize("size", ["1", "1GiB"])
+def test_chunks_of_several_lengths_are_added(bucket, out, scratch, tmp_path, size):
+    """Files are open twice then, with the store and without it, and share their copies."""
+    keep = ("-q", "--codec", "keep", "--grid", "rectilinear")
+    months = rectilinear.months(tmp_path, 6)
+    for path in months:
+        bucket.objects["months/" + path.name] = (path.read_bytes(), objects.etag_of(path.read_bytes()))
+    env = bucket.environment()
+    tool.nc2zarr(*keep, *months, tmp_path / "want.zarr").ok()
+    tool.nc2zarr(*keep, "--scratch", scratch, "--scratch-size", size, "s3://bucket/months/0[12].nc", out, env=env).ok()
+    append = ("-q", "--append", "time", "--scratch", scratch, "--scratch-size", size, "--verify", "full")
+    tool.nc2zarr(*append, "s3://bucket/months/0[3456].nc", out, env=env).ok()
+    stores.same_files(tmp_path / "want.zarr", out)
+    assert list(scratch.iterdir()) == []
 
 
 def test_dry_run_and_verification(bucket, archive, out, scratch, tmp_path):
