@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "convert/select/rename.h"
 #include "convert/statistics/statistics_impl.h"
 #include "format/counted.h"
 #include "format/zarr/erase.h"
@@ -220,6 +221,12 @@ typedef struct writing {
     cm_json *summary; /* of all variables */
 } writing;
 
+/* The levels' dimension by its name in the target, which readers of both look for. */
+static char *dimension_of(const cm_job *job, const cm_job_var *v)
+{
+    return (char *)(uintptr_t)cm_job_dim_name(job, v->source, (unsigned)v->statistics->level);
+}
+
 static void describe(writing *w, const cm_job_var *v, unsigned kind, cm_zarr_meta *m)
 {
     static uint8_t nan[8] = {0, 0, 0, 0, 0, 0, 0xf8, 0x7f}, zero[8];
@@ -237,7 +244,7 @@ static void describe(writing *w, const cm_job_var *v, unsigned kind, cm_zarr_met
         .codecs = &w->codec,
         .ncodecs = 1};
     if (s->level >= 0)
-        m->dim_name[0] = v->source->dim_name[s->level];
+        m->dim_name[0] = dimension_of(w->job, v);
 }
 
 static int write_chunk(writing *w, const char *path, const cm_zarr_meta *m, const cm_tally *t,
@@ -289,7 +296,7 @@ static int summarise(writing *w, const cm_job_var *v, const cm_tally *t, cm_erro
     cm_json *of = cm_json_object();
     int rc = CM_OK;
     if (s->level >= 0)
-        rc = cm_json_set(of, "dimension", cm_json_string(v->source->dim_name[s->level]), err);
+        rc = cm_json_set(of, "dimension", cm_json_string(dimension_of(w->job, v)), err);
     for (unsigned kind = 0; kind < NKINDS && rc == CM_OK; kind++) {
         cm_json *list = cm_json_array();
         for (uint64_t i = 0; i < s->nlevels && rc == CM_OK; i++)

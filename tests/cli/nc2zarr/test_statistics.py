@@ -285,3 +285,18 @@ def test_of_a_repository(values, source, tmp_path):
     tool.nc2zarr("-q", "--overwrite", "--verify", "none", path, f"icechunk:{repo}").ok()
     now = icechunk.read(repo)
     assert {k.split("/")[0] for k in now} == {k.split("/")[0] for k in keys[0]} - {"statistics"}
+
+
+def test_a_dimension_of_another_name(tmp_path):
+    """Levels are those of the store's dimension, under the name that it has there."""
+    source, out = tmp_path / "in.nc", tmp_path / "out.zarr"
+    with netCDF4.Dataset(source, "w") as ds:
+        for name, n in (("time", 6), ("level", 3)):
+            ds.createDimension(name, n)
+        ds.createVariable("level", "f4", ("level",))[:] = np.arange(3)
+        ds.createVariable("z", "f4", ("time", "level"))[:] = RNG.normal(size=(6, 3))
+    tool.nc2zarr("-q", "--statistics", "--rename", "level=height", source, out).ok()
+    counted = zarr.open_group(f"{out}.statistics.zarr", mode="r")
+    assert counted.attrs["variables"]["z"]["dimension"] == "height"
+    assert counted["mean/z"].metadata.dimension_names == ("height",)
+    assert "height" in zarr.open_group(out, mode="r")["z"].metadata.dimension_names
