@@ -104,6 +104,7 @@ typedef struct cm_transform_options {
     cm_part_choice part;
     bool statistics;           /* counted, and written beside the target */
     cm_texts statistics_range; /* "DIM=FROM..TO": what is counted */
+    const char *statistics_by; /* dimension whose places are levels; NULL: the vertical one's */
     /* The page that the caller makes of the report's passport; NULL: none is counted. */
     const char *report;
     /* "json": TARGET is a file of references to the chunks of the source; NULL: a store */

@@ -99,6 +99,13 @@
                 "dimension are counted whole."                                                     \
     }
 
+#define CM_ROW_STATISTICS_BY(at)                                                                   \
+    {                                                                                              \
+        .name = "statistics-by", .value = "DIM", .kind = CM_OPTION_TEXT, .field = at,              \
+        .help = "Count each place along DIM by itself, as the levels are that are found by their " \
+                "coordinate or their name. Variables without DIM are counted as otherwise."        \
+    }
+
 #define CM_ROW_REPORT(at, text)                                                                    \
     {                                                                                              \
         .name = "report", .value = "FILE.html", .kind = CM_OPTION_TEXT, .field = at,               \

@@ -241,6 +241,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_FILL_VALUE(VALUE(o.fill_value)),
     CM_ROW_STATISTICS(VALUE(o.statistics)),
     CM_ROW_STATISTICS_RANGE(VALUE(o.statistics_range)),
+    CM_ROW_STATISTICS_BY(VALUE(o.statistics_by)),
     {.name = "char",
      .kind = CM_OPTION_CHOICE,
      .field = VALUE(o.char_mode),

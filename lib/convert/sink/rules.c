@@ -136,6 +136,8 @@ static int check_combinations(const cm_transform_options *o, cm_error *err)
                        "done");
     if (o->statistics_range.n > 0 && !o->statistics)
         return cm_fail(err, CM_EINVAL, "`statistics_range` needs `statistics`");
+    if (o->statistics_by != NULL && !o->statistics)
+        return cm_fail(err, CM_EINVAL, "`statistics_by` needs `statistics`");
     if ((o->branch != NULL || o->message != NULL || o->object_nbytes != 0) &&
         cm_icechunk_path(o->target) == NULL)
         return cm_fail(

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "convert/select/rename.h"
 #include "convert/select/subset.h"
 #include "convert/statistics/statistics_impl.h"
 #include "format/attr_value.h"
@@ -78,6 +79,23 @@ static bool is_counted(const cm_job_var *v)
            !v->source->is_char && cm_tally_takes(&v->view.type) && v->view.rank > 0;
 }
 
+/* The dimension whose places are counted each by itself; -1: none.  *BY: it was asked for. */
+static int find_level(cm_job *job, const cm_job_var *v, bool *by)
+{
+    const char *asked = job->options->statistics_by;
+    for (unsigned j = 0; asked != NULL && j < v->view.rank && v->view.rank > 1; j++) {
+        const char *dim = cm_job_dim_name(job, v->source, j);
+        *by = *by || (dim != NULL && strcmp(dim, asked) == 0);
+        if (dim != NULL && strcmp(dim, asked) == 0)
+            return (int)j;
+    }
+    for (unsigned j = 0; j < v->view.rank && v->view.rank > 1; j++)
+        if (is_vertical(job, v, j))
+            return (int)j;
+    return -1;
+}
+
+/* USED: which ranges were, and behind them the dimension that was asked for. */
 static int add_variable(cm_job *job, cm_job_var *v, bool *used, cm_error *err)
 {
     if (!is_counted(v))
@@ -87,10 +105,7 @@ static int add_variable(cm_job *job, cm_job_var *v, bool *used, cm_error *err)
         return CM_ENOMEM;
     v->statistics = s;
     pthread_mutex_init(&s->lock, NULL);
-    s->level = -1;
-    for (unsigned j = 0; j < v->view.rank && v->view.rank > 1 && s->level < 0; j++)
-        if (is_vertical(job, v, j))
-            s->level = (int)j;
+    s->level = find_level(job, v, &used[job->options->statistics_range.n]);
     s->nlevels = s->level >= 0 ? v->view.shape[s->level] : 1;
     find_rule(v, &s->rule);
     return set_range(job, v, s, used, err);
@@ -110,6 +125,12 @@ int cm_statistics_prepare(cm_job *job, const char *target, cm_error *err)
             rc = cm_fail(err, CM_EINVAL,
                          "`statistics_range` %s: no variable that is counted has that dimension",
                          ranges->text[i]);
+    const char *by = job->options->statistics_by;
+    if (rc == CM_OK && by != NULL && !used[ranges->n])
+        rc = cm_fail(err, CM_EINVAL,
+                     "`statistics_by` %s: no variable that is counted has that dimension and "
+                     "another",
+                     by);
     free(used);
     return rc;
 }

@@ -300,3 +300,23 @@ def test_a_dimension_of_another_name(tmp_path):
     assert counted.attrs["variables"]["z"]["dimension"] == "height"
     assert counted["mean/z"].metadata.dimension_names == ("height",)
     assert "height" in zarr.open_group(out, mode="r")["z"].metadata.dimension_names
+
+
+def test_by_a_dimension(source, values, tmp_path):
+    """Along any dimension, in place of the levels; variables without it are counted as otherwise."""
+    out = tmp_path / "out.zarr"
+    tool.nc2zarr("-q", "--statistics", "--statistics-by", "lon", "--variable", "t2m,z,q", source, out).ok()
+    counted = zarr.open_group(f"{out}.statistics.zarr", mode="r")
+    assert counted["mean/q"].metadata.dimension_names == ("level",)
+    for name in ("t2m", "z"):
+        assert counted[f"mean/{name}"].metadata.dimension_names == ("lon",)
+        axes = tuple(range(values[name].ndim - 1))
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(counted[f"mean/{name}"][...], np.nanmean(values[name].astype("f8"), axis=axes))
+            np.testing.assert_allclose(counted[f"std/{name}"][...], np.nanstd(values[name].astype("f8"), axis=axes), rtol=1e-9)
+    tool.run("rechunk", "-q", "--statistics", "--statistics-by", "lon", out, tmp_path / "again.zarr").ok()
+    again = zarr.open_group(tmp_path / "again.zarr.statistics.zarr", mode="r")
+    np.testing.assert_array_equal(again["count/z"][...], counted["count/z"][...])
+    done = tool.nc2zarr("--statistics", "--statistics-by", "band", source, tmp_path / "no.zarr")
+    done.fails(2, "--statistics-by band: no variable that is counted has that dimension")
+    tool.nc2zarr("--statistics-by", "lon", source, tmp_path / "no.zarr").fails(2, "--statistics-by needs --statistics")

@@ -61,6 +61,8 @@ static int set_options(cm_json *j, const cm_job *job, cm_error *err)
     /* A run that goes on counts what is there; parts count all together or not at all. */
     if (rc == CM_OK && o->statistics && job->terms.alike)
         rc = add_texts(j, "`statistics`", &o->statistics_range, err);
+    if (rc == CM_OK && o->statistics_by != NULL && job->terms.alike)
+        rc = cm_json_set(j, "`statistics_by`", cm_json_string(o->statistics_by), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "`char_mode`", cm_json_i64(o->char_mode), err);
     if (rc == CM_OK)
