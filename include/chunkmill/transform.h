@@ -107,7 +107,10 @@ typedef struct cm_transform_options {
     const char *statistics_by; /* dimension whose places are levels; NULL: the vertical one's */
     /* The page that the caller makes of the report's passport; NULL: none is counted. */
     const char *report;
-    /* "json": TARGET is a file of references to the chunks of the source; NULL: a store */
+    /*
+     * "json": TARGET is a file of references to the chunks of the source; "icechunk": a repository
+     * gets them, or, with APPEND, more of them; NULL: a store
+     */
     const char *refer;
     const char *base_url; /* of the folder that all files lie in, for these; NULL: their paths */
     /* Of a target "icechunk:PATH", a repository: */

@@ -145,6 +145,7 @@ static void release(cm_job *job)
     free(job->scratch);
     cm_json_free(job->sample_chunks);
     free(job->guarded);
+    free(job->agreed);
     cm_outfile_release(&job->trace);
     cm_job_unstack(job);
     cm_job_unmerge(job);

@@ -57,6 +57,7 @@ typedef struct cm_job {
     cm_dataset *source;
     cm_dataset *opened; /* SOURCE, where it is to be closed; NULL: it is another's */
     bool compared;      /* the source's files with each other */
+    bool *agreed;       /* of each check of these: it is known to hold; NULL: of none */
     const char *path;   /* of the source */
     const char *group;  /* of a file, what is converted: "" or "a/b"; a store is opened there */
     const char *chosen; /* the variable that the source's name ends in, or NULL */

@@ -34,10 +34,20 @@ def source(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def more(tmp_path_factory):
+def wide(tmp_path_factory):
+    """Of so many steps that references are made."""
+    return make(tmp_path_factory.mktemp("wide") / "in.nc", 0, 12, 0)
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory, wide):
     """For a repository of the source: steps behind its end, and steps within, with other values."""
     folder = tmp_path_factory.mktemp("more")
-    return {"append": make(folder / "append.nc", 6, 5, 1), "replace": make(folder / "replace.nc", 2, 3, 2)}
+    return {
+        "append": make(folder / "append.nc", 6, 5, 1),
+        "replace": make(folder / "replace.nc", 2, 3, 2),
+        "refer": make(wide.parent / "refer.nc", 12, 5, 3),
+    }
 
 
 def command(case, source, repo):
@@ -49,6 +59,7 @@ def command(case, source, repo):
         "virtual": ["--virtual", "icechunk"],
         "append": ["--append", "time"],
         "replace": ["--replace", "time=2:5"],
+        "refer": ["--virtual", "icechunk", "--append", "time"],
     }[case]
     place = f"icechunk:{repo}" + ("::deep/er" if case == "below" else "")
     return ["-q", "-j", "1", "--verify", "none", "--object-size", "4KiB", *more, source, place]
@@ -82,14 +93,16 @@ def unreferred(repo):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", ["new", "shards", "overwrite", "below", "virtual", "append", "replace"])
-def test_killed(source, more, case, kind, tmp_path):
+@pytest.mark.parametrize("case", ["new", "shards", "overwrite", "below", "virtual", "append", "replace", "refer"])
+def test_killed(source, wide, more, case, kind, tmp_path):
     root, state, template = tmp_path / "work", tmp_path / "state", tmp_path / "template"
     repo = root / "repo"
     template.mkdir()
     chunks = "v:4x12x24" if case in more else "v:6x12x24"
+    source = wide if case == "virtual" else source
+    begin = ["--virtual", "icechunk", wide] if case == "refer" else ["--chunks", chunks, source]
     if case in ("overwrite", "below", *more):
-        tool.nc2zarr("-q", "--chunks", chunks, source, f"icechunk:{template / 'repo'}").ok()
+        tool.nc2zarr("-q", *begin, f"icechunk:{template / 'repo'}").ok()
         (template / "repo" / "chunks" / "0123456789ABCDEFGHJK").write_text("another writer's")
     failio.renew(template, root)
     old = tip_of(repo)
@@ -188,17 +201,18 @@ def test_another_commit_meanwhile(source, theirs, tmp_path):
 
 
 @pytest.mark.parametrize("theirs", ["elsewhere", "the same array", "a new array"])
-@pytest.mark.parametrize("ours", ["append", "replace"])
-def test_growing_meanwhile(source, more, ours, theirs, tmp_path):
+@pytest.mark.parametrize("ours", ["append", "replace", "refer"])
+def test_growing_meanwhile(source, wide, more, ours, theirs, tmp_path):
     """The same of a run that changes arrays: refused where another commit has changed one of them."""
     root, state, base, changed = (tmp_path / n for n in ("work", "state", "base", "changed"))
     repo = root / "repo"
     base.mkdir()
-    tool.nc2zarr("-q", "--chunks", "v:4x12x24", source, f"icechunk:{base / 'repo'}").ok()
+    begin = ["--virtual", "icechunk", wide] if ours == "refer" else ["--chunks", "v:4x12x24", source]
+    tool.nc2zarr("-q", *begin, f"icechunk:{base / 'repo'}").ok()
     failio.renew(base, changed)
     other = {
         "elsewhere": [source, f"icechunk:{changed / 'repo'}::other"],
-        "the same array": ["--append", "time", more["append"], f"icechunk:{changed / 'repo'}"],
+        "the same array": ["--append", "time", more["refer" if ours == "refer" else "append"], f"icechunk:{changed / 'repo'}"],
         "a new array": ["--variable", "v", "--rename", "v=w", "--exclude", "time,y,x", source, f"icechunk:{changed / 'repo'}"],
     }[theirs]
     tool.nc2zarr("-q", *other).ok()

@@ -226,6 +226,22 @@ COMMANDS = {
         nc2zarr s3:// out
         nc2zarr cube.nc https://host/out.zarr
     """,
+    "nc2zarr, references that grow": """
+        nc2zarr --virtual icechunk --append time rows_4.nc icechunk:refs
+        nc2zarr --virtual icechunk --append time --base-url s3://bucket/other rows_4.nc icechunk:refs
+        nc2zarr --virtual icechunk --append time --base-url s3://bucket/in rows_7.nc icechunk:refs
+        nc2zarr --virtual icechunk --append time --base-url s3://bucket/in rows_7.f4.nc icechunk:refs
+        nc2zarr --virtual icechunk --append time --base-url nosuch rows_4.nc icechunk:refs
+        nc2zarr --virtual icechunk --append time --verify full rows_4.nc icechunk:refs
+        nc2zarr --virtual icechunk --append time --merge-along x=1,2 rows_4.nc icechunk:refs
+        nc2zarr --virtual icechunk --append time --chunks v:1x9 rows_4.nc icechunk:refs
+        nc2zarr --virtual icechunk --append time rows_4.nc s.zarr
+        nc2zarr --virtual icechunk --append time rows_4.nc icechunk:nosuch
+        nc2zarr --virtual icechunk --append nosuch rows_4.nc icechunk:refs
+        nc2zarr --virtual icechunk --append time --part 1/2 rows_4.nc icechunk:refs
+        nc2zarr --virtual icechunk --replace time=0:3 rows_0.nc icechunk:refs
+        nc2zarr --virtual json --append time rows_4.nc icechunk:refs
+    """,
     "rechunk": """
         rechunk
         rechunk s.zarr
@@ -328,6 +344,10 @@ def write(folder):
     (folder / "folder").mkdir()
     F.write_all(F.clean(3), folder / "days")
     F.write_all(traps.TRAPS["units are hours"].plant(traps.TRAPS["packing"].plant(F.clean(2), 1), 1), folder / "odd")
+    for name, first, n, kind in (("rows_0", 0, 4, "f8"), ("rows_4", 4, 4, "f8"), ("rows_7", 4, 3, "f8"), ("rows_7.f4", 4, 3, "f4")):
+        variables = [("time", "f8", ("time",), np.arange(first, first + n)), ("v", kind, ("time", "x"), np.full((n, 2000), first))]
+        (folder / f"{name}.nc").write_bytes(cdf.Cdf(1, {"time": n, "x": 2000}, variables).build())
+    tool.nc2zarr("-q", "--virtual", "icechunk", "--base-url", "s3://bucket/in", folder / "rows_0.nc", f"icechunk:{folder / 'refs'}").ok()
     files = A.days(folder, 0, 4, each=2)
     A.day(folder / "next.nc", 4)
     A.day(folder / "far.nc", 9)

@@ -7,6 +7,7 @@
     icechunk_peer.py create REPO NC SPLIT         a repository with the file; manifests of up to SPLIT chunks along each
                                                   dimension, 0: as it likes
     icechunk_peer.py append REPO BRANCH NC DIM    adds the file along a dimension
+    icechunk_peer.py compress REPO                writes all manifests of main anew, with locations compressed
     icechunk_peer.py read REPO BRANCH             reads every element of every array
     icechunk_peer.py names REPO BRANCH            the paths of all arrays
     icechunk_peer.py length REPO BRANCH           the number of its snapshots
@@ -128,6 +129,13 @@ def append(place, branch, nc, dim):
     writing.commit("appended", rebase_with=icechunk.ConflictDetector(), rebase_tries=100)
 
 
+def compress(place):
+    config = icechunk.Repository.open(storage(place)).config
+    packing = icechunk.ManifestVirtualChunkLocationCompressionConfig(min_num_chunks=2, dictionary_max_size_bytes=256)
+    config.manifest = icechunk.ManifestConfig(virtual_chunk_location_compression=packing)
+    icechunk.Repository.open(storage(place), config=config).rewrite_manifests("rewritten", branch="main")
+
+
 def read(place, branch):
     group = zarr.open_group(session(place, branch).store, mode="r")
     for _, node in group.members(max_depth=None):
@@ -145,7 +153,7 @@ def length(place, branch):
 
 
 if __name__ == "__main__":
-    commands = {f.__name__: f for f in (unpack, collect, commit, create, append, read, names, length)} | {"xarray": compare}
+    commands = {f.__name__: f for f in (unpack, collect, commit, create, append, compress, read, names, length)} | {"xarray": compare}
     commands[sys.argv[1]](*sys.argv[2:])
     # Threads of icechunk 2.3 that are at work when the interpreter ends may crash it, after all is done.
     sys.stdout.flush()

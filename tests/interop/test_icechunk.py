@@ -160,6 +160,53 @@ def test_growing_in_turn(split, tmp_path):
     assert tool.run("rechunk", "--digest", unpacked).ok().out == tool.run("rechunk", "--digest", f"icechunk:{repo}").ok().out
 
 
+def test_references_in_turn(tmp_path):
+    """A repository of references grows by references and by converted steps, between icechunk's own commits."""
+    folder, repo = tmp_path / "in", tmp_path / "repo"
+    folder.mkdir()
+    files = [make(folder / f"{i}.nc", n=n, seed=i, first=first) for i, (first, n) in enumerate([(0, 6), (6, 5), (11, 5), (16, 3), (19, 4), (23, 3)])]
+    refer = ["-q", "--virtual", "icechunk"]
+    tool.run("nc2zarr", *refer, files[0], f"icechunk:{repo}").ok()
+    steps = [
+        lambda: tool.run("nc2zarr", *refer, "--append", "time", files[1], f"icechunk:{repo}").ok(),
+        lambda: peer("append", repo, "main", files[2], "time"),
+        lambda: tool.run("nc2zarr", *refer, "--append", "time", *files[:4], "--allow", folder, f"icechunk:{repo}").ok(),
+        lambda: tool.run("nc2zarr", "-q", "--append", "time", files[4], f"icechunk:{repo}").ok(),
+    ]
+    for i, step in enumerate(steps):
+        step()
+        peer("collect", repo)
+        assert peer("xarray", repo, "main", join(tmp_path / f"all{i}.nc", *files[: i + 2])) == ""
+    refs = references_of(repo)
+    assert {os.path.basename(r[0]) for r in refs if isinstance(r[0], str)} == {"0.nc", "1.nc", "3.nc"}
+    tool.run("nc2zarr", "--check", "--allow", folder, *files[:5], f"icechunk:{repo}").ok()
+    peer("commit", repo, "main", "theirs", 1)
+    tool.run("nc2zarr", *refer, "--append", "time", files[5], f"icechunk:{repo}").ok()
+    peer("unpack", repo, "main", tmp_path / "read")
+    tool.run("nc2zarr", "-q", *files, tmp_path / "store.zarr").ok()
+    got, want = (dict(x.split()[1::-1] for x in digest(p).splitlines()) for p in (tmp_path / "read", tmp_path / "store.zarr"))
+    assert {"theirs0"} == got.keys() - want.keys() and {k: got[k] for k in want} == want
+
+
+def test_references_with_compressed_locations(tmp_path):
+    """icechunk may compress locations: chunks that stay are referred to as before."""
+    folder, repo = tmp_path / "in", tmp_path / "repo"
+    folder.mkdir()
+    files = [make(folder / f"a-rather-long-name-of-a-file-{i}.nc", n=5, seed=i, first=5 * i) for i in range(5)]
+    tool.run("nc2zarr", "-q", "--virtual", "icechunk", *files[:3], f"icechunk:{repo}").ok()
+    peer("compress", repo)
+    with pytest.raises((AttributeError, TypeError, AssertionError)):
+        assert all(isinstance(r[0], str) for r in references_of(repo))
+    tool.run("nc2zarr", "-q", "--virtual", "icechunk", "--append", "time", *files[2:], f"icechunk:{repo}").ok()
+    assert len({r[0] for r in references_of(repo)}) == 5
+    assert peer("xarray", repo, "main", join(tmp_path / "all.nc", *files)) == ""
+
+
+def references_of(repo):
+    snapshot = icechunk.Snapshot(repo, icechunk.Repo(repo).tip())
+    return [r for n in snapshot.nodes if n.path == "/v" for r in snapshot.references(n).values()]
+
+
 def test_theirs_are_read(tmp_path):
     """Every version of a repository that the installed icechunk makes, virtual chunks included."""
     made = tmp_path / "made"

@@ -32,7 +32,9 @@ int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const
                    cm_monitor *monitor, cm_net **out, cm_error *err)
 {
     cm_net_settings s = *settings;
-    bool any = output != NULL && cm_store_url_needs_net(cm_repository_place(output));
+    /* A repository that grows may have chunks elsewhere, and `allow` goes with the settings. */
+    bool any = (output != NULL && cm_store_url_needs_net(cm_repository_place(output))) ||
+               (cm_is_repository(output) && settings->allow.n > 0);
     /* A list may name what lies behind a network. */
     for (size_t i = 0; i < paths->n; i++)
         any = any || paths->text[i][0] == '@' || needs_net(paths->text[i]);

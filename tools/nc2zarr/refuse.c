@@ -40,14 +40,21 @@ static bool names_store(const char *input)
 }
 
 /* Options that say what a new store is like, or make dimensions that one that is there has not. */
-static int refuse_append(const nc2zarr_values *v, const cm_common_options *common)
+static int refuse_append(const nc2zarr_values *v, const cm_common_options *common,
+                         const cm_texts *paths)
 {
+    const char *output = paths->n > 1 ? paths->text[paths->n - 1] : NULL;
     const char *asked = v->append ? "append" : "replace";
     if (!v->append && !v->replace)
         return CM_TOOL_RUN;
     if (v->append && v->replace)
         return cm_tool_usage_error(&NC2ZARR, "--replace: not with --append");
-    if (v->o.refer)
+    if (v->o.refer && v->replace && cm_is_repository(output))
+        return cm_tool_usage_error(&NC2ZARR, "--virtual: not with --replace, which converts steps; "
+                                             "they lie beside references");
+    if (v->o.refer && strcmp(v->o.refer, "icechunk") == 0 && output && !cm_is_repository(output))
+        return cm_tool_usage_error(&NC2ZARR, "--virtual icechunk: %s is not icechunk:PATH", output);
+    if (v->o.refer && strcmp(v->o.refer, "json") == 0)
         return cm_tool_usage_error(&NC2ZARR,
                                    "--%s: --virtual writes OUT.json anew each time; "
                                    "name all files that it is to refer to",
@@ -59,7 +66,7 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
 {
     int status = cm_run_refuse_overflow(&NC2ZARR, common);
     if (status == CM_TOOL_RUN)
-        status = refuse_append(v, common);
+        status = refuse_append(v, common, paths);
     if (status != CM_TOOL_RUN)
         return status;
     if ((v->recheck || v->append_rest) && !v->append)

@@ -249,13 +249,18 @@ static void print_cost(const cm_transform_report *r, mode m)
         cm_print_cost(r->seconds, r->decoded_nbytes, r->nthreads, r->memory_peak);
 }
 
+static void print_own_notes(const cm_transform_report *r)
+{
+    for (size_t i = 0; i < r->nnotes; i++)
+        cm_print_remark("Note", r->note[i]);
+}
+
 /* -v: how each variable is read, remarks, and where the threads spent their time. */
 static void print_details(const cm_transform_report *r)
 {
     print_remarks(r, "Access to", access_of);
     print_remarks(r, "Digest of", digest_of);
-    for (size_t i = 0; i < r->nnotes; i++)
-        cm_print_remark("Note", r->note[i]);
+    print_own_notes(r);
     if (r->written)
         cm_print_stages(NC2ZARR.name, r->stage, r->nstages);
 }
@@ -343,6 +348,7 @@ static void print_references(const cm_transform_options *options, const cm_trans
     char refs[32], inside[32];
     if (m == PLANNED)
         return;
+    cm_growth_print_rest(&r->append);
     cm_print(stdout, "  %s references, %s chunks that stand in the %s\n",
              cm_format_count(r->nreferences, refs, sizeof(refs)),
              cm_format_count(r->ninline, inside, sizeof(inside)),
@@ -450,6 +456,8 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     if (survey != NULL && m != CHECKED && common->verbosity == 0)
         nc2zarr_print_notes(survey);
     if (options->refer) {
+        if (common->verbosity > 0)
+            print_own_notes(report);
         print_references(options, report, m);
         return;
     }

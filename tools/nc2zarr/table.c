@@ -264,12 +264,13 @@ static const cm_option OPTIONS[] = {
      .words = "json|icechunk",
      .help = "json: write OUT.json, which says where every chunk lies in the files, for kerchunk's "
              "readers: xarray through fsspec, zarr-python, and this project's own tools. icechunk: "
-             "commit such references to the repository icechunk:PATH."},
+             "commit such references to the repository icechunk:PATH; with --append, of the new "
+             "files."},
     {.name = "base-url",
      .value = "URL",
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.base_url),
-     .help = "With --virtual, the URL of the folder that all files lie in, where the references "
+     .help = "With --virtual, the URL of the folder that all INPUTs lie in, where the references "
              "will be read.",
      .unset = "the paths of this machine"},
 
@@ -286,7 +287,7 @@ static const char *const USAGE[] = {
     "[OPTIONS] INPUT... OUTPUT.zarr",
     "[OPTIONS] INPUT.nc",
     "--virtual json [OPTIONS] INPUT.nc OUT.json",
-    "--virtual icechunk [OPTIONS] INPUT... icechunk:PATH",
+    "--virtual icechunk [--append DIM] [OPTIONS] INPUT... icechunk:PATH",
     "--survey [OPTIONS] INPUT...",
     "--check [OPTIONS] INPUT... OUTPUT.zarr",
     "--consolidate STORE",

@@ -9,10 +9,19 @@
 #include "format/multi/multi.h"
 #include "plan/meetings.h"
 
-#define INLINE_NBYTES     (UINT64_C(16) << 10) /* decoded: what is smaller stands in the document */
 #define COORDINATE_NBYTES (UINT64_C(4) << 20)  /* coordinates too, up to here */
 #define MOST_INLINE       (UINT64_C(64) << 20) /* and what cannot be referred to */
 #define SLAB_CHUNK_NBYTES (UINT64_C(4) << 20)  /* of contiguous data, where it may be chosen */
+
+int cm_refer_create(size_t n, cm_refer **out, cm_error *err)
+{
+    cm_refer *r = *out = cm_calloc(1, sizeof(*r), err);
+    if (r != NULL && (r->part = cm_calloc(n + 1, sizeof(r->part[0]), err)) != NULL)
+        return CM_OK;
+    free(r);
+    *out = NULL;
+    return CM_ENOMEM;
+}
 
 void cm_refer_free(cm_refer *r)
 {
@@ -47,6 +56,23 @@ static int add_whole(cm_job *job, const cm_job_var *v, cm_refer *r, cm_error *er
     return CM_OK;
 }
 
+void cm_refer_add(cm_refer *r, const cm_multi_spec *spec, const cm_multi_var *m,
+                  const cm_multi_part *from, const cm_located *l)
+{
+    cm_refer_part *p = &r->part[r->nparts++];
+    p->path = spec->file[from->file].path;
+    p->located = l;
+    for (unsigned j = 0; j < m->rank; j++)
+        p->count[j] = p->length[j] = m->shape[j];
+    for (unsigned k = 0; k < m->naxes; k++) {
+        const unsigned j = m->axis[k];
+        p->origin[j] = from->origin[k];
+        p->first[j] = from->first[k];
+        p->count[j] = from->count[k];
+        p->length[j] = from->length[k];
+    }
+}
+
 /* *WHY: why the parts of a joined variable are no places of its own chunks. */
 static int add_joined(cm_job *job, const cm_job_var *v, const cm_multi_spec *spec, cm_refer *r,
                       const char **why, cm_error *err)
@@ -55,26 +81,16 @@ static int add_joined(cm_job *job, const cm_job_var *v, const cm_multi_spec *spe
     *why = m->values != NULL || m->texts != NULL ? "it is made while files are joined" : NULL;
     for (size_t i = 0; i < m->nparts && *why == NULL; i++) {
         const cm_multi_part *from = &m->part[i];
-        cm_refer_part *p = &r->part[r->nparts];
+        const cm_located *located;
         if (from->how != NULL) {
             *why = from->how->pads ? "its texts are shorter in some files"
                                    : "some files store it otherwise";
             break;
         }
-        int rc = cm_multi_part_located(job->source, v->source, i, &p->located, err);
+        int rc = cm_multi_part_located(job->source, v->source, i, &located, err);
         if (rc != CM_OK)
             return rc;
-        p->path = spec->file[from->file].path;
-        for (unsigned j = 0; j < v->view.rank; j++)
-            p->count[j] = p->length[j] = m->shape[j];
-        for (unsigned k = 0; k < m->naxes; k++) {
-            unsigned j = m->axis[k];
-            p->origin[j] = from->origin[k];
-            p->first[j] = from->first[k];
-            p->count[j] = from->count[k];
-            p->length[j] = from->length[k];
-        }
-        r->nparts++;
+        cm_refer_add(r, spec, m, from, located);
     }
     return CM_OK;
 }
@@ -145,8 +161,7 @@ static void slab_chunk(const cm_refer *r, const cm_job_var *v, cm_layout *out)
     out->chunk[0] = most > 0 ? most : 1;
 }
 
-/* Every part begins, and all but the last end, where a chunk of the variable does. */
-static const char *cut_obstacle(const cm_refer *r, const cm_job_var *v)
+const char *cm_refer_cut_obstacle(const cm_refer *r, const cm_job_var *v)
 {
     static const char reason[] = "its files are not joined where chunks begin";
     for (size_t i = 0; i < r->nparts; i++) {
@@ -184,26 +199,33 @@ static void count_missing(const cm_job_var *v, cm_refer *r)
     r->nmissing = all > there ? all - there : 0;
 }
 
+const char *cm_refer_form_obstacle(const cm_job_var *v, cm_refer *r)
+{
+    const char *why = common_form(v, r);
+    return why != NULL ? why : find_mask(r);
+}
+
 /* NULL: V is referred to. */
 static int examine(cm_job *job, const cm_job_var *v, cm_layout *out, const char **why,
                    cm_error *err)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     size_t n = spec != NULL ? spec->var[v->source->index].nparts : 1;
-    cm_refer *r = out->refer = cm_calloc(1, sizeof(*r), err);
-    if (r == NULL || (r->part = cm_calloc(n + 1, sizeof(r->part[0]), err)) == NULL)
-        return CM_ENOMEM;
     *why = NULL;
-    int rc = spec != NULL ? add_joined(job, v, spec, r, why, err) : add_whole(job, v, r, err);
+    int rc = cm_refer_create(n, &out->refer, err);
+    if (rc != CM_OK)
+        return rc;
+    cm_refer *r = out->refer;
+    rc = spec != NULL ? add_joined(job, v, spec, r, why, err) : add_whole(job, v, r, err);
     if (rc != CM_OK || *why != NULL)
         return rc;
-    if ((*why = common_form(v, r)) != NULL || (*why = find_mask(r)) != NULL)
+    if ((*why = cm_refer_form_obstacle(v, r)) != NULL)
         return CM_OK;
     if (r->form != NULL && r->form->kind == CM_LOCATED_CHUNKS)
         memcpy(out->chunk, r->form->chunk, sizeof(out->chunk));
     else
         slab_chunk(r, v, out);
-    *why = cut_obstacle(r, v);
+    *why = cm_refer_cut_obstacle(r, v);
     count_missing(v, r);
     return CM_OK;
 }
@@ -213,7 +235,7 @@ static int examine(cm_job *job, const cm_job_var *v, cm_layout *out, const char 
 static bool belongs_inline(const cm_job_var *v)
 {
     uint64_t nbytes = decoded_nbytes(v);
-    return v->view.as_strings || v->view.rank == 0 || nbytes <= INLINE_NBYTES ||
+    return v->view.as_strings || v->view.rank == 0 || nbytes <= CM_REFER_INLINE_NBYTES ||
            (v->source->is_coordinate && nbytes <= COORDINATE_NBYTES);
 }
 

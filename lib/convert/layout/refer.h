@@ -13,6 +13,10 @@
 
 #include "convert/job.h"
 #include "format/located.h"
+#include "format/multi/multi.h"
+
+/* Decoded bytes of variables up to which they are converted. */
+#define CM_REFER_INLINE_NBYTES (UINT64_C(16) << 10)
 
 /* The share of one file in a variable; one for a file that is not joined. */
 typedef struct cm_refer_part {
@@ -37,5 +41,25 @@ int cm_job_refer_layout(cm_job *job, cm_error *err);
 /* The codecs of the chunks of V, which is referred to. */
 int cm_job_refer_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err);
 void cm_refer_free(cm_refer *r); /* NULL accepted */
+
+/* ---- for an array that is there, whose new chunks are referred to ---- */
+
+/* With room for N parts. */
+int cm_refer_create(size_t n, cm_refer **out, cm_error *err);
+/* Adds FROM, a part of variable M of SPEC that is taken as it is, located at L. */
+void cm_refer_add(cm_refer *r, const cm_multi_spec *spec, const cm_multi_var *m,
+                  const cm_multi_part *from, const cm_located *l);
+/* The reason why readers could not decode the stored bytes of R, of V, by one chain; or NULL. */
+const char *cm_refer_form_obstacle(const cm_job_var *v, cm_refer *r);
+/* The same where parts do not begin, or all but the last not end, where a chunk of V does. */
+const char *cm_refer_cut_obstacle(const cm_refer *r, const cm_job_var *v);
+
+/* ---- refer_match.c ---- */
+
+/*
+ * CM_EUNSUPPORTED with what differs where the parts of V, all of the array as it will be, are not
+ * chunks of it by ARRAY, its document.  V's layout becomes that of ARRAY.
+ */
+int cm_refer_match(cm_job_var *v, const cm_zarr_meta *array, cm_error *err);
 
 #endif

@@ -58,7 +58,6 @@ const cm_sink_rule cm_sink_rules[] = {
     {"`no_consolidate`", FLAG(no_consolidate), .why = {[GROWS] = LAYOUT}},
     {"`resume`", FLAG(resume), .why = {[REFERS] = POINT}},
     {"`check`", FLAG(check), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
-    {"`refer`", TEXT(refer), .why = {[GROWS] = OTHER}},
     {"`certificate`", TEXT(certificate), .why = {[GROWS] = OTHER, [REFERS] = POINT}},
     {"`branch`", TEXT(branch), .why = {[COMPARES] = BEHIND}},
     {"`message`", TEXT(message), .why = {[COMPARES] = UNWRITTEN}},
@@ -138,6 +137,10 @@ static int check_combinations(const cm_transform_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL, "`statistics_range` needs `statistics`");
     if (o->statistics_by != NULL && !o->statistics)
         return cm_fail(err, CM_EINVAL, "`statistics_by` needs `statistics`");
+    if (o->append != NULL && o->refer != NULL && cm_icechunk_path(o->target) == NULL)
+        return cm_fail(err, CM_EINVAL, "`refer`: only a repository grows by references");
+    if (o->append != NULL && o->refer != NULL && o->merge_along.n > 0)
+        return cm_fail(err, CM_EINVAL, "`merge_along`: %s", POINT);
     if ((o->branch != NULL || o->message != NULL || o->object_nbytes != 0) &&
         cm_icechunk_path(o->target) == NULL)
         return cm_fail(

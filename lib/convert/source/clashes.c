@@ -66,7 +66,8 @@ static void worker_main(void *context, unsigned index)
     for (size_t i; (i = atomic_fetch_add(&q->next, 1)) < q->spec->nchecks;) {
         cm_error err = {0};
         cm_multi_clash clash = {0};
-        if (!is_wanted(q->job, q->spec->check[i].var))
+        if (!is_wanted(q->job, q->spec->check[i].var) ||
+            (q->job->agreed != NULL && q->job->agreed[i]))
             continue;
         int rc = cm_monitor_canceled(q->job->options->monitor)
                      ? cm_fail(&err, CM_ECANCELED, "stopped by request")

@@ -36,6 +36,22 @@ static const char *find_prefix(const cm_buf *config, const char *name, size_t n,
     return NULL;
 }
 
+bool cm_ice_config_has(const cm_buf *config, const char *url)
+{
+    const cm_flex root = cm_flex_root(config->data, config->nbytes);
+    const cm_flex all = cm_flex_member(&root, "virtual_chunk_containers");
+    const size_t count = cm_flex_count(&all);
+    bool has = false;
+    for (size_t i = 0; i < count && !has; i++) {
+        size_t n = 0;
+        const cm_flex one = cm_flex_value(&all, i);
+        const cm_flex prefix = cm_flex_member(&one, "url_prefix");
+        const char *text = cm_flex_text(&prefix, &n);
+        has = text != NULL && n > 0 && strncmp(url, text, n) == 0;
+    }
+    return has;
+}
+
 int cm_ice_container_url(const cm_buf *config, const char *location, char **out, cm_error *err)
 {
     const char *name = strstr(location, "://") + 3;

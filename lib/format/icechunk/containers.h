@@ -6,6 +6,8 @@
 
 /* The configuration of the repository ROOT into OUT; nothing where it has none. */
 int cm_ice_config_read(cm_store *root, cm_buf *out, cm_error *err);
+/* Whether a container of CONFIG has URL. */
+bool cm_ice_config_has(const cm_buf *config, const char *url);
 /*
  * The URL that "vcc://NAME/REST" means by CONFIG, to be freed: the prefix of the container NAME,
  * and REST.  CM_EFORMAT: there is no such container.

@@ -31,6 +31,32 @@ int cm_ice_node_manifest(const cm_fb_table *node, size_t i, unsigned rank, const
     return CM_OK;
 }
 
+/* Looks at the references of NODE in one manifest. */
+static int look(cm_store *root, const cm_fb_table *node, const uint8_t *id, cm_ice_holds *out,
+                cm_error *err)
+{
+    cm_ice_manifest_view m;
+    int rc = cm_ice_manifest_read(root, id, &m, err);
+    if (rc != CM_OK)
+        return rc;
+    const cm_ice_refs refs = cm_ice_manifest_refs(&m, node->value[CM_ICE_NODE_NODE_ID].bytes);
+    for (size_t i = 0; i < refs.list.n && *out != CM_ICE_HOLDS_REFERENCES; i++)
+        *out = cm_ice_refs_at(&refs, i).where == CM_ICE_OUTSIDE ? CM_ICE_HOLDS_REFERENCES
+                                                                : CM_ICE_HOLDS_CHUNKS;
+    cm_ice_manifest_release(&m);
+    return CM_OK;
+}
+
+int cm_ice_node_holds(cm_store *root, const cm_fb_table *node, cm_ice_holds *out, cm_error *err)
+{
+    const cm_fb_value *all = manifests_of(node);
+    int rc = CM_OK;
+    *out = CM_ICE_HOLDS_NOTHING;
+    for (size_t i = 0; rc == CM_OK && i < all->n && *out != CM_ICE_HOLDS_REFERENCES; i++)
+        rc = look(root, node, all->item[i]->value[CM_ICE_MANIFEST_REF_ID].bytes, out, err);
+    return rc;
+}
+
 bool cm_ice_extents_meet(const cm_ice_extent *a, const cm_ice_extent *b, unsigned rank)
 {
     for (unsigned j = 0; j < rank; j++)
@@ -54,11 +80,17 @@ static bool is_text(const char *text, const cm_ice_text *t)
     return strlen(text) == t->n && memcmp(text, t->bytes, t->n) == 0;
 }
 
+static bool is_packed(const cm_ice_kept *k, const cm_ice_text *t)
+{
+    return t->n > 0 && k->packed.n == t->n && memcmp(k->packed.bytes, t->bytes, t->n) == 0;
+}
+
 /* Neighbours lie in one file. */
 static bool is_the_last(const cm_ice_kept *k, const cm_ice_chunk *c)
 {
     const cm_ice_location *last = k->nlocations > 0 ? &k->location[k->nlocations - 1] : NULL;
-    return last != NULL && is_text(last->url, &c->location) &&
+    return last != NULL &&
+           (c->is_compressed ? is_packed(k, &c->location) : is_text(last->url, &c->location)) &&
            is_text(last->etag != NULL ? last->etag : "", &c->etag) &&
            last->modified_s == c->modified_s;
 }
@@ -69,26 +101,30 @@ static int add_location(cm_ice_kept *k, const cm_ice_chunk *c, cm_error *err)
         cm_make_room(k->location, k->nlocations, &k->capacity, sizeof(list[0]), 16);
     if (list == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for references");
+    char room[CM_ICE_MAX_URL];
+    cm_ice_text url;
     k->location = list;
+    k->packed = (cm_ice_text){0};
+    int rc = cm_ice_chunk_location(&k->manifest, c, room, &url, err);
+    if (rc != CM_OK)
+        return rc;
     cm_ice_location *one = &list[k->nlocations];
-    one->url = copy_text(k, &c->location, err);
+    one->url = copy_text(k, &url, err);
     one->etag = c->etag.n > 0 ? copy_text(k, &c->etag, err) : NULL;
     one->modified_s = c->modified_s;
     if (one->url == NULL || (c->etag.n > 0 && one->etag == NULL))
         return CM_ENOMEM;
     k->nlocations++;
+    if (c->is_compressed)
+        k->packed = c->location;
     return CM_OK;
 }
 
 static int take_outside(cm_ice_kept *k, const cm_ice_chunk *c, cm_ice_place *out, cm_error *err)
 {
-    if (c->is_compressed)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "a manifest that changes has references to other files in a form that "
-                       "cannot be written again (compressed locations)");
     int rc = is_the_last(k, c) ? CM_OK : add_location(k, c, err);
     out->tagged = c->etag.n > 0;
-    out->location = (uint32_t)(k->nlocations - 1);
+    out->location = (uint32_t)(k->nlocations - 1) | CM_ICE_LOCATION_KEPT;
     return rc;
 }
 
@@ -117,6 +153,7 @@ static int load(cm_ice_kept *k, const uint8_t *id, cm_error *err)
     if (k->there && memcmp(k->id, id, CM_ICE_ID) == 0)
         return CM_OK;
     cm_ice_manifest_release(&k->manifest);
+    k->packed = (cm_ice_text){0};
     int rc = cm_ice_manifest_read(k->root, id, &k->manifest, err);
     k->there = rc == CM_OK;
     memcpy(k->id, id, CM_ICE_ID);
@@ -193,13 +230,14 @@ int cm_ice_kept_find(cm_ice_kept *k, const cm_fb_table *node, unsigned rank,
 
 const cm_ice_location *cm_ice_kept_locate(const cm_ice_kept *k, uint32_t number)
 {
-    return &k->location[number];
+    return &k->location[number & ~CM_ICE_LOCATION_KEPT];
 }
 
 void cm_ice_kept_forget(cm_ice_kept *k)
 {
     cm_fb_release(&k->bytes);
     k->nlocations = 0;
+    k->packed = (cm_ice_text){0};
 }
 
 void cm_ice_kept_release(cm_ice_kept *k)

@@ -207,6 +207,23 @@ cm_ice_chunk cm_ice_refs_at(const cm_ice_refs *refs, size_t k)
     return ref;
 }
 
+int cm_ice_chunk_location(const cm_ice_manifest_view *m, const cm_ice_chunk *chunk, char *room,
+                          cm_ice_text *out, cm_error *err)
+{
+    *out = chunk->location;
+    if (chunk->is_compressed) {
+        int rc = cm_zstd_dict_read(m->dict, out->bytes, out->n, room, CM_ICE_MAX_URL, &out->n, err);
+        if (rc != CM_OK)
+            return rc;
+        out->bytes = room;
+    }
+    if (out->n > CM_ICE_MAX_URL)
+        return cm_fail(err, CM_EFORMAT, "its URL is longer than %d bytes", CM_ICE_MAX_URL);
+    if (memchr(out->bytes, '\0', out->n) != NULL)
+        return cm_fail(err, CM_EFORMAT, "its URL has a NUL in it");
+    return CM_OK;
+}
+
 void cm_ice_refs_index(const cm_ice_refs *refs, size_t k, uint32_t *index)
 {
     const cm_flatbuf f = flat_of(refs->manifest);

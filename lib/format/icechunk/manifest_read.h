@@ -43,6 +43,10 @@ typedef struct cm_ice_chunk {
     uint32_t modified_s; /* 0: none */
 } cm_ice_chunk;
 
+enum {
+    CM_ICE_MAX_URL = 16 << 10 /* bytes of a location */
+};
+
 /* CM_EFORMAT: it is damaged, or missing.  CM_EBUDGET: it does not fit half of the memory. */
 int cm_ice_manifest_read(cm_store *root, const uint8_t id[CM_ICE_ID], cm_ice_manifest_view *out,
                          cm_error *err);
@@ -53,6 +57,12 @@ cm_ice_refs cm_ice_manifest_refs(const cm_ice_manifest_view *m, const uint8_t no
 /* Reference K < refs->list.n, and its index, refs->rank numbers. */
 cm_ice_chunk cm_ice_refs_at(const cm_ice_refs *refs, size_t k);
 void cm_ice_refs_index(const cm_ice_refs *refs, size_t k, uint32_t *index);
+/*
+ * The location of CHUNK of M, one OUTSIDE, as it was before it was compressed; ROOM has
+ * CM_ICE_MAX_URL bytes, which OUT may borrow.
+ */
+int cm_ice_chunk_location(const cm_ice_manifest_view *m, const cm_ice_chunk *chunk, char *room,
+                          cm_ice_text *out, cm_error *err);
 /*
  * The first reference whose index is not less than INDEX in its first N dimensions; AFTER: that is
  * greater in these.

@@ -158,7 +158,7 @@ static int by_location(const void *a, const void *b)
 
 static int locate(const writing *w, uint32_t number, cm_ice_location *out, cm_error *err)
 {
-    if (w->job->was == NULL)
+    if ((number & CM_ICE_LOCATION_KEPT) == 0)
         return w->places->locate(w->places->context, number, out, err);
     *out = *cm_ice_kept_locate(&w->kept, number);
     return CM_OK;
@@ -215,6 +215,7 @@ static void mark(cm_ice_manifests *out, uint64_t number, const cm_ice_place *p)
     out->present[number / 64] |= (uint64_t)1 << number % 64;
     out->nrefs++;
     out->ninline += p->where == CM_ICE_INLINE;
+    out->noutside += p->where == CM_ICE_OUTSIDE;
 }
 
 /* The references of the chunks of M, of which the first has number FIRST, at PLACE. */

@@ -33,6 +33,7 @@ typedef struct cm_ice_manifests {
     uint64_t *present;
     uint64_t nrefs;   /* such bits */
     uint64_t ninline; /* of them */
+    uint64_t noutside;
 } cm_ice_manifests;
 
 /* An array, and what becomes of it. */

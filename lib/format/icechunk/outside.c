@@ -11,7 +11,6 @@
 #include "store/net/url.h"
 
 enum {
-    MAX_URL = 16 << 10,
     MAX_ORIGINS = 256 /* servers and buckets */
 };
 
@@ -59,29 +58,16 @@ void cm_ice_outside_free(cm_ice_outside *o)
 
 /* ---- its URL ---- */
 
-static int too_long(cm_error *err)
-{
-    return cm_fail(err, CM_EFORMAT, "its URL is longer than %d bytes", MAX_URL);
-}
-
 /* The location as it is written in the manifest. */
 static int spell(const cm_ice_manifest_view *m, const cm_ice_chunk *chunk, char **out,
                  cm_error *err)
 {
-    const char *text = chunk->location.bytes;
-    size_t n = chunk->location.n;
-    char plain[MAX_URL];
-    if (chunk->is_compressed) {
-        int rc = cm_zstd_dict_read(m->dict, text, n, plain, sizeof(plain), &n, err);
-        if (rc != CM_OK)
-            return rc;
-        text = plain;
-    }
-    if (n > MAX_URL)
-        return too_long(err);
-    if (memchr(text, '\0', n) != NULL)
-        return cm_fail(err, CM_EFORMAT, "its URL has a NUL in it");
-    *out = cm_asprintf(err, "%.*s", (int)n, text);
+    char room[CM_ICE_MAX_URL];
+    cm_ice_text text;
+    int rc = cm_ice_chunk_location(m, chunk, room, &text, err);
+    if (rc != CM_OK)
+        return rc;
+    *out = cm_asprintf(err, "%.*s", (int)text.n, text.bytes);
     return *out != NULL ? CM_OK : CM_ENOMEM;
 }
 

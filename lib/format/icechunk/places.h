@@ -22,6 +22,9 @@ typedef struct cm_ice_place {
     const uint8_t *bytes;  /* INLINE; valid until the next call */
 } cm_ice_place;
 
+/* In the number of a location: it is one of the snapshot before (kept.h). */
+#define CM_ICE_LOCATION_KEPT (UINT32_C(1) << 31)
+
 /*
  * A URL, and its time of modification in seconds since 1970, rounded up, 0: not known; or a tag of
  * its content.

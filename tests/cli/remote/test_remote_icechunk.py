@@ -66,6 +66,32 @@ def test_neighbours_are_one_request(servers, tmp_path):
         assert how[0] == "rechunk" or whole & {header for *_, header in chunks}, "all chunks at once"
 
 
+def test_references_are_added(servers, tmp_path):
+    """A repository in a bucket refers to objects of it, and grows by more of them, none of which is asked for."""
+    env, data, files = servers[1].environment(), {}, []
+    for i in range(4):
+        files.append(tmp_path / f"{i}.nc")
+        with netCDF4.Dataset(files[i], "w") as d:
+            for name, first, n in (("t", 8 * i, 8), ("x", 0, 1000)):
+                d.createDimension(name, n)
+                d.createVariable(name, "f8", (name,))[:] = np.arange(first, first + n)
+            d.createVariable("a", "f4", ("t", "x"), zlib=True, chunksizes=(4, 500))[:] = np.random.default_rng(i).random((8, 1000), dtype="f4")
+        raw = files[i].read_bytes()
+        data[f"data/{i}.nc"] = raw, objects.etag_of(raw)
+    refer = ["-q", "--virtual", "icechunk", "--base-url", "s3://bucket/data"]
+    tool.nc2zarr(*refer, files[0], "icechunk:s3://bucket/refs", env=env).ok()
+    for new in (files[1:2], files[1:3], files):  # files that are there already need no reading
+        tool.nc2zarr(*refer, "--append", "t", *new, "icechunk:s3://bucket/refs", env=env).ok()
+    ncommits = len([key for key in servers[1].objects if key.startswith("refs/snapshots/")])
+    tool.nc2zarr(*refer, "--append", "t", *files, "icechunk:s3://bucket/refs", env=env).ok()
+    assert len([key for key in servers[1].objects if key.startswith("refs/snapshots/")]) == ncommits == 5
+    assert not [key for _, key, *_ in servers[1].asked if "data/" in key]
+    servers[1].objects.update(data)
+    tool.nc2zarr("-q", *files, tmp_path / "store.zarr").ok()
+    got = digest("icechunk:s3://bucket/refs", env, "--allow", "s3://bucket/data")
+    assert got == digest(tmp_path / "store.zarr", env)
+
+
 @pytest.mark.parametrize("folder", ["chunks", "manifests", "snapshots"])
 def test_what_is_missing(servers, folder, tmp_path):
     path, _ = repositories.unpack("two", tmp_path)

@@ -270,9 +270,43 @@ static void another_file(void **state)
     cm_refer_places_release(&all);
 }
 
+/* Chunks of the array as it was keep their places, along whichever dimension it grows. */
+static void kept(void **state)
+{
+    static const struct {
+        unsigned axis;
+        uint64_t nkept;
+        const char *places; /* of four by three chunks: k is kept */
+    } c[] = {
+        {0, 0, "............"}, {0, 1, "kkk........."}, {0, 3, "kkkkkkkkk..."},
+        {1, 1, "k..k..k..k.."}, {1, 2, "kk.kk.kk.kk."},
+    };
+    static const made_places none = {"nothing", 2, {4, 6}, {1, 2}, {{NULL}}, ""};
+    (void)state;
+    for (size_t i = 0; i < COUNT(c); i++) {
+        placed p;
+        cm_refer_places all;
+        cm_ice_places got;
+        cm_ice_place place[12];
+        make_placed(&p, &none);
+        OK(cm_refer_places_create(&p.v, &p.urls, &all, err));
+        all.axis = c[i].axis;
+        all.nkept = c[i].nkept;
+        cm_refer_places_get(&all, &got);
+        for (uint64_t first = 0; first < 12; first++)
+            for (uint64_t n = 0; n <= 12 - first; n++) {
+                OK(got.find(got.context, first, n, place, err));
+                for (uint64_t k = 0; k < n; k++)
+                    assert_int_equal(place[k].where,
+                                     c[i].places[first + k] == 'k' ? CM_ICE_KEPT : CM_ICE_NOWHERE);
+            }
+        cm_refer_places_release(&all);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(places), cmocka_unit_test(bytes),
-                                       cmocka_unit_test(another_file)};
+                                       cmocka_unit_test(kept), cmocka_unit_test(another_file)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,9 @@ static int find(void *context, uint64_t first, size_t n, cm_ice_place *out, cm_e
             out[i] = (cm_ice_place){.where = CM_ICE_IN_FILE, .offset = k, .nbytes = 9};
             if (k % 2 == 1)
                 out[i].where = CM_ICE_NOWHERE; /* it is removed */
+            else if (k % 5 == 0)
+                out[i].where = CM_ICE_OUTSIDE; /* in a file that the snapshot before may not know */
+            out[i].location = k % 4 == 0 ? 2 : 0;
         } else if (c->fresh && k < c->most && k % 4 == 0) {
             out[i] = (cm_ice_place){.where = CM_ICE_INLINE, .nbytes = 3, .bytes = byte};
         } else if (c->fresh && k < c->most) {
@@ -93,8 +96,9 @@ static int find(void *context, uint64_t first, size_t n, cm_ice_place *out, cm_e
 static int locate(void *context, uint32_t number, cm_ice_location *out, cm_error *err)
 {
     (void)context, (void)err;
-    *out = number == 1 ? (cm_ice_location){.url = "s3://b/tagged", .etag = "abc"}
-                       : (cm_ice_location){.url = "s3://b/timed", .modified_s = 77};
+    *out = number == 2   ? (cm_ice_location){.url = "s3://b/new", .modified_s = 88}
+           : number == 1 ? (cm_ice_location){.url = "s3://b/tagged", .etag = "abc"}
+                         : (cm_ice_location){.url = "s3://b/timed", .modified_s = 77};
     return CM_OK;
 }
 
@@ -201,7 +205,6 @@ static void check_case(const kase *c)
     cm_fb_table *node = make_node(&tree, id, c->rank, &first);
     memcpy(places.shape, c->shape, sizeof(c->shape));
     places.context = &after;
-    places.locate = NULL;
     job.was = node;
     job.out = &second;
     assert_int_equal(cm_ice_manifests_write(root, &records, &job, 1, NULL), CM_OK);
@@ -227,12 +230,54 @@ static void check_case(const kase *c)
         close(fd[i]);
 }
 
+/* Where an array's chunks lie, up to the first that is not the repository's. */
+static void test_holds(void **state)
+{
+    static const uint8_t id[CM_ICE_NODE_ID] = {1};
+    static const struct {
+        uint64_t nchunks;
+        cm_ice_holds holds;
+    } c[] = {{0, CM_ICE_HOLDS_NOTHING}, {7, CM_ICE_HOLDS_CHUNKS}, {8, CM_ICE_HOLDS_REFERENCES}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        cm_store *root = NULL;
+        cm_ice_records records;
+        cm_ice_manifests made = {0};
+        cm_fb_tree tree = {0};
+        cm_ice_holds holds;
+        chunks all = {.fresh = true, .most = c[i].nchunks};
+        cm_ice_places places = {.rank = 1, .shape = {9}, .find = find, .locate = locate};
+        cm_ice_manifest_job job = {.places = &places, .out = &made};
+        int fd[3];
+        places.context = &all;
+        memcpy(job.node, id, sizeof(id));
+        open_records(&records, fd);
+        assert_int_equal(cm_store_open_memory(&root, NULL), CM_OK);
+        assert_int_equal(cm_ice_manifests_write(root, &records, &job, 1, NULL), CM_OK);
+        cm_fb_table *node = make_node(&tree, id, 1, &made);
+        assert_int_equal(cm_ice_node_holds(root, node, &holds, NULL), CM_OK);
+        assert_int_equal(holds, c[i].holds);
+        assert_int_equal(made.noutside, c[i].holds == CM_ICE_HOLDS_REFERENCES);
+        cm_fb_release(&tree);
+        cm_ice_manifests_release(&made);
+        cm_store_free(root);
+        for (int k = 0; k < 3; k++)
+            close(fd[k]);
+    }
+}
+
 static void test_changes(void **state)
 {
     static const kase c[] = {
         /* Small arrays have one manifest, which stays where nothing changes. */
         {.rank = 1, .was = {9}, .shape = {9}, .nmanifests = 1, .nkept = 1},
         {.rank = 1, .was = {9}, .shape = {12}, .changed = {8, 10}, .nchanged = 2, .nmanifests = 1},
+        {.rank = 1,
+         .was = {20},
+         .shape = {41},
+         .changed = {20, 30, 40},
+         .nchanged = 3,
+         .nmanifests = 1},
         {.rank = 2,
          .was = {3, 4},
          .shape = {3, 6},
@@ -278,7 +323,7 @@ static void test_changes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranges),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranges), cmocka_unit_test(test_holds),
                                        cmocka_unit_test(test_changes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

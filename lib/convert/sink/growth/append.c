@@ -383,9 +383,22 @@ const cm_sink_ops cm_sink_growth = {.kind = CM_SINK_GROWS,
 
 /* ---- a dry run of it ---- */
 
-static int plan_nowhere(cm_job *job, const cm_append_state *s, cm_store *nowhere, cm_error *err)
+int cm_append_foresee_windows(cm_job *job, cm_append_state *a, cm_error *err)
 {
-    int rc = cm_job_plan(job, nowhere, err);
+    a->append = job->options->append;
+    int rc = open_target(a, job, err);
+    /* Of files the survey has compared all but the data. */
+    if (rc == CM_OK && job->grown != NULL)
+        rc = cm_job_compare_inputs(job, err);
+    return rc == CM_OK ? begin_windows(job, a, err) : rc;
+}
+
+int cm_append_foresee(cm_job *job, const cm_append_state *s, cm_error *err)
+{
+    cm_store *nowhere = NULL;
+    int rc = cm_store_open_memory(&nowhere, err);
+    if (rc == CM_OK)
+        rc = cm_job_plan(job, nowhere, err);
     if (rc == CM_OK)
         rc = cm_append_tell_all(job, s, false, err);
     if (rc == CM_OK)
@@ -393,29 +406,18 @@ static int plan_nowhere(cm_job *job, const cm_append_state *s, cm_store *nowhere
     for (size_t i = 0; i < job->report->nvariables; i++)
         job->report->nobjects += job->report->variable[i].nobjects;
     cm_job_release_writers(job);
+    cm_store_free(nowhere);
     return rc;
 }
 
 static int foresee(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 {
-    cm_store *nowhere = NULL;
     cm_append_state *a = s->own = cm_calloc(1, sizeof(*a), err);
     *moves = false;
     if (a == NULL)
         return CM_ENOMEM;
-    a->append = job->options->append;
-    int rc = open_target(a, job, err);
-    /* Of files the survey has compared all but the data. */
-    if (rc == CM_OK && job->grown != NULL)
-        rc = cm_job_compare_inputs(job, err);
-    if (rc == CM_OK)
-        rc = begin_windows(job, a, err);
-    if (rc == CM_OK)
-        rc = cm_store_open_memory(&nowhere, err);
-    if (rc == CM_OK)
-        rc = plan_nowhere(job, a, nowhere, err);
-    cm_store_free(nowhere);
-    return rc;
+    int rc = cm_append_foresee_windows(job, a, err);
+    return rc == CM_OK ? cm_append_foresee(job, a, err) : rc;
 }
 
 const cm_sink_ops cm_sink_growth_foreseen = {.kind = CM_SINK_GROWS,

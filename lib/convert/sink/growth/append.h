@@ -99,6 +99,8 @@ typedef struct cm_append_state {
     bool writes, begun; /* the store is changed from here on; chunks that may be taken back */
     cm_store_counts before;
     struct cm_append_work *work; /* append_parts.c; NULL: one process adds */
+    /* Whether array T is to end with a full chunk where elements are held back; NULL: each is. */
+    int (*fills)(const struct cm_append_state *s, const cm_variable *t, bool *out, cm_error *err);
 } cm_append_state;
 
 /* append_window.c: takes job->var apart into windows; CM_EINVAL where the store is another. */
@@ -136,6 +138,9 @@ int cm_append_join(cm_job *job, cm_error *err);
 int cm_append_prepare(cm_sink *s, cm_job *job, cm_error *err);
 /* The same into a state that is zeroed. */
 int cm_append_prepare_into(cm_append_state *a, cm_job *job, cm_error *err);
+/* The same of a dry run, and then its plan. */
+int cm_append_foresee_windows(cm_job *job, cm_append_state *a, cm_error *err);
+int cm_append_foresee(cm_job *job, const cm_append_state *s, cm_error *err);
 /* Up to where the windows that JOB has can be moved; and, after a failure, what goes. */
 int cm_append_begin_chunks(cm_job *job, cm_append_state *s, cm_error *err);
 void cm_append_withdraw_chunks(cm_job *job, cm_append_state *s);

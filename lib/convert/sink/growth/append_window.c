@@ -367,7 +367,11 @@ static int hold_back(const cm_job *job, cm_append_state *s, cm_error *err)
         /* A chunk of its own is as long as what it takes. */
         if (cm_zarr_meta_lists(t->words, axis))
             continue;
-        if (!t->is_coordinate && !cm_mul_u64(unit, chunk / cm_gcd_u64(unit, chunk), &unit))
+        bool fills = !t->is_coordinate;
+        int rc = fills && s->fills != NULL ? s->fills(s, t, &fills, err) : CM_OK;
+        if (rc != CM_OK)
+            return rc;
+        if (fills && !cm_mul_u64(unit, chunk / cm_gcd_u64(unit, chunk), &unit))
             return cm_fail(err, CM_EUNSUPPORTED, "chunks of no common length along %s",
                            s->append->dimension);
     }

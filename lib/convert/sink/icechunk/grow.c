@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "convert/sink/growth/append_repository.h"
+#include "convert/sink/icechunk/grow_refer.h"
 #include "convert/sink/icechunk/repository.h"
 #include "convert/sink/store/store.h"
 #include "format/icechunk/key.h"
@@ -24,7 +25,8 @@ typedef struct growing {
     cm_repository repository;
     cm_store *before; /* the snapshot as a store */
     cm_store *session;
-    size_t narrays; /* that change; session arrays are in the order of append.grown */
+    size_t narrays;      /* that change; session arrays are in the order of append.grown */
+    cm_grow_refer refer; /* with the option of that name; else zeroed */
 } growing;
 
 static bool changes(const cm_grown *g)
@@ -171,6 +173,21 @@ static void set_keys(cm_job *job)
     }
 }
 
+/* The windows of arrays, and those whose chunks are referred to. */
+static int make_windows(growing *g, cm_job *job, cm_error *err)
+{
+    const bool refers = job->options->refer != NULL;
+    int rc = refers ? cm_grow_refer_begin(&g->refer, job, err) : CM_OK;
+    g->append.fills = refers ? cm_grow_refer_fills : NULL;
+    if (rc == CM_OK && refers)
+        rc = cm_grow_refer_agree(&g->refer, job, err);
+    if (rc == CM_OK)
+        rc = cm_append_prepare_into(&g->append, job, err);
+    if (rc == CM_OK && refers)
+        rc = cm_grow_refer_choose(&g->refer, job, &g->append, err);
+    return rc;
+}
+
 static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 {
     growing *g = s->own = cm_calloc(1, sizeof(*g), err);
@@ -178,7 +195,7 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
     cm_commit trial = {0};
     if (g == NULL)
         return CM_ENOMEM;
-    int rc = cm_append_prepare_into(&g->append, job, err);
+    int rc = make_windows(g, job, err);
     if (rc != CM_OK)
         return rc;
     *moves = job->nvars > 0;
@@ -206,7 +223,7 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 
 /* ---- the commit ---- */
 
-static int list_arrays(const growing *g, cm_repository_array *array, cm_error *err)
+static int list_arrays(growing *g, cm_repository_array *array, cm_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < g->append.ngrown; i++) {
@@ -217,7 +234,8 @@ static int list_arrays(const growing *g, cm_repository_array *array, cm_error *e
         array[n].was = node_of(g, one->growth.path);
         if (array[n].was == NULL)
             return cm_fail(err, CM_EINTERNAL, "%s: is not in the snapshot", one->growth.path);
-        cm_ice_session_places(g->session, n, &array[n].places);
+        if (!cm_grow_refer_places(&g->refer, i, &array[n].places))
+            cm_ice_session_places(g->session, n, &array[n].places);
         n++;
     }
     return CM_OK;
@@ -303,14 +321,25 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
     if (g != NULL) {
         cm_store_free(g->session);
         cm_store_free(g->before);
+        cm_grow_refer_release(&g->refer);
         cm_repository_release(&g->repository);
     }
     return cm_append_leave(s, job, rc, err);
 }
 
+static int find(cm_sink *s, cm_job *job, cm_error *err)
+{
+    const cm_transform_options *o = s->options;
+    if (o->refer != NULL && o->append->replace != NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "`refer`: steps that are replaced are converted, beside references");
+    int rc = o->refer != NULL ? cm_refer_urls_check(o, err) : CM_OK;
+    return rc == CM_OK ? cm_append_find(s, job, err) : rc;
+}
+
 const cm_sink_ops cm_sink_icechunk_growth = {.kind = CM_SINK_GROWS,
                                              .terms = {.grows = true, .unconsolidated = true},
-                                             .find = cm_append_find,
+                                             .find = find,
                                              .join = cm_append_join,
                                              .begin = begin,
                                              .commit = commit,
@@ -318,3 +347,30 @@ const cm_sink_ops cm_sink_icechunk_growth = {.kind = CM_SINK_GROWS,
                                              .verify = verify,
                                              .leave = leave,
                                              .give_back = cm_append_end_output};
+
+/* ---- a dry run of it ---- */
+
+static int foresee(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
+{
+    growing *g = s->own = cm_calloc(1, sizeof(*g), err);
+    const bool refers = job->options->refer != NULL;
+    *moves = false;
+    if (g == NULL)
+        return CM_ENOMEM;
+    int rc = refers ? cm_grow_refer_begin(&g->refer, job, err) : CM_OK;
+    g->append.fills = refers ? cm_grow_refer_fills : NULL;
+    if (rc == CM_OK)
+        rc = cm_append_foresee_windows(job, &g->append, err);
+    if (rc == CM_OK && refers)
+        rc = cm_grow_refer_choose(&g->refer, job, &g->append, err);
+    return rc == CM_OK ? cm_append_foresee(job, &g->append, err) : rc;
+}
+
+const cm_sink_ops cm_sink_icechunk_growth_foreseen = {
+    .kind = CM_SINK_GROWS,
+    .terms = {.grows = true, .foreseen = true, .unconsolidated = true},
+    .find = find,
+    .join = cm_append_join,
+    .begin = foresee,
+    .leave = leave,
+    .give_back = cm_append_end_output};

@@ -165,24 +165,6 @@ static void fill_box(const cm_refer_places *p, const cm_refer_box *b, uint64_t f
 
 /* ---- as places ---- */
 
-static int by_path(const void *a, const void *b)
-{
-    const uintptr_t x = (uintptr_t)((const struct cm_refer_url *)a)->path;
-    const uintptr_t y = (uintptr_t)((const struct cm_refer_url *)b)->path;
-    return (x > y) - (x < y);
-}
-
-static int find_location(const cm_refer_places *p, const char *path, uint32_t *out, cm_error *err)
-{
-    const struct cm_refer_url key = {.path = path};
-    const struct cm_refer_url *found =
-        bsearch(&key, p->urls->item, p->urls->n, sizeof(key), by_path);
-    if (found == NULL)
-        return cm_fail(err, CM_EINTERNAL, "%s: is no input", path);
-    *out = (uint32_t)(found - p->urls->item);
-    return CM_OK;
-}
-
 /* The first box that may reach number FIRST. */
 static size_t first_box(const cm_refer_places *p, uint64_t first)
 {
@@ -197,18 +179,34 @@ static size_t first_box(const cm_refer_places *p, uint64_t first)
     return low;
 }
 
+/* The places of chunks that lie in no box. */
+static void set_rest(const cm_refer_places *p, uint64_t first, size_t n, cm_ice_place *out)
+{
+    uint64_t behind = 1; /* chunks with one index of AXIS that lie in a row */
+    for (unsigned j = p->axis + 1; j < p->v->view.rank; j++)
+        behind *= p->shape[j];
+    for (size_t i = 0; i < n;) {
+        const uint64_t row = p->nkept > 0 ? (first + i) / behind : 0;
+        const size_t end = p->nkept > 0 && (row + 1) * behind - first < n
+                               ? (size_t)((row + 1) * behind - first)
+                               : n;
+        const bool kept = p->nkept > 0 && row % p->shape[p->axis] < p->nkept;
+        for (; i < end; i++)
+            out[i].where = kept ? CM_ICE_KEPT : CM_ICE_NOWHERE;
+    }
+}
+
 static int find(void *context, uint64_t first, size_t n, cm_ice_place *out, cm_error *err)
 {
     const cm_refer_places *p = context;
     int rc = CM_OK;
-    for (size_t i = 0; i < n; i++)
-        out[i].where = CM_ICE_NOWHERE;
+    set_rest(p, first, n, out);
     for (size_t i = first_box(p, first); rc == CM_OK && i < p->nboxes && p->box[i].low < first + n;
          i++) {
         uint32_t location = 0;
         if (p->box[i].high < first)
             continue;
-        rc = find_location(p, p->box[i].part->path, &location, err);
+        rc = cm_refer_urls_find(p->urls, p->box[i].part->path, &location, err);
         if (rc == CM_OK)
             fill_box(p, &p->box[i], first, n, location, out);
     }

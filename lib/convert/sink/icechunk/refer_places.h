@@ -2,18 +2,8 @@
 #ifndef CM_CONVERT_SINK_ICECHUNK_REFER_PLACES_H
 #define CM_CONVERT_SINK_ICECHUNK_REFER_PLACES_H
 
-#include "convert/job.h"
+#include "convert/sink/icechunk/refer_urls.h"
 #include "format/icechunk/places.h"
-
-/* The URLs of all files of a job, by their paths. */
-typedef struct cm_refer_urls {
-    struct cm_refer_url {
-        const char *path; /* borrowed: equal paths are the same text */
-        char *url;
-        uint32_t modified_s;
-    } * item; /* sorted by the address of PATH */
-    size_t n, capacity;
-} cm_refer_urls;
 
 /* A part of the variable: a box of chunks in one file. */
 typedef struct cm_refer_box {
@@ -29,6 +19,9 @@ typedef struct cm_refer_places {
     uint64_t shape[CM_MAX_RANK]; /* of the grid */
     cm_refer_box *box;           /* sorted by LOW */
     size_t nboxes;
+    /* Of an array that is there: chunks below index NKEPT of dimension AXIS keep their places. */
+    unsigned axis;
+    uint64_t nkept;
 } cm_refer_places;
 
 /* URLS has the files of all parts. */

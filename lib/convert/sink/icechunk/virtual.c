@@ -2,101 +2,23 @@
  * References in a repository: chunks stay in the files, and a commit refers to them.  Small
  * variables, coordinates, and those that cannot be referred to are converted.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/utf8.h"
 #include "convert/layout/refer.h"
 #include "convert/sink/icechunk/refer_places.h"
 #include "convert/sink/icechunk/repository.h"
 #include "convert/sink/icechunk/writing.h"
 #include "convert/sink/references/files.h"
 #include "convert/source/inputs.h"
-#include "format/multi/multi.h"
 #include "store/net/url.h"
-#include "store/open.h"
 
 typedef struct referring {
     cm_ice_writing writing; /* first: that of the other sink */
-    cm_refer_files files;
     cm_refer_urls urls;
     cm_refer_places *places; /* one for each variable */
     size_t nplaces;
 } referring;
-
-/* ---- URLs ---- */
-
-/* "file:///PATH", or a URL that the files will have. */
-static int make_url(const cm_refer_files *f, const char *path, char **out, cm_error *err)
-{
-    cm_buf url = {0};
-    char *name = NULL;
-    int rc = cm_refer_files_name(f, path, &name, err);
-    if (rc == CM_OK && strstr(name, "://") != NULL && !cm_utf8_is_valid(name, strlen(name)))
-        rc = cm_fail(err, CM_EINVAL, "`base_url`: is not UTF-8");
-    if (rc == CM_OK && strstr(name, "://") != NULL) {
-        *out = name;
-        return CM_OK;
-    }
-    if (rc == CM_OK)
-        rc = cm_buf_append(&url, "file://", 7, err);
-    if (rc == CM_OK)
-        rc = cm_refer_escape(&url, name, err);
-    if (rc == CM_OK && (*out = cm_asprintf(err, "%.*s", (int)url.nbytes, (char *)url.data)) == NULL)
-        rc = CM_ENOMEM;
-    cm_buf_release(&url);
-    free(name);
-    return rc;
-}
-
-/* Of files of this machine readers notice a later change; rounded up, as they compare. */
-static uint32_t seconds(uint64_t ns)
-{
-    const uint64_t s = (ns + 999999999) / 1000000000;
-    return s < UINT32_MAX ? (uint32_t)s : 0;
-}
-
-static int add_url(referring *r, const cm_job *job, const char *path, uint64_t mtime_ns,
-                   cm_error *err)
-{
-    cm_refer_urls *u = &r->urls;
-    struct cm_refer_url *item = cm_make_room(u->item, u->n, &u->capacity, sizeof(*item), 16);
-    if (item == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for URLs");
-    u->item = item;
-    item += u->n;
-    *item = (struct cm_refer_url){.path = path};
-    if (job->options->base_url == NULL && !cm_refer_was_fetched(job))
-        item->modified_s = seconds(mtime_ns);
-    int rc = make_url(&r->files, path, &item->url, err);
-    u->n += rc == CM_OK;
-    return rc;
-}
-
-static int by_address(const void *a, const void *b)
-{
-    const uintptr_t x = (uintptr_t)((const struct cm_refer_url *)a)->path;
-    const uintptr_t y = (uintptr_t)((const struct cm_refer_url *)b)->path;
-    return (x > y) - (x < y);
-}
-
-static int list_urls(referring *r, const cm_job *job, cm_error *err)
-{
-    const cm_multi_spec *spec = cm_multi_spec_of(job->source);
-    struct stat st;
-    int rc = CM_OK;
-    for (size_t i = 0; spec != NULL && rc == CM_OK && i < spec->nfiles; i++)
-        rc = add_url(r, job, spec->file[i].path, spec->file[i].mtime_ns, err);
-    if (spec == NULL && stat(job->source->path, &st) != 0)
-        return cm_fail_errno(err, errno, "%s", job->source->path);
-    if (spec == NULL)
-        rc = add_url(r, job, job->source->path,
-                     (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec, err);
-    qsort(r->urls.item, r->urls.n, sizeof(r->urls.item[0]), by_address);
-    return rc;
-}
 
 /* ---- the place that readers are to allow ---- */
 
@@ -153,30 +75,15 @@ static int make_config(const char *prefix, const char *folder, cm_json **out, cm
     return rc;
 }
 
-/* The folder of all URLs, with its '/'. */
-static char *common_prefix(const cm_refer_urls *u, cm_error *err)
-{
-    char *prefix = u->n > 0 ? cm_strdup(u->item[0].url, err) : NULL;
-    for (size_t i = 1; prefix != NULL && i < u->n; i++) {
-        size_t same = 0;
-        while (prefix[same] != '\0' && prefix[same] == u->item[i].url[same])
-            same++;
-        prefix[same] = '\0';
-    }
-    if (prefix != NULL)
-        strrchr(prefix, '/')[1] = '\0';
-    return prefix;
-}
-
 static int set_config(referring *r, cm_job *job, cm_error *err)
 {
     cm_repository *repo = &r->writing.repository;
-    char *folder = NULL, *prefix = common_prefix(&r->urls, err);
-    if (prefix == NULL)
-        return CM_ENOMEM;
+    char *folder = NULL, *prefix = NULL;
     const char **path = NULL;
     size_t n = 0;
-    int rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
+    int rc = cm_refer_urls_prefix(&r->urls, &prefix, err);
+    if (rc == CM_OK)
+        rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
     if (rc == CM_OK && strncmp(prefix, "file:", 5) == 0)
         rc = cm_refer_folder(path, n, &folder, err);
     if (rc == CM_OK && !repo->base->there)
@@ -208,18 +115,8 @@ static int find_places(referring *r, cm_job *job, cm_error *err)
 
 static int prepare(referring *r, cm_job *job, cm_error *err)
 {
-    const char **path = NULL;
-    size_t n = 0;
-    int rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
-    r->files.escapes = true;
-    if (rc == CM_OK)
-        rc = cm_refer_files_find(&r->files, job, path, n, err);
-    if (rc == CM_OK)
-        rc = list_urls(r, job, err);
-    if (rc == CM_OK)
-        rc = find_places(r, job, err);
-    free(path);
-    return rc;
+    int rc = cm_refer_urls_list(&r->urls, job, err);
+    return rc == CM_OK ? find_places(r, job, err) : rc;
 }
 
 static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
@@ -280,29 +177,16 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
     cm_ice_writing_release(&r->writing);
     for (size_t i = 0; i < r->nplaces; i++)
         cm_refer_places_release(&r->places[i]);
-    for (size_t i = 0; i < r->urls.n; i++)
-        free(r->urls.item[i].url);
-    free(r->urls.item);
+    cm_refer_urls_release(&r->urls);
     free(r->places);
-    cm_refer_files_release(&r->files);
     free(r);
     return rc;
 }
 
 static int find(cm_sink *s, cm_job *job, cm_error *err)
 {
-    const cm_transform_options *o = s->options;
-    if (cm_icechunk_path(o->target) == NULL)
-        return cm_fail(err, CM_EINVAL,
-                       "`refer` icechunk: the target is a repository, icechunk:PATH, not %s",
-                       o->target);
-    if (o->base_url != NULL && strstr(o->base_url, "://") == NULL)
-        return cm_fail(err, CM_EINVAL, "`base_url` %s: is not a URL", o->base_url);
-    if (o->verify == CM_VERIFY_FULL)
-        return cm_fail(err, CM_EINVAL,
-                       "`verify` full: references are compared once they are committed: `check`, "
-                       "with `allow` for the place that they point to");
-    return cm_repository_find(s, job, err);
+    int rc = cm_refer_urls_check(s->options, err);
+    return rc == CM_OK ? cm_repository_find(s, job, err) : rc;
 }
 
 const cm_sink_ops cm_sink_virtual = {.kind = CM_SINK_REFERS,

@@ -71,25 +71,37 @@ static int place_at_base(const cm_refer_files *f, const char *rest, char **out, 
     return rc != CM_OK ? rc : *out == NULL ? CM_ENOMEM : CM_OK;
 }
 
+/* The name of the object at URL, of which the input is a copy. */
+static int name_object(const cm_refer_files *f, const char *url, char **out, cm_error *err)
+{
+    const bool is_web = cm_url_scheme(url) == CM_URL_HTTP;
+    cm_buf text = {0};
+    if (f->job->options->base_url != NULL) {
+        char *name = cm_strdup(strrchr(url, '/') + 1, err);
+        if (name != NULL && is_web)
+            cm_url_decode(name);
+        int rc = name == NULL ? CM_ENOMEM : place_at_base(f, name, out, err);
+        free(name);
+        return rc;
+    }
+    /* A web address is escaped as it is typed. */
+    int rc = f->escapes && !is_web ? cm_refer_escape(&text, url, err)
+                                   : cm_buf_append(&text, url, strlen(url), err);
+    if (rc == CM_OK)
+        *out = cm_asprintf(err, "%.*s", (int)text.nbytes, (char *)text.data);
+    cm_buf_release(&text);
+    return rc != CM_OK ? rc : *out == NULL ? CM_ENOMEM : CM_OK;
+}
+
 /* The name of the file at PATH in references; to be freed. */
 int cm_refer_files_name(const cm_refer_files *f, const char *path, char **out, cm_error *err)
 {
     const bool at_base = f->job->options->base_url != NULL;
     *out = NULL;
-    if (cm_refer_was_fetched(f->job)) {
-        const char *url = f->job->path;
-        char *name = cm_strdup(at_base ? strrchr(url, '/') + 1 : url, err);
-        int rc = name == NULL ? CM_ENOMEM : CM_OK;
-        if (rc == CM_OK && at_base && cm_url_scheme(url) == CM_URL_HTTP)
-            cm_url_decode(name);
-        if (rc == CM_OK && at_base)
-            rc = place_at_base(f, name, out, err);
-        else
-            *out = name;
-        if (at_base)
-            free(name);
-        return rc;
-    }
+    if (cm_refer_was_fetched(f->job))
+        return name_object(f, f->job->path, out, err);
+    if (f->job->options->dataset != NULL && cm_store_url_is_remote(path))
+        return name_object(f, path, out, err);
     char *real = realpath(path, NULL);
     if (real == NULL)
         return cm_fail_errno(err, errno, "%s", path);
@@ -103,12 +115,27 @@ int cm_refer_files_name(const cm_refer_files *f, const char *path, char **out, c
     return rc;
 }
 
+/* The folder of those of the N PATHs that are files of this machine. */
+static int find_folder(const char *const *path, size_t n, char **out, cm_error *err)
+{
+    const char **local = cm_calloc(n + 1, sizeof(local[0]), err);
+    size_t nlocal = 0;
+    if (local == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (!cm_store_url_is_remote(path[i]))
+            local[nlocal++] = path[i];
+    int rc = cm_refer_folder(local, nlocal, out, err);
+    free(local);
+    return rc;
+}
+
 int cm_refer_files_find(cm_refer_files *f, const cm_job *job, const char *const *path, size_t n,
                         cm_error *err)
 {
     f->job = job;
     return job->options->base_url != NULL && !cm_refer_was_fetched(job)
-               ? cm_refer_folder(path, n, &f->folder, err)
+               ? find_folder(path, n, &f->folder, err)
                : CM_OK;
 }
 
