@@ -1,5 +1,6 @@
 """A repository of references grows by references: new chunks stay in their files, and old ones are not looked at."""
 
+import json
 import os
 import shutil
 
@@ -7,7 +8,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import icechunk, paths, tool
+from support import icechunk, tool
 
 V = {"dtype": "f4", "chunks": (1, 24, 40), "zlib": True, "fill_value": -1}
 
@@ -306,21 +307,21 @@ def test_chunks_that_are_not_stored(tmp_path):
 
 
 def test_manifests_that_stay(tmp_path):
-    """Of 70,000 references the first 65,536 keep their manifest."""
+    """Of more references than one manifest has, those of the first 65,536 keep theirs."""
 
     def make(path, first, n):
-        with netCDF4.Dataset(path, "w") as nc:
-            for name, start, size in (("time", first, n), ("x", 0, 4096)):
-                nc.createDimension(name, size)
-                nc.createVariable(name, "f8", (name,))[:] = np.arange(size) + start
-            v = nc.createVariable("v", "i2", ("time", "x"), chunksizes=(1, 16), zlib=False)
-            v[:] = np.arange(first * 4096, (first + n) * 4096).reshape(n, 4096) % 30011
+        with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as nc:
+            nc.createDimension("time", None)
+            nc.createDimension("x", 2)
+            for name, dims in (("time", ("time",)), ("v", ("time", "x")), ("w", ("time", "x"))):  # rows of each lie between others
+                nc.createVariable(name, "f8", dims)
+            nc["time"][:] = np.arange(first, first + n)
+            nc["v"][:] = nc["w"][:] = np.arange(2 * first, 2 * (first + n)).reshape(n, 2)
         return path
 
     folder, repo = tmp_path / "in", tmp_path / "repo"
     folder.mkdir()
-    n = 272 if paths.LONG else 258
-    a, b, c = make(folder / "a.nc", 0, n), make(folder / "b.nc", n, 2), make(folder / "c.nc", n + 2, 3)
+    a, b, c = make(folder / "a.nc", 0, 65540), make(folder / "b.nc", 65540, 2), make(folder / "c.nc", 65542, 3)
     refer("-q", a, f"icechunk:{repo}").ok()
     manifests = []
     for step in ([], [b], [c]):
@@ -330,8 +331,10 @@ def test_manifests_that_stay(tmp_path):
         manifests.append(node.manifests)
     assert [len(m) for m in manifests] == [2, 2, 2]
     assert manifests[0][0] == manifests[1][0] == manifests[2][0] and len({m[1][0] for m in manifests}) == 3
-    tool.nc2zarr("-q", "--chunks", "v:64x4096", a, b, c, tmp_path / "store.zarr").ok()
-    assert digest(f"icechunk:{repo}", "--allow", folder) == digest(tmp_path / "store.zarr")
+    some = ["-q", "--subset", "time=65500:65545"]  # across the ends of files and of manifests
+    tool.nc2zarr(*some, a, b, c, tmp_path / "store.zarr").ok()
+    tool.run("rechunk", *some, "--allow", folder, f"icechunk:{repo}", tmp_path / "copy.zarr").ok()
+    assert digest(tmp_path / "copy.zarr") == digest(tmp_path / "store.zarr")
 
 
 def test_fields_that_do_not_grow(tmp_path):
@@ -355,3 +358,35 @@ def test_fields_that_do_not_grow(tmp_path):
     refer("-q", "--append", "time", "--exclude", "field", c, place).ok()
     assert files_of(references(repo)) == ["a.nc", "b.nc", "c.nc"] and files_of(references(repo, "/field")) == ["a.nc"]
     shutil.rmtree(folder)
+
+
+def test_files_that_overlap(months, tmp_path):
+    """Steps that another file has too are read from the first, where that is allowed; behind them it is referred to."""
+    folder, repo, place = months[0].parent, tmp_path / "repo", f"icechunk:{tmp_path / 'repo'}"
+    refer("-q", months[0], place).ok()
+    with netCDF4.Dataset(months[0]) as a, netCDF4.Dataset(month(folder / "over.nc", 28, 6, 4), "a") as over:
+        for name in ("v", "n"):
+            over[name][:3] = a[name][28:]
+    refer("--append", "time", folder / "over.nc", place).fails(1, "--allow", str(folder))
+    refer("-q", "--append", "time", "--allow", folder, folder / "over.nc", place).ok()
+    refs = references(repo)
+    assert {k[0]: os.path.basename(r[0]) for k, r in refs.items() if k[0] >= 28} == {k: "0.nc" if k < 31 else "over.nc" for k in range(28, 34)}
+    tool.nc2zarr("-q", "--along", "time", months[0], folder / "over.nc", tmp_path / "store.zarr").ok()
+    assert digest(place, "--allow", folder) == digest(tmp_path / "store.zarr")
+
+
+def test_a_link_to_the_folder(months, tmp_path):
+    """References have the files' own places, by whichever path these are named."""
+    repo, place = tmp_path / "repo", f"icechunk:{tmp_path / 'repo'}"
+    (tmp_path / "link").symlink_to(months[0].parent)
+    refer("-q", months[0], place).ok()
+    refer("-q", "--append", "time", *(tmp_path / "link" / f.name for f in months[:2]), place).ok()
+    assert len({os.path.dirname(r[0]) for r in references(repo).values()}) == 1 and len(icechunk.Repo(repo).history()) == 3
+
+
+def test_what_a_document_says(months, tmp_path):
+    """The numbers of references are those of the commit."""
+    place = f"icechunk:{tmp_path / 'repo'}"
+    refer("-q", months[0], place).ok()
+    said = json.loads(refer("--json", "--append", "time", months[1], place).ok().out)
+    assert said["output"]["nreferences"] == 28 * 2 and said["append"]["length"] == 59

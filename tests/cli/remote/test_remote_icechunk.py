@@ -66,18 +66,24 @@ def test_neighbours_are_one_request(servers, tmp_path):
         assert how[0] == "rechunk" or whole & {header for *_, header in chunks}, "all chunks at once"
 
 
-def test_references_are_added(servers, tmp_path):
-    """A repository in a bucket refers to objects of it, and grows by more of them, none of which is asked for."""
-    env, data, files = servers[1].environment(), {}, []
+def steps(tmp_path):
+    """Files of eight steps each, and the same as objects."""
+    data, files = {}, []
     for i in range(4):
-        files.append(tmp_path / f"{i}.nc")
+        files.append(tmp_path / f"step {i}.nc")
         with netCDF4.Dataset(files[i], "w") as d:
             for name, first, n in (("t", 8 * i, 8), ("x", 0, 1000)):
                 d.createDimension(name, n)
                 d.createVariable(name, "f8", (name,))[:] = np.arange(first, first + n)
             d.createVariable("a", "f4", ("t", "x"), zlib=True, chunksizes=(4, 500))[:] = np.random.default_rng(i).random((8, 1000), dtype="f4")
         raw = files[i].read_bytes()
-        data[f"data/{i}.nc"] = raw, objects.etag_of(raw)
+        data[f"data/step {i}.nc"] = raw, objects.etag_of(raw)
+    return data, files
+
+
+def test_references_are_added(servers, tmp_path):
+    """A repository in a bucket refers to objects of it, and grows by more of them, none of which is asked for."""
+    env, (data, files) = servers[1].environment(), steps(tmp_path)
     refer = ["-q", "--virtual", "icechunk", "--base-url", "s3://bucket/data"]
     tool.nc2zarr(*refer, files[0], "icechunk:s3://bucket/refs", env=env).ok()
     for new in (files[1:2], files[1:3], files):  # files that are there already need no reading
@@ -90,6 +96,21 @@ def test_references_are_added(servers, tmp_path):
     tool.nc2zarr("-q", *files, tmp_path / "store.zarr").ok()
     got = digest("icechunk:s3://bucket/refs", env, "--allow", "s3://bucket/data")
     assert got == digest(tmp_path / "store.zarr", env)
+
+
+@pytest.mark.parametrize("place", ["icechunk:s3://bucket/refs", "icechunk:repo"])
+def test_references_to_objects(servers, place, tmp_path):
+    """Inputs in a bucket become references by their own URLs, several of them at once, too."""
+    env, (data, files) = servers[1].environment(), steps(tmp_path)
+    servers[1].objects.update(data)
+    keys = [f"s3://bucket/{key}" for key in data]
+    for new in (keys[:2], ["--append", "t", *keys[2:3]], ["--append", "t", *keys]):
+        tool.nc2zarr("-q", "--virtual", "icechunk", *new, place, env=env, cwd=tmp_path).ok()
+    tool.nc2zarr("-q", *files, tmp_path / "store.zarr").ok()
+    said = tool.run("rechunk", "--digest", "--allow", "s3://bucket/data", place, env=env, cwd=tmp_path).ok().out
+    assert [line.split() for line in said.splitlines()] == digest(tmp_path / "store.zarr", env)
+    tool.nc2zarr("--virtual", "icechunk", keys[0], files[1], "icechunk:mixed", env=env, cwd=tmp_path).fails(2, "lies on another server or in another bucket")
+    assert not (tmp_path / "mixed").exists()
 
 
 @pytest.mark.parametrize("folder", ["chunks", "manifests", "snapshots"])
