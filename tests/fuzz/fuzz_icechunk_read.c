@@ -42,6 +42,18 @@ static void put(cm_store *root, const char *key, cm_ice_kind kind, const uint8_t
     cm_buf_release(&file);
 }
 
+/* A location, decompressed, has no NUL, and is no longer than a URL may be. */
+static void check_location(const cm_ice_refs *refs, const cm_ice_chunk *chunk)
+{
+    static char room[CM_ICE_MAX_URL];
+    cm_ice_text text;
+    touch(chunk->location.bytes, chunk->location.n);
+    if (cm_ice_chunk_location(refs->manifest, chunk, room, &text, NULL) != CM_OK)
+        return;
+    REQUIRE(text.n <= CM_ICE_MAX_URL && memchr(text.bytes, '\0', text.n) == NULL);
+    touch(text.bytes, text.n);
+}
+
 static void check_refs(const cm_ice_refs *refs)
 {
     for (size_t k = 0; k < refs->list.n; k++) {
@@ -59,7 +71,7 @@ static void check_refs(const cm_ice_refs *refs)
         else if (chunk.where == CM_ICE_IN_FILE)
             touch(chunk.id, CM_ICE_ID);
         else
-            touch(chunk.location.bytes, chunk.location.n);
+            check_location(refs, &chunk);
     }
 }
 

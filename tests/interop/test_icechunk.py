@@ -337,8 +337,8 @@ def test_the_same_node_twice(bucket, tmp_path):
     assert int(peer("length", repo, "main")) == 2
 
 
-def digest(place):
-    return tool.run("rechunk", "--digest", place).ok().out
+def digest(place, *options):
+    return tool.run("rechunk", "--digest", *options, place).ok().out
 
 
 def test_growing_beside_others(bucket, tmp_path):
@@ -363,27 +363,30 @@ def test_growing_beside_others(bucket, tmp_path):
     assert want == {name: got[name] for name in want}
 
 
-@pytest.mark.parametrize("how", ["new", "append", "replace"])
+@pytest.mark.parametrize("how", ["new", "append", "replace", "refer"])
 def test_killed_in_a_bucket(bucket, how, tmp_path):
     """At any moment: the branch has its old snapshot or the new one, and the same command makes the new one."""
     tries, rng = paths.tries(2, 12, 40), np.random.default_rng(7)
     a = make(tmp_path / "a.nc", n=6)
-    more = {"new": a, "append": make(tmp_path / "b.nc", n=5, seed=1, first=6), "replace": make(tmp_path / "c.nc", n=3, seed=2, first=2)}[how]
-    option = {"new": ["--chunks", "v:4x24x20"], "append": ["--append", "time"], "replace": ["--replace", "time=2:5"]}[how]
+    b, c = make(tmp_path / "b.nc", n=5, seed=1, first=6), make(tmp_path / "c.nc", n=3, seed=2, first=2)
+    more = {"new": a, "append": b, "replace": c, "refer": b}[how]
+    options = {"new": ["--chunks", "v:4x24x20"], "append": ["--append", "time"], "replace": ["--replace", "time=2:5"]}
+    option = (options | {"refer": ["--virtual", "icechunk", "--append", "time"]})[how]
+    begin, allow = (["--virtual", "icechunk"], ["--allow", tmp_path]) if how == "refer" else (options["new"], [])
 
     def prepare(repo):
         if how != "new":
-            tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", a, repo).ok()
+            tool.run("nc2zarr", "-q", *begin, a, repo).ok()
         return ["-q", "--object-size", "8KiB", *option, more, repo]
 
     began = time.monotonic()
     tool.run("nc2zarr", *prepare("icechunk:s3://bucket/whole-" + how)).ok()
-    whole, took = digest("icechunk:s3://bucket/whole-" + how), time.monotonic() - began
+    whole, took = digest("icechunk:s3://bucket/whole-" + how, *allow), time.monotonic() - began
     nkilled = 0
     for i in range(tries):
         repo = f"icechunk:s3://bucket/killed-{how}-{i}"
         args = prepare(repo)
-        old = digest(repo) if how != "new" else None
+        old = digest(repo, *allow) if how != "new" else None
         child = subprocess.Popen([tool.program("nc2zarr"), *map(str, args)], stderr=subprocess.PIPE, env=tool.environment())
         try:
             child.wait(timeout=rng.uniform(0, took))
@@ -391,10 +394,10 @@ def test_killed_in_a_bucket(bucket, how, tmp_path):
             child.kill()
             child.wait()
             nkilled += 1
-        seen = tool.run("rechunk", "--digest", repo)
+        seen = tool.run("rechunk", "--digest", *allow, repo)
         assert seen.status == 1 and how == "new" or seen.out in (old, whole), (i, str(seen))
         done = tool.run("nc2zarr", "--break-lock", *args)
         assert done.status == 0 or "is in the repository already" in done.err, (i, str(done))
-        assert digest(repo) == whole, i
+        assert digest(repo, *allow) == whole, i
         peer("read", repo.removeprefix("icechunk:"), "main")
     print(f"{how}: {nkilled} kills")
