@@ -38,20 +38,28 @@ static int match_codecs(const cm_job_var *v, const cm_zarr_meta *array, cm_error
     return rc;
 }
 
+/* Whether part P has whole rows of V. */
+static bool has_rows(const cm_job_var *v, const cm_refer_part *p)
+{
+    for (unsigned j = 1; j < v->view.rank; j++)
+        if (p->count[j] != v->view.shape[j])
+            return false;
+    return true;
+}
+
 /* Chunks of ARRAY are whole rows of contiguous data, and as many as lie one behind the other. */
 static int match_slabs(const cm_job_var *v, const cm_zarr_meta *array, cm_error *err)
 {
     uint64_t row = array->dtype.nbytes;
     for (unsigned j = 1; j < array->rank; j++)
         row = cm_mul_sat(row, array->shape[j]);
-    for (unsigned j = 1; j < array->rank; j++)
-        if (array->chunk[j] != array->shape[j])
-            return cm_fail(err, CM_EUNSUPPORTED,
-                           "its rows are contiguous, and chunks in the repository are not rows");
     for (size_t i = 0; array->rank > 0 && i < v->layout.refer->nparts; i++) {
         const cm_refer_part *p = &v->layout.refer->part[i];
         if (p->located->form->kind != CM_LOCATED_SLAB)
             continue;
+        if (!has_rows(v, p))
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "it is contiguous, and several files have elements of one row");
         if (p->located->row_stride != row && array->chunk[0] > 1)
             return cm_fail(err, CM_EUNSUPPORTED,
                            "rows of other variables lie between its own, and a chunk in the "
@@ -62,6 +70,10 @@ static int match_slabs(const cm_job_var *v, const cm_zarr_meta *array, cm_error 
                            "a file has %" PRIu64 " rows, which do not fill chunks of %" PRIu64,
                            p->count[0], array->chunk[0]);
     }
+    for (unsigned j = 1; j < array->rank; j++)
+        if (array->chunk[j] != array->shape[j])
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "its rows are contiguous, and chunks in the repository are not rows");
     return CM_OK;
 }
 

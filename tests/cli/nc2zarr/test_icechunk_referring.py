@@ -174,6 +174,22 @@ def test_along_another_dimension(tmp_path):
     assert digest(f"icechunk:{repo}", "--allow", folder) == digest(tmp_path / "store.zarr")
 
 
+def test_rows_of_several_files(tmp_path):
+    """Contiguous data have no chunk of a part of a row."""
+    folder, place = tmp_path / "in", f"icechunk:{tmp_path / 'repo'}"
+    folder.mkdir()
+    for i in range(2):
+        with netCDF4.Dataset(folder / f"{i}.nc", "w") as nc:
+            for name, start, size in (("member", 0, 30), ("time", 4 * i, 4), ("x", 0, 80)):
+                nc.createDimension(name, size)
+                nc.createVariable(name, "f8", (name,))[:] = np.arange(size) + start
+            nc.createVariable("v", "f4", ("member", "time", "x"), contiguous=True)[:] = i
+    refer("-q", folder / "0.nc", place).ok()
+    refer("--append", "time", folder / "1.nc", place).fails(1, "it is contiguous, and several files have elements of one row")
+    tool.nc2zarr("-q", "--append", "time", folder / "1.nc", place).ok()
+    tool.nc2zarr("-q", "--check", "--allow", folder, folder / "0.nc", folder / "1.nc", place).ok()
+
+
 def test_by_url(months, tmp_path):
     """The references are to the place that is named, below a container of the repository."""
     repo, url = tmp_path / "repo", "s3://bucket/era5"

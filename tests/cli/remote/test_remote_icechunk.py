@@ -109,6 +109,8 @@ def test_references_to_objects(servers, place, tmp_path):
     tool.nc2zarr("-q", *files, tmp_path / "store.zarr").ok()
     said = tool.run("rechunk", "--digest", "--allow", "s3://bucket/data", place, env=env, cwd=tmp_path).ok().out
     assert [line.split() for line in said.splitlines()] == digest(tmp_path / "store.zarr", env)
+    tool.nc2zarr("-q", "--virtual", "json", *keys, "refs.json", env=env, cwd=tmp_path).ok()
+    assert digest(tmp_path / "refs.json", env, "--allow", "s3://bucket/data") == digest(tmp_path / "store.zarr", env)
     tool.nc2zarr("--virtual", "icechunk", keys[0], files[1], "icechunk:mixed", env=env, cwd=tmp_path).fails(2, "lies on another server or in another bucket")
     assert not (tmp_path / "mixed").exists()
 

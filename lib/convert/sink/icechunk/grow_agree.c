@@ -102,7 +102,9 @@ static int agree(cm_grow_refer *r, const cm_append *a, const cm_multi_spec *spec
 {
     const cm_multi_var *m = &spec->var[c->var];
     const cm_variable *t = cm_dataset_find(spec->file[c->part[0].file].open, m->name);
-    const cm_fb_table *node = t != NULL && t->words != NULL ? cm_grow_refer_node(a, m->name) : NULL;
+    const bool is_known =
+        t != NULL && t->unsupported == NULL && t->words != NULL && !t->words->verbatim;
+    const cm_fb_table *node = is_known ? cm_grow_refer_node(a, m->name) : NULL;
     cm_refer_places places = {0};
     cm_job_var whole;
     *same = false;
