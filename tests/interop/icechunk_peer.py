@@ -7,6 +7,8 @@
     icechunk_peer.py create REPO NC SPLIT         a repository with the file; manifests of up to SPLIT chunks along each
                                                   dimension, 0: as it likes
     icechunk_peer.py append REPO BRANCH NC DIM    adds the file along a dimension
+    icechunk_peer.py refer REPO NC FOLDER         a repository with references to v of the file, one for each step, and a
+                                                  container of FOLDER under a name
     icechunk_peer.py compress REPO                writes all manifests of main anew, with locations compressed
     icechunk_peer.py read REPO BRANCH             reads every element of every array
     icechunk_peer.py names REPO BRANCH            the paths of all arrays
@@ -129,6 +131,25 @@ def append(place, branch, nc, dim):
     writing.commit("appended", rebase_with=icechunk.ConflictDetector(), rebase_tries=100)
 
 
+def refer(place, nc, folder):
+    import netCDF4
+
+    config = icechunk.RepositoryConfig.default()
+    config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(f"file://{folder}/", icechunk.local_filesystem_store(folder), name="files"))
+    repo = icechunk.Repository.create(storage(place), config=config)
+    repo.save_config()
+    writing = repo.writable_session("main")
+    group = zarr.create_group(writing.store)
+    with netCDF4.Dataset(nc) as d, open(nc, "rb") as f:
+        data, values = f.read(), np.asarray(d["v"][:])
+        group.create_array("time", shape=(len(values),), chunks=(4,), dtype="f8", dimension_names=["time"])[:] = d["time"][:]
+        v = group.create_array("v", shape=values.shape, chunks=(1, *values.shape[1:]), dtype="f4", compressors=None, dimension_names=["time", "y", "x"])
+    for i, step in enumerate(values):
+        place = f"vcc://files/{os.path.basename(nc)}" if i % 2 else f"file://{nc}"
+        writing.store.set_virtual_ref(f"{v.path}/c/{i}/0/0", place, offset=data.index(step.tobytes()), length=step.nbytes)
+    writing.commit("theirs")
+
+
 def compress(place):
     config = icechunk.Repository.open(storage(place)).config
     packing = icechunk.ManifestVirtualChunkLocationCompressionConfig(min_num_chunks=2, dictionary_max_size_bytes=256)
@@ -153,7 +174,7 @@ def length(place, branch):
 
 
 if __name__ == "__main__":
-    commands = {f.__name__: f for f in (unpack, collect, commit, create, append, compress, read, names, length)} | {"xarray": compare}
+    commands = {f.__name__: f for f in (unpack, collect, commit, create, append, refer, compress, read, names, length)} | {"xarray": compare}
     commands[sys.argv[1]](*sys.argv[2:])
     # Threads of icechunk 2.3 that are at work when the interpreter ends may crash it, after all is done.
     sys.stdout.flush()

@@ -32,14 +32,14 @@ def start(*argv):
     return subprocess.Popen([PYTHON, str(PEER), *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def make(path, name="v", n=6, seed=0, first=0):
+def make(path, name="v", n=6, seed=0, first=0, **storage):
     import netCDF4
 
     with netCDF4.Dataset(path, "w") as nc:
         for dim, size in (("time", n), ("y", 48), ("x", 40)):
             nc.createDimension(dim, size)
         nc.createVariable("time", "f8", ("time",))[:] = np.arange(first, first + n)
-        v = nc.createVariable(name, "f4", ("time", "y", "x"), zlib=True, chunksizes=(1, 24, 20))
+        v = nc.createVariable(name, "f4", ("time", "y", "x"), **({"zlib": True, "chunksizes": (1, 24, 20)} | storage))
         v[:] = np.random.default_rng(seed).normal(size=(n, 48, 40))
     return path
 
@@ -200,6 +200,20 @@ def test_references_with_compressed_locations(tmp_path):
     tool.run("nc2zarr", "-q", "--virtual", "icechunk", "--append", "time", *files[2:], f"icechunk:{repo}").ok()
     assert len({r[0] for r in references_of(repo)}) == 5
     assert peer("xarray", repo, "main", join(tmp_path / "all.nc", *files)) == ""
+
+
+def test_references_of_theirs(tmp_path):
+    """A repository of references that icechunk made grows by ours; containers that have names are known by their prefix."""
+    folder, repo = tmp_path / "in", tmp_path / "repo"
+    folder.mkdir()
+    files = [make(folder / f"{i}.nc", n=6, seed=i, first=6 * i, zlib=False, chunksizes=(1, 48, 40)) for i in range(3)]
+    peer("refer", repo, files[0], folder)
+    for new in files[1:]:
+        tool.run("nc2zarr", "-q", "--virtual", "icechunk", "--append", "time", new, f"icechunk:{repo}").ok()
+    assert {r[0] for r in references_of(repo)} == {"vcc://files/0.nc", *(f"file://{f}" for f in files)}
+    assert peer("xarray", repo, "main", join(tmp_path / "all.nc", *files)) == ""
+    tool.run("nc2zarr", "-q", *files, tmp_path / "store.zarr").ok()
+    assert digest(f"icechunk:{repo}", "--allow", folder) == digest(tmp_path / "store.zarr")
 
 
 def references_of(repo):
