@@ -103,6 +103,7 @@ def test_killed(source, wide, more, case, kind, tmp_path):
     begin = ["--virtual", "icechunk", wide] if case == "refer" else ["--chunks", chunks, source]
     if case in ("overwrite", "below", *more):
         tool.nc2zarr("-q", *begin, f"icechunk:{template / 'repo'}").ok()
+        (template / "repo" / "chunks").mkdir(exist_ok=True)
         (template / "repo" / "chunks" / "0123456789ABCDEFGHJK").write_text("another writer's")
     failio.renew(template, root)
     old = tip_of(repo)
