@@ -129,6 +129,8 @@ typedef struct cm_dataset_options {
      * READ_STRINGS (cm_dataset_ops) must not be called then.
      */
     bool plain;
+    /* NetCDF: CM_EUNSUPPORTED at once for a file that does not begin like one. */
+    bool recognises;
     cm_io io; /* how elements are read; CM_EUNSUPPORTED where the format cannot */
     /* Zarr: trust consolidated metadata; do not walk the folders to compare. */
     bool quick;

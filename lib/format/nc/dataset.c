@@ -247,8 +247,11 @@ static int describe_all(nc_dataset *d, const char *path, cm_error *err)
 
 static int open_file(const char *path, const cm_dataset_options *o, cm_nc_file **out, cm_error *err)
 {
-    const cm_nc_options how = {
-        .library_only = o->library, .library_caches = o->library, .plain = o->plain, .io = o->io};
+    const cm_nc_options how = {.library_only = o->library,
+                               .library_caches = o->library,
+                               .plain = o->plain,
+                               .recognises = o->recognises,
+                               .io = o->io};
     const bool is_tried = o->guard == CM_GUARD_NEEDED || o->guard == CM_GUARD_NONE;
     if (o->guard == CM_GUARD_STAYS && !o->library)
         return cm_nc_open_tried(path, o, out, err);

@@ -64,6 +64,8 @@ typedef struct cm_nc_options {
      * faster.  Others are opened by the libraries.  cm_nc_read_library must not be called.
      */
     bool plain;
+    /* CM_EUNSUPPORTED, before all else, unless the first bytes are those of NetCDF or HDF5. */
+    bool recognises;
     bool library_caches; /* keep the default chunk caches of netCDF-C and HDF5; false: no caches */
     /*
      * PREAD or DIRECT, others are CM_EUNSUPPORTED.  With DIRECT preparing a variable that is read

@@ -92,6 +92,17 @@ static int check_end(const cm_nc_file *file, uint64_t promised, cm_error *err)
                    file->path, promised, file->source.nbytes);
 }
 
+/* The signature at the very beginning: HDF5 may have it further on, behind another format's. */
+static int check_signature(const cm_nc_file *file, cm_error *err)
+{
+    char head[4];
+    if (file->source.nbytes >= sizeof(head) &&
+        cm_source_read(&file->source, 0, head, sizeof(head), NULL) == CM_OK &&
+        (memcmp(head, "CDF", 3) == 0 || memcmp(head, "\211HDF", 4) == 0))
+        return CM_OK;
+    return cm_fail(err, CM_EUNSUPPORTED, "%s: does not begin like NetCDF or HDF5", file->path);
+}
+
 /* Determines the file's format, and whether it is complete, before a library sees it. */
 static int classify(cm_nc_file *file, bool *is_hdf5, cm_error *err)
 {
@@ -287,6 +298,8 @@ int cm_nc_open(const char *path, const cm_nc_options *options, cm_nc_file **out,
     int rc = file->path != NULL ? open_source(file, err) : CM_ENOMEM;
     if (rc == CM_OK && plain)
         rc = cm_nc_plain_load(file, err);
+    if (rc == CM_OK && options != NULL && options->recognises)
+        rc = check_signature(file, err);
     if (rc == CM_OK)
         rc = classify(file, &is_hdf5, err);
     if (rc == CM_OK)

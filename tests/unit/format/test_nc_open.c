@@ -55,6 +55,32 @@ static void test_not_files(void **state)
     unlink(path);
 }
 
+/* Other first bytes than those of NetCDF and HDF5 are refused before anything else. */
+static void test_recognised_by_first_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t nbytes;
+        cm_status status;
+    } table[] = {
+        {"PK\003\004 and so on", 13, CM_EUNSUPPORTED},
+        {"{\"refs\": {}}", 12, CM_EUNSUPPORTED},
+        {"\211HD", 3, CM_EUNSUPPORTED},
+        {"CDF\1", 4, CM_EFORMAT},
+        {"\211HDF\r\n\032\n", 8, CM_EFORMAT},
+    };
+    const char *path = temp_path("head");
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        cm_nc_file *file;
+        cm_error err;
+        write_file(path, table[i].bytes, table[i].nbytes);
+        assert_int_equal(cm_nc_open(path, &(cm_nc_options){.recognises = true}, &file, &err),
+                         table[i].status);
+    }
+    unlink(path);
+}
+
 /* Bytes that begin like something, by hand. */
 static void test_headers(void **state)
 {
@@ -348,15 +374,11 @@ static void test_shared_bad(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_files),
-        cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_truncated_classic),
-        cmocka_unit_test(test_truncated_hdf5),
-        cmocka_unit_test(test_user_block_put_in_front),
-        cmocka_unit_test(test_groups_refused),
-        cmocka_unit_test(test_streaming),
-        cmocka_unit_test(test_nothing_left_open),
-        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_not_files),         cmocka_unit_test(test_recognised_by_first_bytes),
+        cmocka_unit_test(test_headers),           cmocka_unit_test(test_truncated_classic),
+        cmocka_unit_test(test_truncated_hdf5),    cmocka_unit_test(test_user_block_put_in_front),
+        cmocka_unit_test(test_groups_refused),    cmocka_unit_test(test_streaming),
+        cmocka_unit_test(test_nothing_left_open), cmocka_unit_test(test_versions),
         cmocka_unit_test(test_shared_bad),
     };
     return cmocka_run_group_tests_name("nc_open", tests, NULL, NULL);
