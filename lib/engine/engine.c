@@ -32,7 +32,9 @@ typedef struct engine {
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    size_t at; /* transfer under the cursor */
+    uint64_t round;
+    size_t at;      /* transfer under the cursor */
+    cm_range share; /* of its blocks or objects, in this round */
     cm_sweep_cursor cursor;
     bool direct;            /* it goes chunk by chunk: */
     uint64_t outer, nouter; /* shards that were begun, and all; without shards one object of all */
@@ -224,26 +226,65 @@ static void begin_object(engine *e, cm_same_chunks *same)
     same->hi = 1;
     for (unsigned j = 0; j < grid->rank; j++)
         same->hi *= same->count[j];
-    if (!cm_transfer_has_shards(t) && t->end_object > 0) {
-        same->lo = t->first_object;
-        same->hi = t->end_object;
+    if (!cm_transfer_has_shards(t)) {
+        same->lo = e->share.lo;
+        same->hi = e->share.hi;
     }
     e->outer++;
 }
 
+/* All blocks of T or, where chunks stay, all objects. */
+static cm_range range_of(const cm_transfer *t)
+{
+    if (t->target->grid.nchunks == 0)
+        return (cm_range){0, 0};
+    if (!cm_transfer_is_direct(t))
+        return (cm_range){t->first_block, t->end_block > 0 ? t->end_block : t->sweep.total_blocks};
+    return (cm_range){t->first_object, t->end_object > 0           ? t->end_object
+                                       : cm_transfer_has_shards(t) ? t->target->outer.nchunks
+                                                                   : t->target->grid.nchunks};
+}
+
+/* Of N units, how many are moved in the rounds before ROUND. */
+static uint64_t before_round(uint64_t n, uint64_t round, uint64_t nrounds)
+{
+    return n / nrounds * round + cm_div_ceil(n % nrounds * round, nrounds);
+}
+
+/* Of those of T, what is moved in this round. */
+static cm_range share_of(const engine *e, const cm_transfer *t)
+{
+    const cm_range all = range_of(t);
+    const uint64_t n = all.hi - all.lo, rounds = cm_max_u64(e->options->rounds, 1);
+    const uint64_t unit = t->together > 0 && t->together < n ? t->together : cm_max_u64(n, 1);
+    const uint64_t nunits = cm_div_ceil(n, unit);
+    const uint64_t lo = unit * before_round(nunits, e->round, rounds);
+    const uint64_t hi = unit * before_round(nunits, e->round + 1, rounds);
+    return (cm_range){all.lo + lo, all.lo + cm_min_u64(hi, n)};
+}
+
+/* The transfer under the cursor or, where nothing of it is left in this round, one behind it. */
 static void enter_transfer(engine *e)
 {
-    while (e->at < e->n && e->transfer[e->at].target->grid.nchunks == 0)
-        e->at++;
-    if (e->at == e->n)
-        return;
+    const uint64_t rounds = cm_max_u64(e->options->rounds, 1);
+    for (;; e->at++) {
+        if (e->at == e->n) {
+            if (e->round + 1 >= rounds)
+                return;
+            e->round++;
+            e->at = 0;
+        }
+        e->share = share_of(e, &e->transfer[e->at]);
+        if (e->share.lo < e->share.hi)
+            break;
+    }
     const cm_transfer *t = &e->transfer[e->at];
+    const bool shards = cm_transfer_has_shards(t);
     e->direct = cm_transfer_is_direct(t);
-    bool shards = cm_transfer_has_shards(t), all = t->end_object == 0;
-    e->outer = shards && !all ? t->first_object : 0;
-    e->nouter = !shards ? 1 : all ? t->target->outer.nchunks : t->end_object;
+    e->outer = shards ? e->share.lo : 0;
+    e->nouter = shards ? e->share.hi : 1;
     if (!e->direct)
-        cm_sweep_begin(&t->sweep, t->first_block, &e->cursor);
+        cm_sweep_begin(&t->sweep, e->share.lo, &e->cursor);
 }
 
 static void next_transfer(engine *e)
@@ -256,7 +297,7 @@ static void advance(engine *e)
 {
     const cm_transfer *t = &e->transfer[e->at];
     cm_sweep_next(&t->sweep, &e->cursor);
-    if (e->cursor.done || (t->end_block > 0 && e->cursor.block >= t->end_block))
+    if (e->cursor.done || e->cursor.block >= e->share.hi)
         next_transfer(e);
 }
 

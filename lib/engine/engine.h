@@ -21,6 +21,11 @@ typedef struct cm_engine_options {
     size_t slots_nbytes;
     /* Chunks that a worker may have on their way while it goes on, where the target sends. */
     unsigned ahead;
+    /*
+     * Transfers are moved in so many rounds, each a share of every transfer (`together`), so that
+     * those which read the same files read them at about the same time; 0: one.
+     */
+    uint64_t rounds;
     cm_monitor *monitor; /* or NULL */
     cm_trace *trace;     /* or NULL */
 } cm_engine_options;

@@ -65,6 +65,11 @@ typedef struct cm_transfer {
     uint64_t first_block, end_block; /* of the sweep; end_block 0: all of them */
     /* where chunks stay: objects of the target's outer grid; end_object 0: all of them */
     uint64_t first_object, end_object;
+    /*
+     * So many blocks, or objects, are moved in one round of the engine, which nothing in memory
+     * outlasts; 0: all of them.
+     */
+    uint64_t together;
     bool clips;              /* slots hold only what lies inside the array; else whole chunks */
     atomic_bool *found_fill; /* set when a written element equals target_fill; NULL: nobody asks */
 

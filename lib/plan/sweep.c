@@ -10,7 +10,8 @@ enum {
      * Target chunks that a piece of a sliceable source meets: all of them are held until it is
      * copied, in whole pages each.
      */
-    MOST_MET = 16
+    MOST_MET = 16,
+    MOST_TRIED = 1 << 14 /* lengths of blocks, to find one that cuts no piece */
 };
 
 /*
@@ -269,6 +270,51 @@ void cm_sweep_shift(cm_sweep *s, const uint64_t *first)
         axis->n += by;
         axis->start -= by * axis->step;
     }
+}
+
+/* True when a new block may begin every ROWS target chunks: pieces end there, too. */
+static bool splits_at(const cm_sweep *s, uint64_t rows)
+{
+    const cm_axis *axis = &s->axis[0];
+    const uint64_t end = cm_div_ceil(axis->n, axis->target);
+    const cm_range all = {s->first[0] * axis->target, axis->n};
+    bool ends = s->nblocks[0] == 1 || s->block[0] % rows == 0;
+    for (uint64_t q = s->first[0] + rows; ends && q < end; q += rows) {
+        const uint64_t at = q * axis->target;
+        const cm_range before = cm_axis_pieces(axis, all, (cm_range){at - 1, at});
+        ends = before.lo < cm_axis_pieces(axis, all, (cm_range){at, at + 1}).lo;
+    }
+    return ends;
+}
+
+/* Tries GRAIN times I, for I from FROM on towards TO; 0: none of these. */
+static uint64_t find_split(const cm_sweep *s, uint64_t grain, uint64_t from, uint64_t to)
+{
+    for (unsigned tried = 0; tried < MOST_TRIED; tried++) {
+        if (from > 0 && splits_at(s, from * grain))
+            return from * grain;
+        if (from == to)
+            break;
+        from = from < to ? from + 1 : from - 1;
+    }
+    return 0;
+}
+
+bool cm_sweep_split(cm_sweep *s, uint64_t rows, uint64_t grain)
+{
+    if (s->rank == 0 || rows >= s->block[0] || grain >= s->block[0])
+        return false;
+    const uint64_t near = cm_max_u64(rows / grain, 1), most = (s->block[0] - 1) / grain;
+    uint64_t found = find_split(s, grain, near, near / 2 + 1);
+    if (found == 0)
+        found = find_split(s, grain, near, cm_min_u64(4 * near, most));
+    if (found == 0)
+        return false;
+    const uint64_t others = s->total_blocks / s->nblocks[0];
+    s->block[0] = found;
+    s->nblocks[0] = cm_div_ceil(cm_div_ceil(s->axis[0].n, s->axis[0].target) - s->first[0], found);
+    s->total_blocks = cm_mul_sat(others, s->nblocks[0]);
+    return true;
 }
 
 /* Positions of block B along dimension J. */

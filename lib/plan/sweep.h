@@ -69,6 +69,13 @@ void cm_sweep_with(const cm_sweep_request *request, const uint64_t *block, const
 void cm_sweep_shift(cm_sweep *sweep, const uint64_t *first);
 
 /*
+ * Parts the blocks of SWEEP along its first dimension into shorter ones, of about ROWS target
+ * chunks and a multiple of GRAIN, at places where no piece is cut: all counts stay what they are,
+ * and no block holds more.  False where there are no such places; SWEEP is unchanged then.
+ */
+bool cm_sweep_split(cm_sweep *sweep, uint64_t rows, uint64_t grain);
+
+/*
  * Slots that the same order and blocks would take with target chunks of TARGET (multiples of
  * the sweep's): shards being assembled.
  */

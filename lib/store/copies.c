@@ -406,6 +406,16 @@ bool cm_copy_is_here(cm_copy *k)
     return here;
 }
 
+uint64_t cm_copy_room(cm_copy *k)
+{
+    cm_copies *c = k->copies;
+    pthread_mutex_lock(&c->lock);
+    /* The first fetch tells why there is no folder. */
+    const uint64_t room = prepare(c, NULL) == CM_OK ? c->max_nbytes : UINT64_MAX;
+    pthread_mutex_unlock(&c->lock);
+    return room;
+}
+
 /* ---- all of them ---- */
 
 int cm_copies_create(cm_net *net, const char *folder, uint64_t max_nbytes, cm_paged *paged,

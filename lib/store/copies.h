@@ -73,6 +73,8 @@ void cm_copy_give(cm_copy *copy);
 int cm_copy_stat_url(cm_net *net, const char *url, cm_object_stat *out, cm_error *err);
 /* The path of a copy that is taken; works in child processes too. */
 int cm_copy_path(const cm_copy *copy, char path[CM_COPY_PATH_SIZE], cm_error *err);
+/* Bytes that it and the other copies may take together. */
+uint64_t cm_copy_room(cm_copy *copy);
 /* Whether taking it needs no request now. */
 bool cm_copy_is_here(cm_copy *copy);
 

@@ -1,11 +1,12 @@
 /*
- * Moving everything: arrays that take one pass together, without a pause; then
- * those that need scratch, block by block; then strings and what is not
- * understood.
+ * Moving everything: arrays that take one pass together, without a pause, those of
+ * many files in rounds (rounds.h); then those that need scratch, block by block;
+ * then strings and what is not understood.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert/move/rounds.h"
 #include "convert/plan/part_cut.h"
 #include "convert/plan/plan.h"
 #include "convert/source/clashes.h"
@@ -44,7 +45,9 @@ static int move_direct(run *r, cm_error *err)
             continue;
         n += cm_parts_transfers(v, list + n);
     }
+    r->engine.rounds = cm_rounds_plan(r->job, list, n);
     int rc = n > 0 ? move(r, list, n, err) : CM_OK;
+    r->engine.rounds = 1;
     free(list);
     return rc;
 }

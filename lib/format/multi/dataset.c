@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "format/multi/internal.h"
 
 static cm_multi_dataset *of(const cm_dataset *ds)
@@ -213,6 +214,32 @@ const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds)
 {
     ds = cm_dataset_bottom(ds);
     return ds->ops == &ops ? of(ds)->spec : NULL;
+}
+
+/* Parts of N so long that MOST holds a third more; 1 where it holds all. */
+static uint64_t stretches_of(uint64_t n, uint64_t most)
+{
+    const uint64_t each = most - most / 4;
+    return n <= most ? 1 : cm_div_ceil(n, each > 0 ? each : 1);
+}
+
+uint64_t cm_multi_stretches(const cm_dataset *ds)
+{
+    const cm_multi_spec *spec = cm_multi_spec_of(ds);
+    uint64_t copied = 0, room = 0;
+    if (spec == NULL)
+        return 1;
+    for (size_t i = 0; i < spec->nfiles; i++) {
+        const cm_multi_file *f = cm_multi_file_at(spec, i);
+        if (f->copy == NULL)
+            continue;
+        room = copied == 0 ? cm_copy_room(f->copy) : room;
+        copied += f->nbytes;
+    }
+    const cm_multi_dataset *d = of(cm_dataset_bottom(ds));
+    const uint64_t open = stretches_of(spec->nfiles, cm_multi_files_most(d->files));
+    const uint64_t kept = cm_min_u64(stretches_of(copied, room), spec->nfiles);
+    return cm_max_u64(open, kept);
 }
 
 int cm_multi_unchanged(cm_dataset *ds, cm_error *err)

@@ -15,7 +15,7 @@ enum {
     NO_SLOT = 0,        /* slots are numbered from 1 */
     SHARE_OF_LIMIT = 4, /* of the process's limit of open files; the rest is for output */
     LEAST_FILES = 4,    /* at once */
-    MOST_FILES = 256,   /* more do not help: archives are read in order */
+    MOST_FILES = 256,   /* more do not help: archives are read in order (cm_multi_stretches) */
     MOST_DATASETS = 8,  /* each takes a few descriptors, and the metadata of a file */
     FILES_PER_DATASET = 4
 };
@@ -166,32 +166,36 @@ static void pool_release(pool *p)
     free(p->at);
 }
 
-/* An empty slot, or the least recently used idle one; NULL: all are in use. */
-static slot *free_slot(pool *p)
+/* The least recently used idle slot; NULL: all that are open are in use. */
+static slot *idle_slot(const pool *p)
 {
     slot *found = NULL;
     for (unsigned i = 0; i < p->nslots; i++) {
         slot *s = &p->slot[i];
-        if (s->state == SLOT_EMPTY)
-            return s;
         if (s->state == SLOT_OPEN && s->users == 0 && (found == NULL || s->used < found->used))
             found = s;
     }
     return found;
 }
 
-/* Closes one idle file; false: there is none. */
+/* An empty slot, or an idle one; NULL: all are in use. */
+static slot *free_slot(const pool *p)
+{
+    for (unsigned i = 0; i < p->nslots; i++)
+        if (p->slot[i].state == SLOT_EMPTY)
+            return &p->slot[i];
+    return idle_slot(p);
+}
+
+/* Closes the idle file that was not used longest; false: there is none. */
 static bool shrink(pool *p)
 {
-    for (unsigned i = 0; i < p->nslots; i++) {
-        slot *s = &p->slot[i];
-        if (s->state != SLOT_OPEN || s->users > 0)
-            continue;
-        p->at[s->file] = NO_SLOT;
-        empty(s);
-        return true;
-    }
-    return false;
+    slot *s = idle_slot(p);
+    if (s == NULL)
+        return false;
+    p->at[s->file] = NO_SLOT;
+    empty(s);
+    return true;
 }
 
 /* Finds the local path of F.  *FULL: no room for its copy until an idle file is closed. */
@@ -346,6 +350,11 @@ void cm_multi_files_free(cm_multi_files *files)
     pthread_cond_destroy(&files->wake);
     pthread_mutex_destroy(&files->lock);
     free(files);
+}
+
+size_t cm_multi_files_most(const cm_multi_files *files)
+{
+    return files->raw.nslots;
 }
 
 int cm_multi_files_take(cm_multi_files *files, uint32_t i, cm_source *out, cm_error *err)

@@ -14,6 +14,8 @@ typedef struct cm_multi_files cm_multi_files;
 int cm_multi_files_create(const cm_multi_file *file, size_t n, const cm_dataset_options *options,
                           cm_multi_files **out, cm_error *err);
 void cm_multi_files_free(cm_multi_files *files); /* NULL accepted */
+/* How many files stay open for reading at addresses. */
+size_t cm_multi_files_most(const cm_multi_files *files);
 
 /*
  * Opens file I for reading at addresses, until it is given back.  CM_EFORMAT with its name if it

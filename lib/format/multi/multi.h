@@ -260,6 +260,13 @@ void cm_multi_file_close(cm_dataset *joined, uint32_t i);
 int cm_multi_said_read(cm_dataset *joined, const cm_multi_var *var, const cm_multi_part *part,
                        uint64_t first, uint64_t count, cm_multi_said *out, cm_error *err);
 
+/*
+ * Into how many stretches the files of a joined dataset are parted, so that those of one stay open,
+ * and copies of objects are kept, while one variable after the other is read; 1 where all are, and
+ * of another kind of dataset.
+ */
+uint64_t cm_multi_stretches(const cm_dataset *ds);
+
 /* The specification of a joined dataset; NULL: of another kind of dataset. */
 const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds);
 

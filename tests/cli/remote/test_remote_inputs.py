@@ -196,6 +196,16 @@ def test_chunks_of_several_lengths_are_added(bucket, out, scratch, tmp_path, siz
     assert list(scratch.iterdir()) == []
 
 
+def test_all_variables_of_a_copy_at_once(bucket, archive, out, scratch):
+    """Where not all copies fit, one is used for every variable before it goes."""
+    size = max(path.stat().st_size for path in archive[0])
+    tool.nc2zarr("-q", "--chunks", "time=2", "-j", "1", "--verify", "none", "--scratch", scratch, "--scratch-size", 6 * size, ALL, out,
+                 env=bucket.environment()).ok()  # fmt: skip
+    assert stores.digest(out) == archive[1]
+    # One for the survey, one for elements, and some at the ends of rounds.
+    assert asked(bucket)["GET"] <= 2 * 13 + 6
+
+
 def test_dry_run_and_verification(bucket, archive, out, scratch, tmp_path):
     env = bucket.environment(TMPDIR=str(scratch))
     assert "tas" in tool.nc2zarr("--dry-run", ALL, out, env=env).ok().out and not out.exists()

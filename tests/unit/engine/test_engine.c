@@ -25,6 +25,14 @@ typedef struct source {
     cm_monitor *stop_at; /* canceled by the third read; or NULL */
 } source;
 
+/* The arrays that were read, in order, by one thread. */
+typedef struct read_log {
+    const cm_array *of[64];
+    size_t n;
+} read_log;
+
+static read_log *reads_of;
+
 enum {
     FILL = -7
 };
@@ -76,6 +84,8 @@ static int fetch(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_er
     uint64_t coord[CM_MAX_RANK], start[CM_MAX_RANK];
     if (++s->reads == 3 && s->stop_at != NULL)
         cm_monitor_cancel(s->stop_at);
+    if (reads_of != NULL && reads_of->n < 64)
+        reads_of->of[reads_of->n++] = a;
     if (number == s->fail_at)
         return cm_fail(err, CM_EIO, "chunk %d cannot be read", (int)number);
     out->present = !absent(s, number);
@@ -158,7 +168,8 @@ typedef struct run {
     cm_zarr_writer *writer;
     cm_transfer transfer;
     cm_engine_stats stats;
-    unsigned ahead;     /* the target sends: so many chunks of a worker */
+    unsigned ahead; /* the target sends: so many chunks of a worker */
+    unsigned rounds, together;
     uint64_t fail_late; /* of them, the one that is not taken in the end */
 } run;
 
@@ -316,12 +327,16 @@ static int run_go(run *r, unsigned nthreads, uint64_t max_slots, cm_monitor *mon
     r->transfer.target = cm_zarr_writer_target(r->writer);
     if (cm_zarr_writer_grid(r->writer)->nchunks > 0)
         plan(&r->transfer, max_slots, 64);
+    if (r->rounds > 1 && !cm_transfer_is_direct(&r->transfer))
+        (void)cm_sweep_split(&r->transfer.sweep, 1, 1);
+    r->transfer.together = r->together;
     late l;
     if (r->ahead > 0 && r->transfer.target->shard_nbytes == 0)
         make_late(r, &l);
     cm_engine_options o = {.nthreads = nthreads,
                            .slots_nbytes = r->transfer.sweep.slots * r->transfer.slot_nbytes,
                            .ahead = r->ahead,
+                           .rounds = r->rounds,
                            .monitor = monitor};
     int rc = cm_engine_run(&r->transfer, 1, &o, &r->stats, err);
     if (r->transfer.target == &l.base)
@@ -418,6 +433,8 @@ static void test_random_geometries(void **state)
         cm_error err = {0};
         random_run(&r, &max_slots);
         r.ahead = rand() % 2 ? 0 : 1 + (unsigned)(rand() % 4);
+        r.rounds = rand() % 2 ? 0 : (unsigned)(rand() % 6);
+        r.together = (unsigned)(rand() % 4);
         unsigned nthreads = 1 + (unsigned)(trial % 4);
         if (run_go(&r, nthreads, max_slots, NULL, &err) != CM_OK)
             fail_msg("trial %d: %s", trial, err.text);
@@ -449,6 +466,50 @@ static void test_every_subset_of_a_row(void **state)
             fail_msg("%u: %s", i, err.text);
         check_store(&r);
         run_release(&r);
+    }
+}
+
+/*
+ * Of three arrays a third each round: one whose chunks stay, one in blocks of two target chunks, of
+ * four source chunks each, and one that cannot be parted.
+ */
+static void test_rounds(void **state)
+{
+    (void)state;
+    const uint64_t n[3] = {12, 24, 3}, from[3] = {1, 1, 1}, to[3] = {1, 2, 3};
+    run r[3];
+    cm_transfer list[3];
+    read_log log = {.n = 0};
+    cm_engine_stats stats;
+    cm_error err = {0};
+    size_t slots = 0, at = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        run_init(&r[i], 1, &n[i], &from[i], &to[i]);
+        assert_int_equal(cm_zarr_writer_create(r[i].store, "x", &r[i].meta, &r[i].writer, &err),
+                         CM_OK);
+        r[i].transfer.target = cm_zarr_writer_target(r[i].writer);
+        plan(&r[i].transfer, 0, 64);
+        r[i].transfer.together = i < 2;
+        if (i == 1)
+            assert_true(cm_sweep_split(&r[i].transfer.sweep, 2, 1));
+        list[i] = r[i].transfer;
+        slots += list[i].sweep.slots * list[i].slot_nbytes;
+    }
+    const cm_engine_options o = {.nthreads = 1, .slots_nbytes = slots, .rounds = 3};
+    reads_of = &log;
+    assert_int_equal(cm_engine_run(list, 3, &o, &stats, &err), CM_OK);
+    reads_of = NULL;
+    assert_int_equal(log.n, 12 + 24 + 3);
+    for (unsigned round = 0; round < 3; round++) {
+        const unsigned each[3] = {4, 8, round == 0 ? 3 : 0};
+        for (unsigned i = 0; i < 3; i++)
+            for (unsigned k = 0; k < each[i]; k++)
+                assert_ptr_equal(log.of[at++], &r[i].src.array);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(cm_zarr_writer_finish(r[i].writer, &err), CM_OK);
+        check_store(&r[i]);
+        run_release(&r[i]);
     }
 }
 
@@ -638,6 +699,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_geometries),
+        cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_every_subset_of_a_row),
         cmocka_unit_test(test_nothing_is_read_for_chunks_that_were_never_written),
         cmocka_unit_test(test_first_error_stops_all),

@@ -164,10 +164,41 @@ static uint64_t elements(const uint64_t *seen)
     return n;
 }
 
+/* Shorter blocks have the same pieces, and hold no more; true: there are such. */
+static bool check_split(const cm_sweep *whole)
+{
+    const uint64_t grain = 1 + (uint64_t)(rand() % 3), length = 1 + (uint64_t)(rand() % 6);
+    cm_sweep s = *whole, shifted = *whole;
+    simulation sim, before;
+    if (!cm_sweep_split(&s, length, grain)) {
+        assert_memory_equal(&s, whole, sizeof(s));
+        return false;
+    }
+    simulate(whole, &before);
+    simulate(&s, &sim);
+    assert_int_equal(s.block[0] % grain, 0);
+    assert_true(s.total_blocks > whole->total_blocks);
+    assert_int_equal(sim.pieces, before.pieces);
+    assert_int_equal(elements(sim.seen), elements(before.seen));
+    assert_true(sim.peak <= s.slots && sim.touched <= s.touched);
+    /* A part of an array, which begins at its third target chunk. */
+    const uint64_t first[3] = {2, 0, 0};
+    shifted.axis[0].start += 2 * shifted.axis[0].target * shifted.axis[0].step;
+    cm_sweep_shift(&shifted, first);
+    simulate(&shifted, &before);
+    if (cm_sweep_split(&shifted, length, grain)) {
+        simulate(&shifted, &sim);
+        assert_int_equal(sim.pieces, before.pieces);
+        assert_int_equal(elements(sim.seen), elements(before.seen));
+        assert_true(sim.peak <= before.peak);
+    }
+    return true;
+}
+
 static void test_promises_hold(void **state)
 {
     (void)state;
-    unsigned exact = 0, exact_nelem = 0, cases = 0;
+    unsigned exact = 0, exact_nelem = 0, cases = 0, nsplit = 0;
     srand(7);
     for (int trial = 0; trial < 20000; trial++) {
         cm_sweep_request r;
@@ -201,7 +232,9 @@ static void test_promises_hold(void **state)
         assert_true(sim.touched <= s.touched);
         if (r.max_slots == 0)
             assert_int_equal(s.total_pieces, s.source_chunks);
+        nsplit += check_split(&s);
     }
+    assert_true(nsplit > 100);
     /* The bounds are bounds, and mostly the truth. */
     assert_true(exact > cases / 2 && exact_nelem > cases / 2);
 }
@@ -308,6 +341,12 @@ static void test_cuts(void **state)
         assert_true(sim.touched <= route.sweep.touched);
         if (r.room_nbytes == 100000)
             assert_int_equal(route.chunk_reads, route.sweep.source_chunks);
+        cm_sweep split = route.sweep;
+        if (cm_sweep_split(&split, 1 + (uint64_t)(rand() % 4), 1)) {
+            simulate(&split, &sim);
+            assert_int_equal(sim.pieces, route.chunk_reads);
+            assert_true(sim.peak <= route.slots);
+        }
         for (unsigned j = 0; j < r.rank; j++) {
             cm_cuts_release(&cut[j].whole);
             cm_cuts_release(&cut[j].part);
@@ -325,6 +364,30 @@ static void test_one_slot_is_always_enough(void **state)
     cm_sweep_plan(&r, &s);
     assert_int_equal(s.slots, 1);
     assert_int_equal(s.total_pieces, 7);
+}
+
+static void test_split_where_pieces_end(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t n, source, target, rows, grain, block; /* 0: not split */
+    } known[] = {
+        {9600, 24, 48, 20, 1, 20},       {9600, 24, 48, 20, 3, 18},     {9600, 24, 100, 10, 1, 6},
+        {9600, 24, 100, 5, 1, 6},        {9600, 1, 48, 20, 1, 20},      {9600, 9600, 48, 20, 1, 0},
+        {9600, 24, 9600, 1, 1, 0},       {9600, 24, 48, 300, 1, 0},     {9600, 24, 48, 20, 300, 0},
+        {800000, 365, 1, 9000, 1, 8760}, {800000, 365, 1, 100, 1, 365},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        cm_sweep_request r;
+        cm_sweep s;
+        request_init(&r, 1, &known[i].n, &known[i].source, &known[i].target);
+        cm_sweep_plan(&r, &s);
+        const uint64_t before = s.block[0];
+        const bool split = cm_sweep_split(&s, known[i].rows, known[i].grain);
+        if (s.block[0] != (known[i].block > 0 ? known[i].block : before) ||
+            split != (known[i].block > 0))
+            fail_msg("row %zu: blocks of %llu", i, (unsigned long long)s.block[0]);
+    }
 }
 
 static void test_long_dimensions_are_quick(void **state)
@@ -371,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_promises_hold),
         cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_one_slot_is_always_enough),
+        cmocka_unit_test(test_split_where_pieces_end),
         cmocka_unit_test(test_long_dimensions_are_quick),
         cmocka_unit_test(test_pieces_meet_few_targets),
     };
