@@ -4,7 +4,9 @@
  * Writing an object takes four system calls (open a temporary name beside it, write, close,
  * rename); dir_read.c counts those of reading.  A missing folder is noticed when the open fails,
  * and made then, so that folders are not checked for every chunk: two new folders, one in the
- * other, take eight more calls (two opens that fail, two of folders, two mkdir, two close).
+ * other, take eight more calls (two opens that fail, two of folders, two mkdir, two close).  In a
+ * store that nobody reads yet (cm_store_set_unread) short objects take three: renaming is 10 of 26
+ * us of an object of 1 KiB on ext4.
  * Nothing is written or removed through a symbolic link below the root, and only regular files are
  * replaced or removed.
  */
@@ -141,30 +143,41 @@ static int make_folder(int root, const char *path, size_t nbytes, const char *ke
     return errnum == 0 ? CM_OK : fail_beneath(err, errnum, key);
 }
 
+/*
+ * Creates PATH, which lies beside KEY, with the folders above it.  *OUT is -1, and errno says why,
+ * where it is there or cannot be made; folders that cannot be made are an error.
+ */
+static int create_new(cm_store *store, const char *path, const char *key, int *out, cm_error *err)
+{
+    const int root = root_of(store);
+    for (int nmade = 0; nmade <= MAX_TRIES; nmade++) {
+        *out = cm_beneath_open(root, path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        if (*out >= 0 || errno != ENOENT || nmade == MAX_TRIES)
+            break;
+        int rc = make_folder(root, key, cm_key_folder(key), key, err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
 /* Creates a temporary file beside KEY, leaving its path in PATH (PATH_MAX). */
 static int create_temporary(cm_store *store, const char *key, char *path, int *out, cm_error *err)
 {
     cm_dir_store *dir = (cm_dir_store *)store;
     size_t folder = cm_key_folder(key);
-    for (int nmade = 0;;) {
+    for (;;) {
         unsigned long long number = atomic_fetch_add(&dir->temporary, 1);
         int n = snprintf(path, PATH_MAX, "%.*s%s.chunkmill-%s%ld-%llu.tmp", (int)folder, key,
                          folder ? "/" : "", store->tag, dir->process, number);
         if (n < 0 || n >= PATH_MAX)
             return cm_fail_errno(err, ENAMETOOLONG, "%s", key);
-        int fd = cm_beneath_open(dir->root, path, O_WRONLY | O_CREAT | O_EXCL, 0666);
-        if (fd >= 0) {
-            *out = fd;
-            return CM_OK;
-        }
-        /* Left by a killed process with our process number, or of a child that was forked. */
-        if (errno == EEXIST)
-            continue;
-        if (errno != ENOENT || nmade++ == MAX_TRIES)
-            return fail_beneath(err, errno, key);
-        int rc = make_folder(dir->root, key, folder, key, err);
-        if (rc != CM_OK)
+        int rc = create_new(store, path, key, out, err);
+        if (rc != CM_OK || *out >= 0)
             return rc;
+        /* Left by a killed process with our process number, or of a child that was forked. */
+        if (errno != EEXIST)
+            return fail_beneath(err, errno, key);
     }
 }
 
@@ -251,17 +264,6 @@ static int finish_file(int root, int fd, const char *path, const char *key, int 
     return rc;
 }
 
-static int dir_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
-{
-    char path[PATH_MAX];
-    int fd = -1;
-    int rc = create_temporary(store, key, path, &fd, err);
-    if (rc != CM_OK)
-        return rc;
-    rc = write_all(fd, key, 0, data, nbytes, err);
-    return finish_file(root_of(store), fd, path, key, rc, err);
-}
-
 static int dir_delete(cm_store *store, const char *key, cm_error *err)
 {
     const char *name;
@@ -278,6 +280,41 @@ static int dir_delete(cm_store *store, const char *key, cm_error *err)
         rc = cm_fail_errno(err, errno, "%s", key);
     close(folder);
     return rc;
+}
+
+/* Puts an object under a name that is free, without another name before; *done: it was. */
+static int put_at_once(cm_store *store, const char *key, const void *data, size_t nbytes,
+                       bool *done, cm_error *err)
+{
+    int fd = -1;
+    int rc = create_new(store, key, key, &fd, err);
+    *done = rc != CM_OK || fd >= 0;
+    if (fd < 0)
+        return rc;
+    rc = write_all(fd, key, 0, data, nbytes, err);
+    /* Network file systems report a full disk only on close. */
+    if (close(fd) != 0 && errno != EINTR && rc == CM_OK)
+        rc = cm_fail_errno(err, errno, "%s", key);
+    if (rc != CM_OK)
+        (void)dir_delete(store, key, NULL);
+    return rc;
+}
+
+static int dir_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
+{
+    if (store->unread && nbytes <= WRITE_NBYTES) {
+        bool done;
+        int rc = put_at_once(store, key, data, nbytes, &done, err);
+        if (done)
+            return rc;
+    }
+    char path[PATH_MAX];
+    int fd = -1;
+    int rc = create_temporary(store, key, path, &fd, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = write_all(fd, key, 0, data, nbytes, err);
+    return finish_file(root_of(store), fd, path, key, rc, err);
 }
 
 static int dir_writer_create(cm_store *store, const char *key, const cm_object_form *form,

@@ -133,6 +133,7 @@ struct cm_store {
     cm_store *inner; /* of a wrapper: the store whose objects it reads; borrowed */
     char *name;
     char tag[24];          /* of temporary names: "" or "p3-" */
+    bool unread;           /* cm_store_set_unread */
     uint64_t memory;       /* cm_store_set_memory */
     uint64_t index_nbytes; /* cm_store_index_nbytes */
     atomic_uint_fast64_t nget, get_nbytes, nput, put_nbytes;

@@ -38,6 +38,11 @@ void cm_store_set_part(cm_store *store, uint64_t part)
     snprintf(store->tag, sizeof store->tag, "p%llu-", (unsigned long long)part);
 }
 
+void cm_store_set_unread(cm_store *store, bool unread)
+{
+    store->unread = unread;
+}
+
 bool cm_store_is_own_temporary(const cm_store *store, const char *path)
 {
     static const char prefix[] = ".chunkmill-";

@@ -9,7 +9,7 @@
  *
  * All calls but open and free may come from many threads at once.  Objects
  * appear whole or not at all: they are written under a temporary name in the
- * same folder and renamed.
+ * same folder and renamed (but see cm_store_set_unread).
  */
 #ifndef CM_STORE_STORE_H
 #define CM_STORE_STORE_H
@@ -64,6 +64,12 @@ uint64_t cm_store_index_nbytes(const cm_store *store);
  * now on, so that each part can remove its own.  Call it before writing.
  */
 void cm_store_set_part(cm_store *store, uint64_t part);
+/*
+ * UNREAD: STORE has no documents yet, so that no reader believes its objects.  Short ones may then
+ * be put under their own names at once, without renaming them.  A crash may leave one cut short,
+ * for which whoever goes on has to look; an error leaves none.  Call it while nothing is written.
+ */
+void cm_store_set_unread(cm_store *store, bool unread);
 /* Whether the temporary at this path belongs to STORE's part; true if STORE is not a part. */
 bool cm_store_is_own_temporary(const cm_store *store, const char *path);
 

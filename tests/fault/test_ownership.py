@@ -312,6 +312,10 @@ def interrupted(sources, out):
         process.kill()
         process.wait()
         if process.returncode != 0 and not (out / "zarr.json").exists():
+            # The last one may have been cut in the middle: those of the clock's last tick go.
+            times = {p: p.stat().st_mtime_ns for p in (out / "t").rglob("*") if p.is_file()}
+            for p in [p for p, t in times.items() if t == max(times.values())]:
+                p.unlink()
             return
         shutil.rmtree(out)
         shutil.rmtree(beside(out), ignore_errors=True)

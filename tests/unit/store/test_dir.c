@@ -167,6 +167,59 @@ static void test_failed_write(void **state)
     cm_store_free(s);
 }
 
+/* Objects of a store that nobody reads yet are put under their own names: the same as ever. */
+static void test_unread_store(void **state)
+{
+    (void)state;
+    static char data[70000];
+    cm_store *s = open_root();
+    cm_error err = {0};
+    cm_buf buf = {0};
+    memset(data, 'x', sizeof data);
+    write_file("here", "old");
+    assert_int_equal(symlink("here", path("link")), 0);
+    cm_store_set_unread(s, true);
+    for (int round = 0; round < 2; round++) { /* new, and replaced */
+        assert_int_equal(cm_store_put(s, "a/b/c", data, 1000, &err), CM_OK);
+        assert_int_equal(cm_store_put(s, "a/b/empty", "", 0, &err), CM_OK);
+        assert_int_equal(cm_store_put(s, "here", data, 10, &err), CM_OK);
+        assert_int_equal(cm_store_put(s, "long", data, sizeof data, &err), CM_OK);
+    }
+    assert_int_equal(cm_store_get(s, "a/b/c", 1 << 20, &buf, &err), CM_OK);
+    assert_int_equal(buf.nbytes, 1000);
+    assert_int_equal(cm_store_get(s, "here", 1 << 20, &buf, &err), CM_OK);
+    assert_int_equal(buf.nbytes, 10);
+    assert_int_equal(cm_store_get(s, "long", 1 << 20, &buf, &err), CM_OK);
+    assert_int_equal(buf.nbytes, sizeof data);
+    assert_int_equal(cm_store_put(s, "link", data, 10, &err), CM_EEXIST);
+    assert_int_equal(cm_store_put(s, "a/b", data, 10, &err), CM_EEXIST);
+    assert_int_equal(cm_store_put(s, "link/x", data, 10, &err), CM_EEXIST);
+    cm_buf_release(&buf);
+    cm_store_free(s);
+}
+
+/* A put that fails leaves nothing under the name that it had taken. */
+static void test_failed_write_of_unread_store(void **state)
+{
+    (void)state;
+    cm_store *s = open_root();
+    cm_error err = {0};
+    static char data[50000];
+    struct rlimit old, small = {4096, RLIM_INFINITY};
+    cm_store_set_unread(s, true);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small.rlim_max = old.rlim_max;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int rc = cm_store_put(s, "a/big", data, sizeof data, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(rc, CM_EIO);
+    assert_non_null(strstr(err.text, "a/big: "));
+    assert_int_equal(rmdir(path("a")), 0);
+    cm_store_free(s);
+}
+
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -503,6 +556,8 @@ int main(void)
         TEST(test_odd_files),
         TEST(test_no_permission),
         TEST(test_failed_write),
+        TEST(test_unread_store),
+        TEST(test_failed_write_of_unread_store),
         TEST(test_full_disk),
         TEST(test_left_over_names),
         TEST(test_nothing_is_written_through_links),

@@ -174,6 +174,7 @@ int cm_job_warn_of_data(cm_job *job, cm_error *err)
 static int write_described(cm_sink *s, cm_job *job, cm_error *err)
 {
     cm_output *out = &s->out;
+    cm_store_set_unread(out->store, false);
     cm_store_counts before = cm_store_count(out->store);
     int rc = cm_lock_check(out->lock, &out->beside, err);
     if (rc == CM_OK)
@@ -234,6 +235,12 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
         rc = cm_job_list_made(job, &m->made, err);
     if (rc == CM_OK && !out->is_zip)
         rc = open_journal(job, out, &m->made, &m->journal, err);
+    /*
+     * A store where nothing stood: no document tells of its chunks, nobody has an old one in
+     * memory, and a run that goes on proves each chunk by reading it (adopt.h).
+     */
+    if (rc == CM_OK && !is_there && !out->resumes && *out->node == '\0')
+        cm_store_set_unread(out->store, true);
     s->store = out->store;
     return rc;
 }
