@@ -271,8 +271,8 @@ typedef struct cm_transform_report {
     uint64_t nobjects;          /* files in the target, metadata counted */
     cm_transform_inodes inodes; /* zeros where a target is no store of its own */
     uint64_t source_nbytes;     /* of a file, or of all files */
-    uint64_t nreferences;       /* of a document of references: chunks in files, */
-    uint64_t ninline;           /* and chunks that stand in it */
+    uint64_t nreferences;       /* of a target of references: chunks in files, */
+    uint64_t ninline;           /* and chunks in the document, or the repository's own */
     uint64_t nfiles;            /* of a source that is many files; else 0 */
     uint64_t nfiles_opened;     /* of these, to survey them: set by who did that */
     uint64_t decoded_nbytes;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "convert/plan/part_cut.h"
 #include "convert/verify/compare.h"
 #include "convert/verify/verify_said.h"
 #include "format/multi/multi.h"
@@ -138,18 +140,17 @@ static int compare_rows(said_check *c, const cm_multi_part *part, uint64_t row, 
     return CM_OK;
 }
 
-static int compare_part(said_check *c, const cm_multi_part *part, cm_error *err)
+/* Those of ROWS of the store that lie in PART. */
+static int compare_part(said_check *c, const cm_multi_part *part, cm_range rows, cm_error *err)
 {
     const cm_job_var *v = c->var;
     const uint64_t start = v->view.start[0], step = v->view.step[0];
     const uint64_t from = part->origin[0], to = part->origin[0] + part->count[0];
-    /* The first row of the store that lies in the part. */
-    uint64_t row = from <= start ? 0 : (from - start + step - 1) / step;
+    uint64_t row = cm_max_u64(from <= start ? 0 : (from - start + step - 1) / step, rows.lo);
     int rc = CM_OK;
-    while (rc == CM_OK && row < v->view.shape[0] && start + row * step < to) {
+    while (rc == CM_OK && row < rows.hi && start + row * step < to) {
         uint64_t most = (to - 1 - (start + row * step)) / step + 1;
-        most = most < v->view.shape[0] - row ? most : v->view.shape[0] - row;
-        most = most < ROWS ? most : ROWS;
+        most = cm_min_u64(cm_min_u64(most, rows.hi - row), ROWS);
         rc = compare_rows(c, part, row, most, start + row * step, err);
         row += most;
     }
@@ -164,6 +165,27 @@ static bool can_compare(const cm_job_var *v, const cm_multi_var *of)
             return false;
     return v->view.rank > 0 && !v->view.converts && !v->view.as_strings && !v->stored.as_objects &&
            cm_dtype_is_number(&of->dtype);
+}
+
+/*
+ * In all whole rows that this process makes: of a store in parts others make the rest, and may not
+ * have begun.
+ */
+static int compare_own(said_check *c, const cm_multi_part *part, cm_error *err)
+{
+    cm_box area[CM_PART_MAX_BOXES];
+    const cm_job_var *v = c->var;
+    const unsigned n = cm_parts_areas(v, area);
+    int rc = CM_OK;
+    for (unsigned i = 0; i < n && rc == CM_OK; i++) {
+        bool whole = true;
+        for (unsigned j = 1; j < v->view.rank; j++)
+            whole = whole && area[i].shape[j] == v->view.shape[j];
+        if (whole)
+            rc = compare_part(
+                c, part, (cm_range){area[i].start[0], area[i].start[0] + area[i].shape[0]}, err);
+    }
+    return rc;
 }
 
 /* The name of VAR in the store; of one that this run does not write, its source's. */
@@ -212,7 +234,7 @@ int cm_job_verify_said(cm_job *job, cm_job_var *v, const cm_zarr_tree *tree, cm_
         size_t at = n == of->nsaid ? i : i * (of->nsaid - 1) / (n - 1);
         rc = cm_monitor_canceled(job->options->monitor)
                  ? cm_fail(err, CM_ECANCELED, "stopped by request")
-                 : compare_part(&c, &of->said[at], err);
+                 : compare_own(&c, &of->said[at], err);
     }
     cm_buf_release(&c.said.values);
     cm_compare_buffers_release(&buffers);

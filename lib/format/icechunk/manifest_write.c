@@ -214,7 +214,6 @@ static void mark(cm_ice_manifests *out, uint64_t number, const cm_ice_place *p)
 {
     out->present[number / 64] |= (uint64_t)1 << number % 64;
     out->nrefs++;
-    out->ninline += p->where == CM_ICE_INLINE;
     out->noutside += p->where == CM_ICE_OUTSIDE;
 }
 

@@ -31,9 +31,8 @@ typedef struct cm_ice_manifests {
      * one than before.
      */
     uint64_t *present;
-    uint64_t nrefs;   /* such bits */
-    uint64_t ninline; /* of them */
-    uint64_t noutside;
+    uint64_t nrefs;    /* such bits */
+    uint64_t noutside; /* of them: in files outside the repository */
 } cm_ice_manifests;
 
 /* An array, and what becomes of it. */

@@ -403,6 +403,10 @@ def test_a_link_to_the_folder(months, tmp_path):
 def test_what_a_document_says(months, tmp_path):
     """The numbers of references are those of the commit."""
     place = f"icechunk:{tmp_path / 'repo'}"
-    refer("-q", months[0], place).ok()
+    for path in months[:2]:
+        with netCDF4.Dataset(path, "a") as nc:
+            nc.createVariable("w", "f8", ("time", "y"))[:] = 1  # converted, and no chunk of the manifest
+    first = json.loads(refer("--json", months[0], place).ok().out)["output"]
+    assert (first["nreferences"], first["ninline"]) == (31 * 2, 6) and len(references(tmp_path / "repo")) == 31 * 2
     said = json.loads(refer("--json", "--append", "time", months[1], place).ok().out)
     assert said["output"]["nreferences"] == 28 * 2 and said["append"]["length"] == 59

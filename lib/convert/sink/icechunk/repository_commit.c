@@ -96,8 +96,8 @@ static int write_manifests(cm_repository *r, const cm_sink *s, cm_job *job,
         rc = cm_ice_manifests_write(r->root, &r->journal.records, work, n, err);
     }
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
-        job->report->nreferences += r->grows ? made[i].noutside : made[i].nrefs - made[i].ninline;
-        job->report->ninline += made[i].ninline;
+        job->report->nreferences += made[i].noutside;
+        job->report->ninline += made[i].nrefs - made[i].noutside;
         for (size_t k = 0; k < made[i].n; k++)
             job->report->nobjects += !made[i].item[k].listed;
     }
