@@ -245,13 +245,13 @@ static cm_range range_of(const cm_transfer *t)
                                                                    : t->target->grid.nchunks};
 }
 
-/* Of N units, how many are moved in the rounds before ROUND. */
+/* The number of N units that are moved in the rounds before ROUND. */
 static uint64_t before_round(uint64_t n, uint64_t round, uint64_t nrounds)
 {
     return n / nrounds * round + cm_div_ceil(n % nrounds * round, nrounds);
 }
 
-/* Of those of T, what is moved in this round. */
+/* The blocks or objects of T that are moved in this round. */
 static cm_range share_of(const engine *e, const cm_transfer *t)
 {
     const cm_range all = range_of(t);

@@ -32,7 +32,7 @@ void cm_refer_free(cm_refer *r)
     free(r);
 }
 
-static uint64_t decoded_nbytes(const cm_job_var *v)
+uint64_t cm_refer_nbytes(const cm_job_var *v)
 {
     uint64_t n = v->view.type.nbytes;
     for (unsigned j = 0; j < v->view.rank; j++)
@@ -234,7 +234,7 @@ static int examine(cm_job *job, const cm_job_var *v, cm_layout *out, const char 
 
 static bool belongs_inline(const cm_job_var *v)
 {
-    uint64_t nbytes = decoded_nbytes(v);
+    uint64_t nbytes = cm_refer_nbytes(v);
     return v->view.as_strings || v->view.rank == 0 || nbytes <= CM_REFER_INLINE_NBYTES ||
            (v->source->is_coordinate && nbytes <= COORDINATE_NBYTES);
 }
@@ -248,10 +248,10 @@ static int put_inline(cm_job *job, const cm_job_var *v, cm_layout *out, const ch
     out->codec = (cm_codec_choice){.compressor = {.id = CM_CODEC_NONE}};
     for (unsigned j = 0; j < v->view.rank; j++)
         out->chunk[j] = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
-    if (decoded_nbytes(v) <= MOST_INLINE)
+    if (cm_refer_nbytes(v) <= MOST_INLINE)
         return CM_OK;
     char size[32];
-    cm_format_size(decoded_nbytes(v), size, sizeof(size));
+    cm_format_size(cm_refer_nbytes(v), size, sizeof(size));
     return cm_fail(err, CM_EUNSUPPORTED,
                    "%s %s: no references can be made: %s, and its %s are too many to stand in the "
                    "document; convert it, or leave it out with `exclude`",

@@ -17,6 +17,8 @@
 
 /* Decoded bytes of variables up to which they are converted. */
 #define CM_REFER_INLINE_NBYTES (UINT64_C(16) << 10)
+/* The decoded bytes of V's elements. */
+uint64_t cm_refer_nbytes(const cm_job_var *v);
 
 /* The share of one file in a variable; one for a file that is not joined. */
 typedef struct cm_refer_part {

@@ -37,7 +37,7 @@ static void part(cm_transfer *t, uint64_t rounds)
         t->together = s->total_blocks / s->nblocks[0];
 }
 
-/* Of the elements that the variables have, those that this process moves. */
+/* The share of all variables' bytes that this process moves. */
 static double share_of(const cm_job *job)
 {
     double all = 0, own = 0;

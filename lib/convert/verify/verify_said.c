@@ -140,7 +140,7 @@ static int compare_rows(said_check *c, const cm_multi_part *part, uint64_t row, 
     return CM_OK;
 }
 
-/* Those of ROWS of the store that lie in PART. */
+/* Compares the rows of PART that are among ROWS of the store. */
 static int compare_part(said_check *c, const cm_multi_part *part, cm_range rows, cm_error *err)
 {
     const cm_job_var *v = c->var;

@@ -240,15 +240,20 @@ static uint64_t count_seen(const cm_census_tally *t, uint64_t first, uint64_t en
     return n;
 }
 
+/* The first object from I on that was not seen; END or more: there is none before END. */
+static uint64_t find_absent(const cm_census_tally *t, uint64_t i, uint64_t end)
+{
+    while (i < end && cm_census_tally_saw(t, i))
+        i += i % 64 == 0 && t->seen[i / 64] == UINT64_MAX ? 64 : 1;
+    return i;
+}
+
 /* The first of FIRST <= chunk < END that were not seen, as long as names are wanted. */
 static void name_absent(cm_census_tally *t, uint64_t first, uint64_t end)
 {
     cm_lowest *names = &t->chunks[CM_CENSUS_ABSENT];
-    for (uint64_t i = first; i < end && !names->more; i++)
-        if (i % 64 == 0 && t->seen[i / 64] == UINT64_MAX)
-            i += 63;
-        else if (!cm_census_tally_saw(t, i))
-            keep_lowest(names, i);
+    for (uint64_t i = first; (i = find_absent(t, i, end)) < end && !names->more; i++)
+        keep_lowest(names, i);
 }
 
 /* Only the first need names; the others are counted by words of bits, 10^7 of them in 5 ms. */
@@ -281,11 +286,8 @@ static void count_absent(cm_census_tally *t)
         count_absent_chunks(t);
         return;
     }
-    for (uint64_t i = 0; i < n && t->nseen < n; i++)
-        if (i % 64 == 0 && t->seen[i / 64] == UINT64_MAX)
-            i += 63;
-        else if (!cm_census_tally_saw(t, i))
-            cm_census_tally_object(t, CM_CENSUS_ABSENT, i, NULL);
+    for (uint64_t i = 0; (i = find_absent(t, i, n)) < n; i++)
+        cm_census_tally_object(t, CM_CENSUS_ABSENT, i, NULL);
 }
 
 static int add_name(cm_census_count *c, const cm_grid *grid, uint64_t number, bool is_shard,

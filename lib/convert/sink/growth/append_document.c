@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "format/zarr/meta.h"
 
 void cm_grown_document_release(cm_grown_document *d)
@@ -19,17 +20,13 @@ static int add_edit(cm_grown_document *d, cm_json_place at, char *text, cm_error
 {
     if (text == NULL)
         return CM_ENOMEM;
-    if (d->nedits == d->capacity) {
-        size_t capacity = d->capacity > 0 ? d->capacity * 2 : 8;
-        cm_json_edit *more = realloc(d->edit, capacity * sizeof(*more));
-        if (more == NULL) {
-            free(text);
-            return cm_fail(err, CM_ENOMEM, "no memory for metadata");
-        }
-        d->edit = more;
-        d->capacity = capacity;
+    cm_json_edit *list = cm_make_room(d->edit, d->nedits, &d->capacity, sizeof(*list), 8);
+    if (list == NULL) {
+        free(text);
+        return cm_fail(err, CM_ENOMEM, "no memory for metadata");
     }
-    d->edit[d->nedits++] = (cm_json_edit){at, text};
+    d->edit = list;
+    list[d->nedits++] = (cm_json_edit){at, text};
     return CM_OK;
 }
 

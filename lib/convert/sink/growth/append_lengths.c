@@ -20,9 +20,9 @@ static int by_number(const void *a, const void *b)
 static int borders_of_array(const cm_array *a, unsigned axis, uint64_t first, uint64_t **border,
                             size_t *n, cm_error *err)
 {
-    const cm_grid *grid = &a->grid;
     if (a == NULL || !a->chunked || first >= a->shape[axis])
         return CM_OK;
+    const cm_grid *grid = &a->grid;
     uint64_t k = cm_grid_find(grid, axis, first) + 1;
     *border = cm_calloc(grid->count[axis] - k + 1, sizeof(**border), err);
     if (*border == NULL)

@@ -173,12 +173,20 @@ static void set_keys(cm_job *job)
     }
 }
 
+/* Where chunks are to be referred to; nothing where none are. */
+static int begin_references(growing *g, cm_job *job, cm_error *err)
+{
+    if (job->options->refer == NULL)
+        return CM_OK;
+    g->append.fills = cm_grow_refer_fills;
+    return cm_grow_refer_begin(&g->refer, job, err);
+}
+
 /* The windows of arrays, and those whose chunks are referred to. */
 static int make_windows(growing *g, cm_job *job, cm_error *err)
 {
     const bool refers = job->options->refer != NULL;
-    int rc = refers ? cm_grow_refer_begin(&g->refer, job, err) : CM_OK;
-    g->append.fills = refers ? cm_grow_refer_fills : NULL;
+    int rc = begin_references(g, job, err);
     if (rc == CM_OK && refers)
         rc = cm_grow_refer_agree(&g->refer, job, err);
     if (rc == CM_OK)
@@ -353,15 +361,13 @@ const cm_sink_ops cm_sink_icechunk_growth = {.kind = CM_SINK_GROWS,
 static int foresee(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 {
     growing *g = s->own = cm_calloc(1, sizeof(*g), err);
-    const bool refers = job->options->refer != NULL;
     *moves = false;
     if (g == NULL)
         return CM_ENOMEM;
-    int rc = refers ? cm_grow_refer_begin(&g->refer, job, err) : CM_OK;
-    g->append.fills = refers ? cm_grow_refer_fills : NULL;
+    int rc = begin_references(g, job, err);
     if (rc == CM_OK)
         rc = cm_append_foresee_windows(job, &g->append, err);
-    if (rc == CM_OK && refers)
+    if (rc == CM_OK && job->options->refer != NULL)
         rc = cm_grow_refer_choose(&g->refer, job, &g->append, err);
     return rc == CM_OK ? cm_append_foresee(job, &g->append, err) : rc;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/fileurl.h"
-#include "base/number.h"
 #include "convert/layout/refer.h"
 #include "convert/sink/growth/append_repository.h"
 #include "format/icechunk/containers.h"
@@ -222,10 +221,7 @@ static int refer(cm_grow_refer *r, size_t i, cm_job *job, const cm_append_state 
 /* Steps of an array that somebody converted, and which is no small one. */
 static int tell_converted(cm_job *job, const cm_job_var *w, cm_error *err)
 {
-    uint64_t nbytes = w->view.type.nbytes;
-    for (unsigned j = 0; j < w->view.rank; j++)
-        nbytes = cm_mul_sat(nbytes, w->view.shape[j]);
-    return nbytes <= CM_REFER_INLINE_NBYTES
+    return cm_refer_nbytes(w) <= CM_REFER_INLINE_NBYTES
                ? CM_OK
                : cm_job_note(job, err,
                              "array %s: the repository has its chunks, not references to them, and "
