@@ -194,15 +194,24 @@ int cm_batcher_begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch,
 }
 
 /*
- * Waits for one result and takes all others that have come.  Called with the lock held, which is
- * free while it waits, so that batches can be released.
+ * Waits for results that something can be done with.  The lock is held by the caller and free
+ * meanwhile, so that batches can be released.
  */
-static void collect(cm_batcher *l, uint64_t timeout_ns)
+static void wait_for_results(cm_batcher *l)
+{
+    const unsigned nchunks = l->planned != NULL ? cm_planned_wanted(l) : 1;
+    pthread_mutex_unlock(&l->lock);
+    cm_pool_wait(l->pool, l->options.client, nchunks, (uint64_t)ASK_MS * 1000000u);
+    pthread_mutex_lock(&l->lock);
+}
+
+/* Takes all results that have come. */
+static void take_results(cm_batcher *l)
 {
     cm_load_result r;
     for (;;) {
         pthread_mutex_unlock(&l->lock);
-        const bool came = cm_pool_receive(l->pool, l->options.client, timeout_ns, &r);
+        const bool came = cm_pool_receive(l->pool, l->options.client, 0, &r);
         pthread_mutex_lock(&l->lock);
         if (!came)
             return;
@@ -211,7 +220,6 @@ static void collect(cm_batcher *l, uint64_t timeout_ns)
             cm_planned_result(l, &r);
         else
             cm_batcher_map_result(l, &r);
-        timeout_ns = 0;
         if (l->sync) /* each batch is made when it is asked for */
             return;
     }
@@ -234,7 +242,7 @@ static int next(cm_batcher *l, bool (*stop)(void *context), void *context, cm_lo
     if (!*more)
         return CM_OK;
     if (!l->sync)
-        collect(l, 0);
+        take_results(l);
     for (;;) {
         uint32_t slot = cm_batcher_slot_ready(l);
         if (slot != CM_BATCHER_NONE) {
@@ -252,7 +260,8 @@ static int next(cm_batcher *l, bool (*stop)(void *context), void *context, cm_lo
             return cm_fail(err, CM_EINVAL,
                            "batch %llu has no slot: all %u are taken and none was given back",
                            (unsigned long long)l->taken, l->options.nslots);
-        collect(l, (uint64_t)ASK_MS * 1000000u);
+        wait_for_results(l);
+        take_results(l);
     }
 }
 

@@ -79,11 +79,13 @@ uint32_t cm_batcher_slot_ready(const cm_batcher *l);
 int cm_batcher_map_dispatch(cm_batcher *l, cm_error *err);
 void cm_batcher_map_result(cm_batcher *l, const cm_load_result *r);
 
-/* ---- batcher_blocks.c ---- */
+/* ---- planned.c ---- */
 
 int cm_planned_begin(cm_batcher *l, cm_error *err);
 void cm_planned_end(cm_batcher *l); /* frees it; nothing is outstanding */
 int cm_planned_dispatch(cm_batcher *l, cm_error *err);
 void cm_planned_result(cm_batcher *l, const cm_load_result *r);
+/* Results of chunks before which none of them lets a run be cut; at least 1. */
+unsigned cm_planned_wanted(const cm_batcher *l);
 
 #endif

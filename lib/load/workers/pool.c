@@ -80,7 +80,9 @@ void cm_pool_deliver(cm_pool *pool, cm_pool_job *job)
     pthread_mutex_lock(&pool->lock);
     cm_pool_jobs_append(&c->results, job);
     c->nresults++;
-    pthread_cond_signal(&c->came);
+    c->nbatches += job->task->kind != CM_LOAD_CHUNK;
+    if (cm_pool_client_has_enough(c))
+        pthread_cond_signal(&c->came);
     pthread_mutex_unlock(&pool->lock);
 }
 

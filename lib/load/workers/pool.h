@@ -175,6 +175,11 @@ void cm_pool_free(cm_pool *pool);
 int cm_pool_submit(cm_pool *pool, unsigned client, unsigned worker, const cm_load_task *task,
                    cm_error *err);
 /*
+ * Waits, at most TIMEOUT_NS, until CLIENT has a result of a batch or a cut, or as many of chunks as
+ * it has a use for (at least 1), or all of its tasks are done.
+ */
+void cm_pool_wait(cm_pool *pool, unsigned client, unsigned nchunks, uint64_t timeout_ns);
+/*
  * The next result of one of CLIENT's tasks, waiting at most TIMEOUT_NS (UINT64_MAX:
  * for ever): false when none came, at once when CLIENT has no task in the pool.
  */

@@ -24,6 +24,16 @@ static cm_pool_job *get_job(cm_pool *pool, size_t npieces, cm_error *err)
     return job;
 }
 
+/* A cut before all chunks: its batch is wanted, and the CPU's cache may still have its chunks. */
+static void queue_job(cm_pool_jobs *queue, cm_pool_job *job)
+{
+    if (job->task->kind == CM_LOAD_CUT && queue->first != NULL) {
+        job->next = queue->first;
+        queue->first = job;
+    } else
+        cm_pool_jobs_append(queue, job);
+}
+
 int cm_pool_submit(cm_pool *pool, unsigned client, unsigned worker, const cm_load_task *task,
                    cm_error *err)
 {
@@ -51,7 +61,7 @@ int cm_pool_submit(cm_pool *pool, unsigned client, unsigned worker, const cm_loa
     } else {
         cm_pool_member *m = &pool->member[worker];
         bool was_empty = m->queue.first == NULL;
-        cm_pool_jobs_append(&m->queue, job);
+        queue_job(&m->queue, job);
         if (was_empty)
             cm_pool_member_wake(m);
     }
@@ -73,19 +83,30 @@ static cm_pool_job *make_result(cm_pool *pool, cm_pool_client *c)
     return job;
 }
 
-/* Waits, with the lock held, until C has a result or END has come. */
-static void wait_for_result(cm_pool *pool, cm_pool_client *c, uint64_t timeout_ns)
+/* Waits, with the lock held, until C has enough results or TIMEOUT_NS have gone by. */
+static void wait_for_results(cm_pool *pool, cm_pool_client *c, unsigned nchunks,
+                             uint64_t timeout_ns)
 {
     uint64_t end_ns = cm_now_ns() + timeout_ns;
     struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000u),
                            .tv_nsec = (long)(end_ns % 1000000000u)};
     bool for_ever = timeout_ns > UINT64_MAX / 2, late = timeout_ns == 0;
-    while (c->results.first == NULL && c->outstanding > 0 && !late) {
+    c->wanted = nchunks;
+    while (!cm_pool_client_has_enough(c) && !late) {
         if (for_ever)
             pthread_cond_wait(&c->came, &pool->lock);
         else
             late = pthread_cond_timedwait(&c->came, &pool->lock, &end) == ETIMEDOUT;
     }
+}
+
+void cm_pool_wait(cm_pool *pool, unsigned client, unsigned nchunks, uint64_t timeout_ns)
+{
+    if (pool->options.mode == CM_POOL_SYNC)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    wait_for_results(pool, &pool->client[client], nchunks, timeout_ns);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 bool cm_pool_receive(cm_pool *pool, unsigned client, uint64_t timeout_ns, cm_load_result *out)
@@ -95,9 +116,10 @@ bool cm_pool_receive(cm_pool *pool, unsigned client, uint64_t timeout_ns, cm_loa
     cm_pool_job *job = sync ? make_result(pool, c) : NULL;
     pthread_mutex_lock(&pool->lock);
     if (!sync) {
-        wait_for_result(pool, c, timeout_ns);
+        wait_for_results(pool, c, 1, timeout_ns);
         job = cm_pool_jobs_take(&c->results);
         c->nresults -= job != NULL;
+        c->nbatches -= job != NULL && job->task->kind != CM_LOAD_CHUNK;
     }
     if (job != NULL) {
         *out = job->result;

@@ -54,7 +54,14 @@ typedef struct cm_pool_client {
     cm_pool_jobs queue;   /* CM_POOL_SYNC */
     unsigned outstanding; /* jobs whose result was not received */
     unsigned nresults;    /* of these, made */
+    unsigned nbatches;    /* of these, of batches and cuts */
+    unsigned wanted;      /* results of chunks that are worth waking the client for */
 } cm_pool_client;
+
+static inline bool cm_pool_client_has_enough(const cm_pool_client *c)
+{
+    return c->nbatches > 0 || c->nresults >= c->wanted || c->nresults == c->outstanding;
+}
 
 /* Caller of load: a thread, a process, or the client itself. */
 typedef struct cm_pool_runner {

@@ -167,8 +167,9 @@ static inline void end(fixture *f)
     cm_arena_release(&f->arena);
 }
 
-/* Batch NUMBER in slot NUMBER mod SLOTS; sample K of it is number * PIECES + K. */
-static inline int submit(fixture *f, unsigned client, unsigned worker, uint64_t number)
+/* Task NUMBER in slot NUMBER mod SLOTS; sample K of it is number * PIECES + K. */
+static inline int submit_as(fixture *f, cm_load_kind what, unsigned client, unsigned worker,
+                            uint64_t number)
 {
     union {
         cm_load_task task;
@@ -176,6 +177,7 @@ static inline int submit(fixture *f, unsigned client, unsigned worker, uint64_t 
     } u;
     memset(&u, 0, sizeof(u));
     u.task.id = client * 100000u + number;
+    u.task.kind = what;
     u.task.number = number;
     u.task.npieces = PIECES;
     u.task.offset = number % SLOTS * PIECES * SAMPLE;
@@ -184,6 +186,11 @@ static inline int submit(fixture *f, unsigned client, unsigned worker, uint64_t 
                                           .offset = u.task.offset + (uint64_t)k * SAMPLE,
                                           .place = k};
     return cm_pool_submit(f->pool, client, worker, &u.task, &f->err);
+}
+
+static inline int submit(fixture *f, unsigned client, unsigned worker, uint64_t number)
+{
+    return submit_as(f, CM_LOAD_BATCH, client, worker, number);
 }
 
 static inline void check_content(const fixture *f, uint64_t number)

@@ -321,6 +321,32 @@ static void test_slots_are_held(void **state)
     end(p);
 }
 
+/*
+ * Workers have chunks to decode for samples behind the batches that have slots: as many as are
+ * worth it, and not those of an epoch that has no samples left.
+ */
+static void test_chunks_are_decoded_ahead(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t nsamples;
+        unsigned least, most;
+    } rows[] = {{ALL, 32, 32 + 4 * 20}, {4, 1, 4 * 20}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        planned *p = new_planned(rows[i].nsamples, 1, 48, 49, 0);
+        unsigned underway, ready;
+        p->f.problem.block = true;
+        start(&p->f, &kinds[THREADS]);
+        if (begin(p, 0) != CM_OK)
+            fail_msg("%s", p->f.err.text);
+        cm_pool_pending(p->f.pool, 0, &underway, &ready);
+        assert_in_range(underway, rows[i].least, rows[i].most);
+        atomic_store(&board_at(&p->f)->go, 1);
+        take_from(p, 0, 0);
+        end(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_a_killed_worker),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_slots_are_held),
+        cmocka_unit_test(test_chunks_are_decoded_ahead),
     };
     return cmocka_run_group_tests_name("loader, planned", tests, NULL, NULL);
 }

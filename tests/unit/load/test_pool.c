@@ -179,6 +179,68 @@ static void test_drop_and_pending(void **state)
     }
 }
 
+/* A client that wants three chunks is woken for three, for all that it has, or for a cut. */
+static void test_waiting_for_several_chunks(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned chunks, cuts, wanted, least;
+    } rows[] = {{6, 0, 3, 3}, {2, 0, 3, 2}, {0, 0, 3, 0}, {5, 1, 5, 1}};
+    for (size_t k = 1; k < NKINDS; k++)
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            fixture f;
+            cm_load_result r;
+            unsigned came = 0, cuts = 0;
+            assert_int_equal(begin(&f, &kinds[k], 2, 1, (orders){0}), CM_OK);
+            for (unsigned j = 0; j < rows[i].chunks + rows[i].cuts; j++)
+                submit_as(&f, j < rows[i].chunks ? CM_LOAD_CHUNK : CM_LOAD_CUT, 0, j % 2, j);
+            cm_pool_wait(f.pool, 0, rows[i].wanted, UINT64_MAX);
+            while (cm_pool_receive(f.pool, 0, 0, &r)) {
+                cuts += r.id >= rows[i].chunks;
+                came++;
+            }
+            assert_true(came >= rows[i].least || cuts > 0);
+            assert_true(cuts > 0 || came >= rows[i].wanted || came == rows[i].chunks);
+            end(&f);
+        }
+}
+
+/* A client that waits no longer has what came until then. */
+static void test_waiting_ends(void **state)
+{
+    (void)state;
+    fixture f;
+    cm_load_result r;
+    assert_int_equal(begin(&f, &kinds[THREADS], 2, 1, (orders){.block = true}), CM_OK);
+    submit_as(&f, CM_LOAD_CHUNK, 0, 0, 0);
+    cm_pool_wait(f.pool, 0, 1, 1000000);
+    assert_false(cm_pool_receive(f.pool, 0, 0, &r));
+    atomic_store(&board_of(f.arena.data)->go, 1);
+    cm_pool_wait(f.pool, 0, 1, UINT64_MAX);
+    assert_true(cm_pool_receive(f.pool, 0, 0, &r));
+    end(&f);
+}
+
+/* Chunks wait for cuts, and cuts and batches for nothing but what came before them. */
+static void test_cuts_go_first(void **state)
+{
+    (void)state;
+    static const cm_load_kind queued[] = {CM_LOAD_CHUNK, CM_LOAD_CHUNK, CM_LOAD_CUT, CM_LOAD_CHUNK};
+    static const uint64_t want[] = {0, 2, 1, 3};
+    fixture f;
+    assert_int_equal(begin(&f, &kinds[THREADS], 1, 1, (orders){.block = true}), CM_OK);
+    board *b = board_of(f.arena.data);
+    for (unsigned i = 0; i < 4; i++) {
+        submit_as(&f, queued[i], 0, 0, i);
+        while (atomic_load(&b->begun) == 0) /* the first is taken before there is another */
+            usleep(200);
+    }
+    atomic_store(&b->go, 1);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(receive(&f, 0).id, want[i]);
+    end(&f);
+}
+
 /* Freeing forgets what is queued, closes every source and leaves nothing. */
 static void test_free_while_busy(void **state)
 {
@@ -351,6 +413,9 @@ int main(void)
         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_counts_add),
         cmocka_unit_test(test_every_task_once),
+        cmocka_unit_test(test_waiting_for_several_chunks),
+        cmocka_unit_test(test_waiting_ends),
+        cmocka_unit_test(test_cuts_go_first),
         cmocka_unit_test(test_worker_info),
         cmocka_unit_test(test_open_fails),
         cmocka_unit_test(test_load_fails),
