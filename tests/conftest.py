@@ -28,7 +28,7 @@ import hdf5plugin  # noqa: E402
 # netCDF4 finds the filters that it lacks there; it looks once, when it is imported.
 os.environ["HDF5_PLUGIN_PATH"] = hdf5plugin.PLUGIN_PATH
 
-from support import paths, progress, sampling, tool  # noqa: E402
+from support import memory, paths, progress, sampling, tool  # noqa: E402
 
 
 async def at_once(function, /, *args, **kw):
@@ -53,6 +53,15 @@ def pytest_collection_modifyitems(config, items):
     if left:
         config.hook.pytest_deselected(items=list(left))
         items[:] = taken
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    try:
+        return (yield)
+    except AssertionError as failure:
+        memory.excuse(failure)
+        raise
 
 
 @pytest.fixture

@@ -8,10 +8,15 @@ import shutil
 import subprocess
 import time
 
+from . import memory
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def find():
+    """The program; None where there is none, or no memory for it."""
+    if memory.is_little():
+        return None
     return next((path for path in map(shutil.which, NAMES) if path), None)
 
 
