@@ -27,3 +27,19 @@ cm_packing cm_packing_of(const cm_variable *v)
         p.type.kind = p.type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
     return p;
 }
+
+int cm_packing_read(const cm_variable *v, uint64_t n, double *out, cm_error *err)
+{
+    const cm_packing packing = cm_packing_of(v);
+    const cm_box box = {.rank = 1, .shape = {n}};
+    cm_buf raw = {0};
+    int rc = cm_buf_resize(&raw, (size_t)n * v->dtype.nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_array_read(v->array, NULL, &box, raw.data, err);
+    for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
+        const double x = cm_element_to_double(&packing.type, raw.data + i * v->dtype.nbytes);
+        out[i] = packing.packed ? x * packing.scale + packing.offset : x;
+    }
+    cm_buf_release(&raw);
+    return rc;
+}

@@ -19,6 +19,12 @@ typedef struct cm_packing {
 cm_packing cm_packing_of(const cm_variable *v);
 
 /*
+ * The N values of V, a prepared variable of numbers with one dimension, unpacked: OUT has room for
+ * them.
+ */
+int cm_packing_read(const cm_variable *v, uint64_t n, double *out, cm_error *err);
+
+/*
  * Whether the attribute _Unsigned in ATTRS makes readers take integers of type T with the other
  * sign, as xarray does.
  */

@@ -111,15 +111,6 @@ static bool divides(const cm_feed_normal *n)
     return isfinite(n->mean) && isfinite(n->std) && n->std > 0;
 }
 
-/* The places along DIM that samples have elements of. */
-static cm_load_range used_of(const cm_load_options *o, const char *dim, uint64_t length)
-{
-    for (size_t i = 0; i < o->nranges; i++)
-        if (strcmp(o->range[i].dim, dim) == 0)
-            return o->range[i];
-    return (cm_load_range){dim, 0, length};
-}
-
 /* By levels, which lie along dimension J of A. */
 static int use_levels(const cm_load_options *o, const cm_array *a, unsigned j,
                       const cm_load_normal *n, cm_feed *f, cm_error *err)
@@ -128,7 +119,7 @@ static int use_levels(const cm_load_options *o, const cm_array *a, unsigned j,
         return cm_fail(err, CM_EINVAL,
                        "normalize: the statistics are of %zu places along %s, and it has %llu",
                        n->nlevels, n->dim, (unsigned long long)a->shape[j]);
-    const cm_load_range used = used_of(o, n->dim, a->shape[j]);
+    const cm_load_range used = cm_load_used(o, n->dim, a->shape[j]);
     for (uint64_t k = used.first; k < used.first + used.count && k < n->nlevels; k++)
         if (!divides(&n->level[k]))
             return cm_fail(err, CM_EINVAL,

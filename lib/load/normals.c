@@ -41,16 +41,24 @@ static void join_levels(const cm_json *of, cm_load_normal *out)
 static int take_levels(const cm_json *of, cm_load_normal *out, cm_error *err)
 {
     const cm_json *means = cm_json_member(of, "mean"), *stds = cm_json_member(of, "std");
+    const cm_json *coordinates = cm_json_member(of, "coordinates");
     const char *dim = cm_json_text(cm_json_member(of, "dimension"), NULL);
+    const size_t n = cm_json_length(means);
     if (dim == NULL)
         return CM_OK;
     out->dim = cm_strdup(dim, err);
-    out->level = cm_calloc(cm_json_length(means) + 1, sizeof *out->level, err);
+    out->level = cm_calloc(n + 1, sizeof *out->level, err);
     if (out->dim == NULL || out->level == NULL)
         return CM_ENOMEM;
-    for (; out->nlevels < cm_json_length(means); out->nlevels++)
-        out->level[out->nlevels] =
-            (cm_feed_normal){number_at(means, out->nlevels), number_at(stds, out->nlevels)};
+    if (n > 0 && cm_json_length(coordinates) == n &&
+        (out->coordinate = cm_calloc(n, sizeof *out->coordinate, err)) == NULL)
+        return CM_ENOMEM;
+    for (; out->nlevels < n; out->nlevels++) {
+        const size_t i = out->nlevels;
+        out->level[i] = (cm_feed_normal){number_at(means, i), number_at(stds, i)};
+        if (out->coordinate != NULL)
+            out->coordinate[i] = number_at(coordinates, i);
+    }
     return CM_OK;
 }
 
@@ -109,6 +117,7 @@ void cm_load_normals_release(cm_load_normals *n)
         free((void *)n->of[i].variable);
         free((void *)n->of[i].dim);
         free(n->of[i].level);
+        free(n->of[i].coordinate);
     }
     free(n->of);
     *n = (cm_load_normals){0};

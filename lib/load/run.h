@@ -154,6 +154,14 @@ typedef struct cm_load_normals {
 int cm_load_normals_read(const char *path, cm_net *net, cm_load_normals *out, cm_error *err);
 void cm_load_normals_release(cm_load_normals *normals); /* zeroed memory is fine */
 
+/* levels.c: the places along DIM, of LENGTH, that samples have elements of. */
+cm_load_range cm_load_used(const cm_load_options *options, const char *dim, uint64_t length);
+/*
+ * CM_EINVAL where the normals of OPTIONS were counted by levels with other coordinates
+ * than those of DATA.
+ */
+int cm_load_levels_check(const cm_load_options *options, cm_load_data *data, cm_error *err);
+
 /* feed.c: what is done to VAR's elements on the way. */
 int cm_load_feed_make(const cm_load_options *options, const cm_load_setting *setting,
                       const cm_variable *var, cm_feed *out, cm_error *err);

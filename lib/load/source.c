@@ -12,6 +12,8 @@ int cm_load_shared_open(const cm_load_options *options, const cm_load_setting *s
     int rc = cm_load_data_open(options, setting, opening, &s->data, err);
     if (rc == CM_OK)
         rc = cm_load_space_make(options, setting, &s->data, &s->space, err);
+    if (rc == CM_OK)
+        rc = cm_load_levels_check(options, &s->data, err);
     if (rc != CM_OK)
         cm_load_shared_release(s);
     return rc;

@@ -260,6 +260,30 @@ def loader_dims(loader):
     return [d.name for d in loader.dims]
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_statistics_of_levels_in_another_order(tmp_path, dtype):
+    """The same coordinates, in whatever type and where one store has none; not the same ones turned round, but for levels left out."""
+    def store(name, levels, dtype):
+        ds = xarray.Dataset({"z": (("time", "level"), np.random.default_rng(1).normal(size=(9, 3)))}, {"level": np.array(levels, dtype)})
+        ds.to_netcdf(tmp_path / f"{name}.nc")
+        assert nc2zarr("-q", "--statistics", tmp_path / f"{name}.nc", tmp_path / f"{name}.zarr").status == 0
+        return str(tmp_path / f"{name}.zarr")
+
+    def batches(name, of, **options):
+        with chunkmill.Loader(name, variables="z", sample={"time": 1}, normalize=f"{of}.statistics.zarr", **options) as loader:
+            return sum(1 for _ in loader)
+
+    levels = [1000, 850, 100]
+    down, same, up = (store(name, at, to) for name, at, to in
+                      (("down", levels, "f8"), ("same", levels, dtype), ("up", levels[::-1], dtype)))
+    assert batches(same, down) and batches(down, same)
+    with pytest.raises(ValueError, match=r"variable z: normalize: level 0 \(from 0\) is 100 here, and 1000 where the statistics"):
+        batches(up, down)
+    assert batches(up, down, subset={"level": slice(1, 2)})
+    xarray.open_zarr(up).load().drop_vars("level").drop_encoding().to_zarr(tmp_path / "none.zarr")
+    assert batches(str(tmp_path / "none.zarr"), down)
+
+
 def test_statistics_of_other_levels(counted, tmp_path):
     """One level of many, chosen before: no dimension, so all together; other levels are refused, and one that never varies."""
     shown = xarray.open_zarr(counted).load().drop_encoding()

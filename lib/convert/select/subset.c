@@ -115,22 +115,10 @@ int cm_coordinate_read(cm_dataset *ds, const cm_variable *of, const char *dim, u
     *out = NULL;
     if (c == NULL || !cm_dtype_is_number(&c->dtype))
         return CM_OK;
-    const cm_packing packing = cm_packing_of(c);
-    cm_buf raw = {0};
-    cm_box box = {.rank = 1, .shape = {n}};
     int rc = cm_dataset_prepare(ds, c, err);
-    if (rc == CM_OK)
-        rc = cm_buf_resize(&raw, (size_t)n * c->dtype.nbytes, err);
-    if (rc == CM_OK)
-        rc = cm_array_read(c->array, NULL, &box, raw.data, err);
     if (rc == CM_OK && (*out = cm_calloc((size_t)n + 1, sizeof(double), err)) == NULL)
         rc = CM_ENOMEM;
-    for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
-        const double x = cm_element_to_double(&packing.type, raw.data + i * c->dtype.nbytes);
-        (*out)[i] = packing.packed ? x * packing.scale + packing.offset : x;
-    }
-    cm_buf_release(&raw);
-    return rc;
+    return rc == CM_OK ? cm_packing_read(c, n, *out, err) : rc;
 }
 
 static bool is_time(const cm_variable *c)

@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 #include "convert/select/rename.h"
+#include "convert/select/subset.h"
 #include "convert/statistics/statistics_impl.h"
 #include "format/counted.h"
 #include "format/zarr/erase.h"
@@ -290,6 +291,32 @@ static int add_array(writing *w, const cm_job_var *v, const cm_tally *t, unsigne
     return write_chunk(w, path, m, t, kind, err);
 }
 
+/*
+ * The coordinates of V's levels, where they are numbers: who uses the statistics for another store
+ * can tell whether it has the same levels.
+ */
+static int add_coordinates(const cm_job *job, const cm_job_var *v, cm_json *of, cm_error *err)
+{
+    const unsigned j = (unsigned)v->statistics->level;
+    cm_dataset *ds = v->dataset != NULL ? v->dataset : job->source;
+    double *all = NULL;
+    int rc = v->source->dim_name[j] == NULL
+                 ? CM_OK
+                 : cm_coordinate_read(ds, v->source, v->source->dim_name[j], v->source->shape[j],
+                                      &all, err);
+    cm_json *list = rc == CM_OK && all != NULL ? cm_json_array() : NULL;
+    for (uint64_t i = 0; list != NULL && rc == CM_OK && i < v->statistics->nlevels; i++) {
+        const double at = all[v->view.start[j] + i * v->view.step[j]];
+        rc = isfinite(at) ? cm_json_append(list, cm_json_double(at), err)
+                          : cm_json_append_null(list, err);
+    }
+    free(all);
+    if (rc == CM_OK && list != NULL)
+        return cm_json_set(of, "coordinates", list, err);
+    cm_json_free(list);
+    return rc;
+}
+
 static int summarise(writing *w, const cm_job_var *v, const cm_tally *t, cm_error *err)
 {
     const cm_statistics *s = v->statistics;
@@ -297,6 +324,8 @@ static int summarise(writing *w, const cm_job_var *v, const cm_tally *t, cm_erro
     int rc = CM_OK;
     if (s->level >= 0)
         rc = cm_json_set(of, "dimension", cm_json_string(dimension_of(w->job, v)), err);
+    if (rc == CM_OK && s->level >= 0)
+        rc = add_coordinates(w->job, v, of, err);
     for (unsigned kind = 0; kind < NKINDS && rc == CM_OK; kind++) {
         cm_json *list = cm_json_array();
         for (uint64_t i = 0; i < s->nlevels && rc == CM_OK; i++)

@@ -302,6 +302,31 @@ def test_a_dimension_of_another_name(tmp_path):
     assert "height" in zarr.open_group(out, mode="r")["z"].metadata.dimension_names
 
 
+def test_coordinates_of_levels(tmp_path):
+    """As they are shown, of the levels that are written; none where there are no numbers."""
+    source = tmp_path / "in.nc"
+    with netCDF4.Dataset(source, "w") as ds:
+        for name, n in (("time", 6), ("level", 4), ("depth", 4)):
+            ds.createDimension(name, n)
+        level = ds.createVariable("level", "i2", ("level",))
+        level.scale_factor, level.add_offset = 0.5, 100.0
+        level.set_auto_maskandscale(False)
+        level[:] = [3, 2, 1, 0]
+        for name in ("level", "depth"):
+            ds.createVariable(f"of_{name}", "f4", ("time", name))[:] = RNG.normal(size=(6, 4))
+
+    def coordinates(program, of, *options):
+        tool.run(program, "-q", "--statistics", *options, of, tmp_path / "out.zarr", "--overwrite").ok()
+        of_all = zarr.open_group(tmp_path / "out.zarr.statistics.zarr", mode="r").attrs["variables"]
+        assert "coordinates" not in of_all["of_depth"]
+        return of_all["of_level"]["coordinates"]
+
+    assert coordinates("nc2zarr", source) == [101.5, 101.0, 100.5, 100.0]
+    assert coordinates("nc2zarr", source, "--subset", "level=1:4:2") == [101.0, 100.0]
+    tool.nc2zarr("-q", source, tmp_path / "in.zarr").ok()
+    assert coordinates("rechunk", tmp_path / "in.zarr", "--chunks", "time=2") == [101.5, 101.0, 100.5, 100.0]
+
+
 def test_by_a_dimension(source, values, tmp_path):
     """Along any dimension, in place of the levels; variables without it are counted as otherwise."""
     out = tmp_path / "out.zarr"
