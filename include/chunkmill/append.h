@@ -61,10 +61,11 @@ int cm_append_listed(void *context, const char *path, uint64_t nbytes, const cha
 size_t cm_append_nlisted(const cm_append *a);
 /*
  * CM_EEXIST: another process added to the store since it was opened, so what a survey or a
- * conversion found wrong may be of neither the store before nor after.  Only where no lock is held
- * all the time, with `look` or `part`; else, and of NULL, CM_OK.
+ * conversion found wrong may be of neither the store before nor after; or, of a repository, other
+ * parts have a plan with another snapshot than this one opened, and whoever opens it again gets
+ * that.  Only where no lock is held all the time, with `look` or `part`; else, and of NULL, CM_OK.
  */
-int cm_append_check(const cm_append *a, cm_error *err);
+int cm_append_check(cm_append *a, cm_error *err);
 /* Gives the lock back.  NULL accepted. */
 void cm_append_close(cm_append *a);
 

@@ -376,7 +376,9 @@ static int set_fingerprint(const cm_join_input *in, const cm_join_tables *tables
         cm_survey_touch(in->survey);
         /* Another node that mounts the same disk may number the device, and files, otherwise. */
         const uint64_t id[2] = {f->nbytes, in->file[i]->is_base ? 0 : f->mtime_ns};
-        cm_digest_element(&sum, n++, f->path, strlen(f->path));
+        /* A repository that grows is named with the snapshot that it has now. */
+        const char *path = in->file[i]->is_base ? "" : f->path;
+        cm_digest_element(&sum, n++, path, strlen(path));
         cm_digest_element(&sum, n++, id, sizeof(id));
     }
     for (size_t i = 0; rc == CM_OK && i < s->nvars; i++) {

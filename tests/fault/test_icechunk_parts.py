@@ -24,16 +24,20 @@ LAYOUTS = {
     "shards": ("--chunks", "time=5,lat=3,lon=4", "--shards", "time=10,lat=6,lon=8"),
     "statistics": ("--chunks", "time=5,lat=6,lon=8", "--shards", "none", "--statistics"),
     "overwrite": ("--chunks", "time=5,lat=6,lon=8", "--overwrite"),
+    "append": ("--append", "time"),
+    "replace": ("--replace", "time=3:9"),
 }
+STEPS = {"append": (18, 8), "replace": (3, 6)}  # of a repository that has the first 18
 
 
-def make(path):
+def make(path, first=0, n=20, seed=3):
     with netCDF4.Dataset(path, "w") as ds:
-        for d, n in (("time", 20), ("lat", 12), ("lon", 16)):
-            ds.createDimension(d, n)
-        data = np.random.default_rng(3).normal(size=(20, 12, 16)).round(1)
+        for d, size in (("time", n), ("lat", 12), ("lon", 16)):
+            ds.createDimension(d, size)
+        data = np.random.default_rng(seed).normal(size=(n, 12, 16)).round(1)
         data[5:10] = 1e20
         ds.createVariable("tas", "f4", ("time", "lat", "lon"), fill_value=1e20)[:] = data
+        ds.createVariable("time", "f8", ("time",))[:] = np.arange(first, first + n)
         ds.createVariable("lat", "f8", ("lat",))[:] = np.arange(12)
         ds.createVariable("name", str, ("lat",))[:] = np.array([f"row {i}" for i in range(12)], object)
     return path
@@ -43,15 +47,16 @@ class Case:
     """Of a small field: what a repository has before, all parts but the last, and the digests of one conversion."""
 
     def __init__(self, top, layout):
-        self.source = make(top / "in.nc")
+        self.source = make(top / "in.nc", *STEPS.get(layout, ()))
         self.layout = layout
         self.options = ["-q", "-j", "1", "--verify", "none", "--object-size", "4KiB", *LAYOUTS[layout]]
         self.begun = {"nothing": top / "nothing", "rest": top / "rest"}
         folder, one = self.begun["nothing"], top / "one"
         folder.mkdir()
-        if layout in ("overwrite", "statistics"):  # a repository that is there
+        if layout in ("overwrite", "statistics", *STEPS):  # a repository that is there
             place = f"icechunk:{folder / 'repo'}" + ("::old" if layout == "statistics" else "")
-            tool.nc2zarr("-q", self.source, place).ok()
+            before = ["--chunks", "time=5,lat=6,lon=8", make(top / "before.nc", 0, 18, 4)] if layout in STEPS else [self.source]
+            tool.nc2zarr("-q", *before, place).ok()
             (folder / "repo" / "chunks" / FOREIGN).write_text("another writer's")
         for copy in (one, self.begun["rest"]):
             shutil.copytree(folder, copy)
@@ -214,3 +219,42 @@ def test_another_commit_meanwhile(plain, theirs, tmp_path):
         plain.part(1, root, "--overwrite").ok()
         assert their_tip in icechunk.Repo(root / "repo").history(), where
         assert digests(root / "repo").splitlines()[-3:], where
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("theirs", ["elsewhere", "the same"])
+@pytest.mark.parametrize("ours", STEPS)
+def test_another_commit_while_arrays_change(ours, theirs, tmp_path):
+    """The same of parts that add steps, or replace them: refused where the other commit has changed one of the arrays, and
+    all parts begin again with what is there then."""
+    root, state, base, changed, top = (tmp_path / n for n in ("work", "state", "base", "changed", "top"))
+    top.mkdir()
+    case = Case(top, ours)
+    failio.renew(case.begun["nothing"], changed)
+    other = {
+        "elsewhere": [case.source, f"icechunk:{changed / 'repo'}::other"],
+        "the same": ["--replace", "time=0:2", make(tmp_path / "two.nc", 0, 2, 7), f"icechunk:{changed / 'repo'}"],
+    }[theirs]
+    tool.nc2zarr("-q", *other).ok()
+    their_tip, theirs_now = tip_of(changed / "repo")
+    failio.renew(changed if theirs == "the same" else case.begun["nothing"], base)
+    tool.nc2zarr("-q", *LAYOUTS[ours], case.source, f"icechunk:{base / 'repo'}").ok()
+    want = theirs_now | tip_of(base / "repo")[1]
+    args = case.command(NPARTS, root)
+    failio.renew(case.begun["rest"], root)
+    count = failio.inject("nc2zarr", *args, root=root, state=state).counts["rename"]
+    for nth in failio.spread(count, paths.tries(3, 20, 60)):
+        failio.renew(case.begun["rest"], root)
+        was_first, status, err = let_others_commit(args, nth, changed, root, state)
+        where = (nth, failio.failed(state), err)
+        if was_first:
+            assert status == 0, where
+            continue
+        refused = theirs == "the same"
+        assert status == (1 if refused else 0) and ("another commit has changed it meanwhile" in err) == refused, where
+        if refused:
+            assert tip_of(root / "repo")[0] == their_tip and unreferred(root / "repo") <= {FOREIGN}, where
+            for k in range(1, NPARTS + 1):
+                case.part(k, root).ok()
+        assert icechunk.Repo(root / "repo").history()[1] == their_tip, where
+        assert tip_of(root / "repo")[1] == want, where

@@ -270,6 +270,31 @@ def test_parts(how, tmp_path):
     assert int(peer("length", repo, "main")) == 6
 
 
+@pytest.mark.parametrize("shards", [[], ["--shards", "v:8x24x40"]], ids=["chunks", "shards"])
+def test_parts_that_grow(shards, tmp_path):
+    """Its commit of another array in between stays; both read what parts added and replaced, and its collection takes
+    none of it."""
+    a, b, c, new = (make(tmp_path / f"{i}.nc", n=n, seed=i, first=first) for i, (first, n) in enumerate([(0, 6), (6, 5), (11, 5), (4, 9)]))
+    repo = tmp_path / "repo"
+    tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", *shards, a, f"icechunk:{repo}").ok()
+    parts(3, "--append", "time", b, c, f"icechunk:{repo}")
+    assert peer("xarray", repo, "main", join(tmp_path / "abc.nc", a, b, c)) == ""
+    replace = ("--replace", "time=4:13", new, f"icechunk:{repo}")
+    tool.run("nc2zarr", "-q", "--part", "2/3", *replace).ok()
+    peer("commit", repo, "main", "theirs", 2)
+    for k in (1, 3):
+        tool.run("nc2zarr", "-q", "--part", f"{k}/3", *replace).ok()
+    peer("collect", repo)
+    assert {"theirs0", "theirs1", "v", "time"} == set(peer("names", repo, "main").split())
+    assert int(peer("length", repo, "main")) == 6
+    peer("read", repo, "main")
+    store = tmp_path / "store.zarr"
+    tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", *shards, a, b, c, store).ok()
+    tool.run("nc2zarr", "-q", "--replace", "time=4:13", new, store).ok()
+    want, got = ({tuple(x.split()) for x in digest(p).splitlines()} for p in (store, f"icechunk:{repo}"))
+    assert want < got
+
+
 # ---- in a bucket: both commit by conditional requests ---------------------------------------------------
 
 
@@ -375,6 +400,26 @@ def test_growing_beside_others(bucket, tmp_path):
     tool.run("nc2zarr", "-q", "--replace", "time=1:3", new, store).ok()
     want, got = ({x.split()[1]: x.split()[0] for x in digest(p).splitlines()} for p in (store, f"icechunk:{repo}"))
     assert want == {name: got[name] for name in want}
+
+
+def test_parts_grow_beside_others(bucket, tmp_path):
+    """Parts at once add and replace while icechunk commits other arrays: none is lost, whichever snapshot each begins with."""
+    rounds, repo = paths.tries(2, 10, 50), "s3://bucket/grows-in-parts"
+    files = [make(tmp_path / f"{i}.nc", n=3, seed=i, first=3 * i) for i in range(rounds + 1)]
+    new = make(tmp_path / "new.nc", n=2, seed=99, first=1)
+    tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", files[0], f"icechunk:{repo}::ours").ok()
+    for i, nc in enumerate(files[1:]):
+        theirs = start("commit", repo, "main", f"theirs{i}_", 3)
+        parts(3, "--append", "time", nc, f"icechunk:{repo}::ours")
+        parts(3, "--replace", "time=1:3", new, f"icechunk:{repo}::ours")
+        _, err = theirs.communicate(timeout=600)
+        assert theirs.returncode == 0, err[-2000:]
+    assert int(peer("length", repo, "main")) == 2 + 5 * rounds
+    store = tmp_path / "store.zarr"
+    tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", *files, store).ok()
+    tool.run("nc2zarr", "-q", "--replace", "time=1:3", new, store).ok()
+    want, got = ({x.split()[1].removeprefix("ours/"): x.split()[0] for x in digest(p).splitlines()} for p in (store, f"icechunk:{repo}::ours"))
+    assert want == got
 
 
 @pytest.mark.parametrize("how", ["new", "append", "replace", "refer"])

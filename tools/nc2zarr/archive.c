@@ -11,6 +11,10 @@
 #include "archive/survey/inputs.h"
 #include "survey.h"
 
+enum {
+    MOST_TRIES = 3 /* the second finds the plan that was in the first one's way */
+};
+
 bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common,
                         const cm_texts *paths)
 {
@@ -102,7 +106,7 @@ int nc2zarr_convert_store(void *context, cm_error *err)
 }
 
 /* A failure may come from a store that another process adds to: name that cause. */
-static int explain(const archive_job *job, int status, cm_error *err)
+static int explain(archive_job *job, int status, cm_error *err)
 {
     cm_error why = {0};
     if (status == CM_OK || status == CM_ECANCELED || status == CM_EDIFFER ||
@@ -112,9 +116,8 @@ static int explain(const archive_job *job, int status, cm_error *err)
     return CM_EEXIST;
 }
 
-static int survey_and_convert(void *context, cm_error *err)
+static int try(archive_job *job, cm_error *err)
 {
-    archive_job *job = context;
     int rc = explain(job, survey(job, err), err);
     if (rc == CM_OK && job->ndecisions > 0)
         rc = cm_append_check(job->append, err);
@@ -123,6 +126,44 @@ static int survey_and_convert(void *context, cm_error *err)
     if (rc != CM_OK || job->v->survey || job->ndecisions > 0 || job->asked.store_per)
         return rc;
     return explain(job, nc2zarr_convert_store(job, err), err);
+}
+
+static void release(archive_job *job)
+{
+    cm_transform_report_release(&job->report);
+    nc2zarr_decisions_release(&job->decisions);
+    cm_archive_close(job->archive);
+    cm_append_close(job->append);
+    free(job->survey);
+}
+
+/* Whether parts of a commit, which begin in any order, began with another snapshot. */
+static bool is_late(archive_job *job)
+{
+    const cm_texts *inputs = &job->asked.inputs;
+    for (size_t i = 0; i < inputs->n; i++)
+        if (strcmp(inputs->text[i], "@-") == 0) /* which was read */
+            return false;
+    return job->options.part.on && cm_is_repository(job->options.target) &&
+           cm_append_check(job->append, NULL) == CM_EEXIST;
+}
+
+static int survey_and_convert(void *context, cm_error *err)
+{
+    archive_job *job = context;
+    int rc = try(job, err);
+    for (int i = 0; rc == CM_EEXIST && i < MOST_TRIES && is_late(job); i++) {
+        release(job);
+        job->report = (cm_transform_report){0};
+        job->decisions = (nc2zarr_decisions){0};
+        job->archive = NULL;
+        job->options.append = job->append = NULL;
+        job->survey = NULL;
+        job->nstores = job->ndecisions = 0;
+        job->began = false;
+        rc = try(job, err);
+    }
+    return rc;
 }
 
 /* Reports the survey, before or instead of a conversion.  Returns the exit status. */
@@ -171,14 +212,10 @@ static int run(archive_job *job)
     } else {
         exit_status = report_survey(job, status, &err);
     }
-    cm_transform_report_release(&job->report);
-    nc2zarr_decisions_release(&job->decisions);
-    cm_archive_close(job->archive);
-    cm_append_close(job->append);
+    release(job);
     /* The lock was given back over the network. */
     cm_remote_say(&NC2ZARR, job->options.net, job->common);
     cm_net_free(job->options.net);
-    free(job->survey);
     cm_run_end(status);
     return exit_status;
 }

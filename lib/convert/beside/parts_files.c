@@ -323,7 +323,8 @@ int cm_parts_check_none(cm_beside *b, bool overwrite, cm_error *err)
     else if (rc == CM_OK && !plan.complete && cm_json_has(plan.json, CM_PARTS_COMMIT))
         rc = cm_fail(err, CM_EEXIST,
                      "%s: %" PRIu64 " %s into it, and not all is done; run what is missing; a "
-                     "conversion with `overwrite` gives it up",
+                     "conversion by one process with `overwrite`, or an append with `break_lock`, "
+                     "gives it up",
                      b->shown, plan.nparts, cm_of_count(plan.nparts, "part writes", "parts write"));
     else if (rc == CM_OK && plan.json != NULL && !plan.complete)
         rc = cm_fail(err, CM_EEXIST,

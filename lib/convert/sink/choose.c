@@ -11,7 +11,9 @@ static const cm_sink_ops *choose(const cm_transform_options *o)
     const bool foreseen = o->dry_run, part = o->part.on;
     const bool commits = !o->check && cm_icechunk_path(o->target) != NULL;
     if (o->append != NULL && commits)
-        return foreseen ? &cm_sink_icechunk_growth_foreseen : &cm_sink_icechunk_growth;
+        return foreseen ? &cm_sink_icechunk_growth_foreseen
+               : part   ? &cm_sink_icechunk_growth_part
+                        : &cm_sink_icechunk_growth;
     if (o->append != NULL)
         return foreseen ? &cm_sink_growth_foreseen : part ? &cm_sink_growth_part : &cm_sink_growth;
     if (o->refer != NULL && strcmp(o->refer, "icechunk") == 0)

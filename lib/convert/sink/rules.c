@@ -139,6 +139,8 @@ static int check_combinations(const cm_transform_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL, "`statistics_by` needs `statistics`");
     if (o->append != NULL && o->refer != NULL && cm_icechunk_path(o->target) == NULL)
         return cm_fail(err, CM_EINVAL, "`refer`: only a repository grows by references");
+    if (o->append != NULL && o->refer != NULL && o->part.on)
+        return cm_fail(err, CM_EINVAL, "`refer` and `part`: one process adds references");
     if (o->append != NULL && o->refer != NULL && o->merge_along.n > 0)
         return cm_fail(err, CM_EINVAL, "`merge_along`: %s", POINT);
     if ((o->branch != NULL || o->message != NULL || o->object_nbytes != 0) &&

@@ -103,6 +103,7 @@ extern const cm_sink_ops cm_sink_icechunk;      /* a commit to a repository */
 extern const cm_sink_ops cm_sink_icechunk_part; /* a part of one */
 extern const cm_sink_ops cm_sink_icechunk_foreseen;
 extern const cm_sink_ops cm_sink_icechunk_growth; /* arrays of it grow, or are replaced in part */
+extern const cm_sink_ops cm_sink_icechunk_growth_part; /* by several processes */
 extern const cm_sink_ops cm_sink_icechunk_growth_foreseen;
 extern const cm_sink_ops cm_sink_virtual_foreseen;
 extern const cm_sink_ops cm_sink_virtual; /* whose chunks stay in their files */

@@ -386,7 +386,7 @@ static void lengthen(cm_job *job, bool longer)
             continue;
         v->doc.keeps_words = !longer; /* those are not the source's */
         for (unsigned j = 0; j < v->view.rank; j++)
-            v->doc.meta.shape[j] = v->view.shape[j] + (longer ? v->window.at[j] : 0);
+            v->doc.meta.shape[j] = longer ? v->window.whole[j] : v->view.shape[j];
     }
 }
 

@@ -347,12 +347,12 @@ static int look_at_var(cm_witnesses *w, cm_witness_var *v, cm_variable *in, cm_d
     return v->njoined == 0 ? compare_field(w, v, &view, b, err) : CM_OK;
 }
 
-/* Whether FILE gives something to BOX of V along the first of its joined dimensions. */
-static bool lies_in(const cm_witnesses *w, const cm_witness_var *v, uint32_t file,
-                    const cm_box *box)
+/* Whether FILE gives something to BOX of JOB, which is V, along its first joined dimension. */
+static bool lies_in(const cm_witnesses *w, const cm_witness_var *v, const cm_job_var *job,
+                    uint32_t file, const cm_box *box)
 {
     const cm_witness_dim *d = &w->dim[v->dimension[0]];
-    const uint64_t start = box->start[v->axis[0]] + v->job->window.at[v->axis[0]];
+    const uint64_t start = box->start[v->axis[0]] + job->window.at[v->axis[0]];
     const uint64_t end = start + box->shape[v->axis[0]];
     for (size_t i = d->begin[file]; i < d->begin[file + 1]; i++)
         if (d->run.item[i].position < end && start < d->run.item[i].position + d->run.item[i].count)
@@ -366,11 +366,12 @@ static bool is_asked(const cm_witnesses *w, uint32_t file)
     cm_box area[CM_PART_MAX_BOXES];
     if (!w->job->terms.in_part)
         return true;
-    for (size_t i = 0; i < w->spec->nvars; i++) {
-        const cm_witness_var *v = &w->var[i];
-        const unsigned n = v->is_known && v->job != NULL ? cm_parts_areas(v->job, area) : 0;
+    for (size_t i = 0; i < w->job->nvars; i++) {
+        const cm_job_var *job = &w->job->var[i];
+        const cm_witness_var *v = cm_job_is_own(job) ? &w->var[job->source->index] : NULL;
+        const unsigned n = v != NULL && v->is_known ? cm_parts_areas(job, area) : 0;
         for (unsigned k = 0; k < n; k++)
-            if (v->njoined == 0 || lies_in(w, v, file, &area[k]))
+            if (v->njoined == 0 || lies_in(w, v, job, file, &area[k]))
                 return true;
     }
     return false;

@@ -147,9 +147,16 @@ static int take(reading *r, size_t n, const uint8_t **out, cm_error *err)
 
 static bool is_within(uint64_t number, const cm_ice_span *span, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (number >= span[i].first && number < span[i].end)
+    size_t low = 0, high = n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (number >= span[middle].end)
+            low = middle + 1;
+        else if (number < span[middle].first)
+            high = middle;
+        else
             return true;
+    }
     return false;
 }
 

@@ -22,7 +22,8 @@ int cm_ice_parcel_write(cm_store *to, const char *key, const cm_ice_records *rec
                         const cm_ice_span *span, size_t n, cm_error *err);
 /*
  * Calls VISIT with each item of the object KEY in FROM; SMALL has the bytes of a small chunk.
- * CM_EFORMAT where it is not as it was written, or tells of a chunk that is in none of the N spans.
+ * CM_EFORMAT where it is not as it was written, or tells of a chunk that is in none of the N spans,
+ * which ascend.
  */
 typedef int cm_ice_parcel_visit(void *context, uint64_t number, const cm_ice_record *record,
                                 const uint8_t *small, cm_error *err);

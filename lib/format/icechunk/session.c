@@ -412,7 +412,7 @@ int cm_ice_session_add(cm_store *store, const char *path, unsigned rank, const u
     a->rank = rank;
     memcpy(a->shape, shape, rank * sizeof(shape[0]));
     a->base = s->nchunks;
-    *index = s->narrays;
+    *index = a->index = s->narrays;
     size_t at = s->narrays;
     for (; at > 0 && strcmp(s->sorted[at - 1]->path, path) > 0; at--)
         s->sorted[at] = s->sorted[at - 1];
@@ -428,6 +428,14 @@ int cm_ice_session_add(cm_store *store, const char *path, unsigned rank, const u
 const char *cm_ice_session_path(cm_store *store, size_t index)
 {
     return cm_ice_session_of(store)->array[index]->path;
+}
+
+bool cm_ice_session_find(cm_store *store, const char *path, size_t *index)
+{
+    const cm_ice_array_chunks *a = find_array(cm_ice_session_of(store), path, strlen(path));
+    if (a != NULL)
+        *index = a->index;
+    return a != NULL;
 }
 
 uint64_t cm_ice_session_first(cm_store *store, size_t index)

@@ -45,6 +45,8 @@ int cm_ice_session_finish(cm_store *session, cm_error *err);
 cm_store *cm_ice_session_documents(cm_store *session);
 /* Where the chunks of array INDEX lie; valid as long as the session. */
 void cm_ice_session_places(cm_store *session, size_t index, cm_ice_places *out);
+/* The array PATH: *INDEX; false: none of that path was added. */
+bool cm_ice_session_find(cm_store *session, const char *path, size_t *index);
 /* The number of its first chunk in the records. */
 uint64_t cm_ice_session_first(cm_store *session, size_t index);
 /* Its path; borrowed. */

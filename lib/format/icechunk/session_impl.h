@@ -11,6 +11,7 @@ typedef struct cm_ice_session cm_ice_session;
 typedef struct cm_ice_array_chunks {
     cm_ice_session *of;
     char *path;
+    size_t index; /* in the session */
     unsigned rank;
     uint64_t shape[CM_MAX_RANK];
     uint64_t base, nchunks; /* numbers of its records */

@@ -148,8 +148,6 @@ def test_refusals(files, tmp_path):
     tool.nc2zarr("-q", files[0], target).ok()
     tool.nc2zarr("--append", "time", files[1], f"{target}::g").fails(1, "g: no such folder")
     tool.nc2zarr("--append", "time", files[1], repo).fails(2, "name it icechunk:")
-    parts = tool.nc2zarr("--append", "time", "--part", "1/2", files[1], target)
-    assert parts.status == 2 and "one process adds to a repository" in parts.err
     assert tool.nc2zarr("--append", "y", files[1], target).status == 4
     assert not os.path.exists(f"{repo}.chunkmill")
 

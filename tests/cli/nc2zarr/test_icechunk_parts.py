@@ -206,8 +206,6 @@ def test_refused(source, tmp_path):
     repo = f"icechunk:{tmp_path / 'repo'}"
     part(1, "--report", tmp_path / "r.html", source, repo).fails(2, "--report")
     part(1, "--virtual", "icechunk", source, repo).fails(2, "--part")
-    tool.nc2zarr("-q", source, f"icechunk:{tmp_path / 'there'}").ok()
-    part(1, "--append", "time", source, f"icechunk:{tmp_path / 'there'}").fails(2, "one process adds to a repository")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a").write_text("somebody's")
     part(1, source, f"icechunk:{tmp_path / 'other'}").fails(1, "is not an Icechunk repository")

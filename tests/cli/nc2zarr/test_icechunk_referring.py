@@ -238,7 +238,7 @@ def test_refusals(months, tmp_path):
     refer("--append", "time", months[1], tmp_path / "store.zarr").fails(2, "--virtual icechunk", "is not icechunk:PATH")
     tool.nc2zarr("--virtual", "json", "--append", "time", months[1], place).fails(2, "json")
     parts = refer("--append", "time", "--part", "1/2", months[1], place)
-    assert parts.status == 2 and "one process adds to a repository" in parts.err
+    assert parts.status == 2 and "one process adds references" in parts.err
     refer("--append", "time", "--merge-along", "y=1,2", months[1], place).fails(2, "--merge-along")
     assert not os.path.exists(f"{repo}.chunkmill")
 

@@ -132,23 +132,28 @@ void cm_append_tell(cm_job *job, const cm_append_state *s)
     a->nlisted = cm_append_nlisted(s->append);
 }
 
-int cm_append_tell_all(cm_job *job, const cm_append_state *s, bool written, cm_error *err)
+int cm_append_tell_change(cm_job *job, const cm_append_state *s, cm_error *err)
 {
-    int rc = cm_job_report(job, written, err);
-    cm_append_report *a = &job->report->append;
     cm_replace_report *p = &job->report->replace;
+    char **dimension = &job->report->append.dimension;
     if (s->append->replace != NULL) {
         p->on = true;
         p->first = s->first;
         p->end = s->end;
-        free(p->dimension);
-        p->dimension = cm_strdup(s->append->dimension, err);
-        return p->dimension == NULL ? CM_ENOMEM : rc;
+        dimension = &p->dimension;
+    } else {
+        cm_append_tell(job, s);
     }
-    cm_append_tell(job, s);
-    if ((a->dimension = cm_strdup(s->append->dimension, err)) == NULL)
-        return CM_ENOMEM;
-    return rc;
+    free(*dimension);
+    *dimension = cm_strdup(s->append->dimension, err);
+    return *dimension == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_append_tell_all(cm_job *job, const cm_append_state *s, bool written, cm_error *err)
+{
+    int rc = cm_job_report(job, written, err);
+    const int told = cm_append_tell_change(job, s, err);
+    return rc == CM_OK ? told : rc;
 }
 
 /* ---- writing ---- */
@@ -249,16 +254,16 @@ int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err)
 int cm_append_find(cm_sink *s, cm_job *job, cm_error *err)
 {
     const bool files = s->options->dataset != NULL;
+    const bool repository = s->options->append->repository != NULL;
     const bool remote = cm_store_url_is_remote(s->target);
     if (job->terms.alike && !files)
         return cm_fail(err, CM_EINVAL,
                        "`append` and `part`: parts can add files to a store, not another store");
-    if (job->terms.alike && remote)
+    if (job->terms.alike && remote && !repository)
         return cm_fail(err, CM_EINVAL,
                        "%s: `append` and `part`: to a store behind a network one process adds",
                        s->target);
-    int rc = s->options->append->repository != NULL ? cm_append_take_repository(s, err)
-                                                    : cm_sink_find_into(s, err);
+    int rc = repository ? cm_append_take_repository(s, err) : cm_sink_find_into(s, err);
     /* It is among its own sources; another one that is added lies apart from it. */
     s->among_sources = files || remote;
     if (s->into.zarr_format != 0)
@@ -288,7 +293,9 @@ int cm_append_prepare_into(cm_append_state *a, cm_job *job, cm_error *err)
         rc = cm_job_compare_inputs(job, err);
     if (rc == CM_OK)
         rc = begin_windows(job, a, err);
-    return rc == CM_OK && a->append->replace != NULL ? cm_replace_compare(job, a, err) : rc;
+    /* Each of several processes would read all of both. */
+    const bool compares = a->append->replace != NULL && !job->terms.alike;
+    return rc == CM_OK && compares ? cm_replace_compare(job, a, err) : rc;
 }
 
 int cm_append_prepare(cm_sink *s, cm_job *job, cm_error *err)

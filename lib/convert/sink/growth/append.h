@@ -147,6 +147,8 @@ void cm_append_withdraw_chunks(cm_job *job, cm_append_state *s);
 /* Chunks are there: the documents. */
 int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err);
 void cm_append_tell(cm_job *job, const cm_append_state *s);
+/* Of the growth, or the replacement, as a whole; the second, of variables too. */
+int cm_append_tell_change(cm_job *job, const cm_append_state *s, cm_error *err);
 int cm_append_tell_all(cm_job *job, const cm_append_state *s, bool written, cm_error *err);
 /* As a sink leaves: one line of the report for each variable, not for each window. */
 int cm_append_leave(cm_sink *s, cm_job *job, int rc, cm_error *err);

@@ -54,15 +54,16 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
 }
 
 /* A plan of parts that add, none of which runs, is judged with the lock. */
-static int check_parts(cm_append *a, cm_error *err)
+static int check_parts(cm_append *a, const cm_append_options *o, cm_error *err)
 {
     cm_parts_plan plan = {0};
     int rc = cm_beside_open(&a->beside, false, err);
     if (rc == CM_OK)
         rc = cm_parts_plan_read(&a->beside, &plan, err);
-    bool adds = !a->look && cm_json_has(plan.json, CM_PARTS_ADD);
+    const bool adds = cm_json_has(plan.json, CM_PARTS_ADD);
+    const bool commits = cm_json_has(plan.json, CM_PARTS_COMMIT) && o->break_lock;
     cm_parts_plan_release(&plan);
-    return rc == CM_OK ? cm_parts_check_none(&a->beside, adds, err) : rc;
+    return rc == CM_OK ? cm_parts_check_none(&a->beside, !a->look && (adds || commits), err) : rc;
 }
 
 /* Others of the parts hold it for moments. */
@@ -86,13 +87,13 @@ static int take_lock(cm_append *a, const cm_append_options *o, char **note, cm_e
 }
 
 /* Nothing is added to what is not complete. */
-static int check_complete(cm_append *a, cm_net *net, cm_error *err)
+static int check_complete(cm_append *a, const cm_append_options *o, cm_error *err)
 {
     bool begun;
-    int rc = cm_output_is_begun(a->root, "", net, &begun, err);
+    int rc = cm_output_is_begun(a->root, "", o->net, &begun, err);
     if (rc == CM_OK && begun)
         rc = cm_fail(err, CM_EEXIST, "%s: is not complete; `resume` finishes it", a->root);
-    return rc == CM_OK && !a->part ? check_parts(a, err) : rc;
+    return rc == CM_OK && !a->part ? check_parts(a, o, err) : rc;
 }
 
 static int take_up(cm_append *a, char **note, cm_error *err)
@@ -130,7 +131,7 @@ static int take_options(cm_append *a, const cm_append_options *o, cm_error *err)
     a->recheck = o->recheck || o->replace != NULL;
     a->look = o->look;
     a->part = o->part && !o->look;
-    if (o->part && o->replace != NULL)
+    if (o->part && o->replace != NULL && cm_icechunk_path(o->store) == NULL)
         return cm_fail(err, CM_EINVAL,
                        "`replace` and `part`: one process replaces steps of a store");
     a->hold = o->hold;
@@ -168,9 +169,13 @@ static int settle(cm_append *a, const cm_append_options *o, char **note, cm_erro
     int rc = take_up(a, note, err);
     if (rc == CM_OK && !a->look)
         rc = cm_append_settle_parts(a, o->break_lock && !a->part, &busy, err);
-    /* A part that began meanwhile looks at the store's lock after it took its own. */
+    /*
+     * A part that began meanwhile looks at the store's lock after it took its own.  Parts of a
+     * commit are given up by the one that is made instead.
+     */
+    const bool gives_up = a->repository != NULL && o->break_lock;
     if (rc == CM_OK && !a->look && !a->part)
-        rc = cm_parts_check_none(&a->beside, false, err);
+        rc = cm_parts_check_none(&a->beside, gives_up, err);
     return rc == CM_OK && !busy ? cm_append_sweep(a, err) : rc;
 }
 
@@ -190,7 +195,7 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
     if (rc == CM_OK && !a->part)
         rc = cm_lock_peek(&a->beside, o->break_lock, err);
     if (rc == CM_OK)
-        rc = check_complete(a, o->net, err);
+        rc = check_complete(a, o, err);
     if (rc == CM_OK && !a->look)
         rc = take_lock(a, o, note, err);
     if (rc == CM_OK && a->beside.in == NULL)

@@ -220,15 +220,6 @@ static void tell_shapes(cm_job *job, const cm_append_state *s)
     }
 }
 
-static int tell_dimension(cm_job *job, const cm_append_state *s, cm_error *err)
-{
-    char **out = &job->report->append.dimension;
-    cm_append_tell(job, s);
-    if (*out == NULL && (*out = cm_strdup(s->append->dimension, err)) == NULL)
-        return CM_ENOMEM;
-    return CM_OK;
-}
-
 static int begin_part(cm_sink *sink, work *w, cm_job *job, bool *moves, cm_error *err)
 {
     const cm_append_state *s = w->s;
@@ -286,7 +277,7 @@ static int leave(cm_sink *sink, cm_job *job, int rc, cm_error *err)
     if (s != NULL && s->work != NULL)
         join_windows(job, s->work);
     if (s != NULL && (s->work != NULL || rc == CM_OK))
-        told = tell_dimension(job, s, &why);
+        told = cm_append_tell_change(job, s, &why);
     cm_output_end(&sink->out);
     cm_append_end(sink);
     if (rc == CM_OK && told != CM_OK)
@@ -317,7 +308,7 @@ int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *er
     const cm_json *j = cm_json_member(plan.json, CM_PARTS_ADD);
     const char *dimension = cm_json_text(cm_json_member(j, "dimension"), NULL);
     /* A process that was killed after that left its own. */
-    if (rc == CM_OK && plan.complete && j != NULL)
+    if (rc == CM_OK && plan.complete && (j != NULL || a->repository != NULL))
         cm_parts_tidy(&a->beside);
     if (rc == CM_OK && !plan.complete && dimension != NULL &&
         cm_json_get_u64(cm_json_member(j, "length"), &length)) {

@@ -1,7 +1,9 @@
 #include "convert/sink/growth/append_repository.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "convert/beside/parts_files.h"
 #include "format/icechunk/key.h"
 
 int cm_append_begin_repository(cm_append *a, const cm_append_options *o, const char *node,
@@ -11,9 +13,6 @@ int cm_append_begin_repository(cm_append *a, const cm_append_options *o, const c
         return CM_EINVAL;
     if (cm_ice_branch_check(o->branch, err) != CM_OK)
         return CM_EINVAL;
-    if (o->part)
-        return cm_fail(err, CM_EINVAL, "%s: `append` and `part`: one process adds to a repository",
-                       o->store);
     if ((a->repository = cm_calloc(1, sizeof(*a->repository), err)) == NULL)
         return CM_ENOMEM;
     a->repository->branch = cm_strdup(o->branch != NULL ? o->branch : "main", err);
@@ -21,11 +20,60 @@ int cm_append_begin_repository(cm_append *a, const cm_append_options *o, const c
     return a->repository->branch == NULL || a->repository->node == NULL ? CM_ENOMEM : CM_OK;
 }
 
+/* NAME in PLAN of a commit; "": it says nothing. */
+static const char *text_of(const cm_parts_plan *plan, const char *name)
+{
+    const cm_json *commit = cm_json_member(plan->json, CM_PARTS_COMMIT);
+    const char *text = cm_json_text(cm_json_member(commit, name), NULL);
+    return text != NULL ? text : "";
+}
+
+/* *BEGUN: parts have a plan that is not complete, and began with the snapshot ID. */
+static int look_at_plan(cm_append *a, bool *begun, uint8_t id[CM_ICE_ID], cm_error *err)
+{
+    const cm_append_repository *r = a->repository;
+    cm_parts_plan plan = {0};
+    int rc = a->beside.in == NULL ? cm_beside_open(&a->beside, false, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_parts_plan_read(&a->beside, &plan, err);
+    *begun = plan.json != NULL && !plan.complete &&
+             strcmp(text_of(&plan, "branch"), r->branch) == 0 &&
+             strcmp(text_of(&plan, "group"), r->node) == 0 &&
+             cm_ice_id_parse(text_of(&plan, "base"), id);
+    cm_parts_plan_release(&plan);
+    return rc;
+}
+
+/* The tip of the branch; for parts that have a plan, what it was when that was made. */
+static int open_base(cm_append *a, cm_error *err)
+{
+    cm_append_repository *r = a->repository;
+    uint8_t id[CM_ICE_ID];
+    bool begun = false;
+    int rc = a->part ? look_at_plan(a, &begun, id, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = begun ? cm_ice_base_open_at(a->store, r->branch, id, &r->base, err)
+                   : cm_ice_base_open(a->store, r->branch, &r->base, err);
+    return rc;
+}
+
+int cm_append_check_repository(cm_append *a, cm_error *err)
+{
+    uint8_t id[CM_ICE_ID];
+    bool begun = false;
+    int rc = a->part ? look_at_plan(a, &begun, id, err) : CM_OK;
+    if (rc == CM_OK && begun && memcmp(id, a->repository->base.tip, CM_ICE_ID) != 0)
+        rc = cm_fail(err, CM_EEXIST,
+                     "%s: other parts began with another snapshot of the branch; start again",
+                     a->root);
+    return rc;
+}
+
 int cm_append_read_repository(cm_append *a, cm_error *err)
 {
     cm_append_repository *r = a->repository;
     char id[CM_ICE_ID_TEXT + 1];
-    int rc = cm_ice_base_open(a->store, r->branch, &r->base, err);
+    int rc = open_base(a, err);
     if (rc == CM_OK && !r->base.there)
         rc = cm_fail(err, CM_ENOTFOUND,
                      "is not an Icechunk repository; leave out `append` to make one");

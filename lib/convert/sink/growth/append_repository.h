@@ -19,6 +19,8 @@ int cm_append_begin_repository(cm_append *a, const cm_append_options *o, const c
                                cm_error *err);
 /* The tip of the branch: from now on A is read by that snapshot.  A's store is open. */
 int cm_append_read_repository(cm_append *a, cm_error *err);
+/* CM_EEXIST: parts have a plan that names another snapshot than A is read by. */
+int cm_append_check_repository(cm_append *a, cm_error *err);
 /* As a sink finds its target: the folder of the repository. */
 int cm_append_take_repository(cm_sink *s, cm_error *err);
 void cm_append_end_repository(cm_append *a);

@@ -1,7 +1,7 @@
 /* Whether the store that grows is the one that was opened. */
 #include <string.h>
 
-#include "convert/sink/growth/append.h"
+#include "convert/sink/growth/append_repository.h"
 
 typedef struct lengths {
     uint64_t least, most; /* of all arrays along the dimension */
@@ -50,9 +50,11 @@ int cm_append_check_length(const cm_append *a, const cm_dataset *now, cm_error *
                    a->root);
 }
 
-int cm_append_check(const cm_append *a, cm_error *err)
+int cm_append_check(cm_append *a, cm_error *err)
 {
     cm_dataset *ds = NULL;
+    if (a != NULL && a->repository != NULL)
+        return cm_append_check_repository(a, err);
     if (a == NULL || !a->knows_was)
         return CM_OK;
     int rc = open_store(a, &ds, err);

@@ -224,6 +224,8 @@ static int add_window(making *m, const cm_job_var *v, const cm_variable *t, cons
     w->window.is_beyond = phase == CM_PHASE_BEYOND || repairs;
     w->view.whole = false;
     w->window.phase = t->is_coordinate ? CM_PHASE_LABELS : phase;
+    memcpy(w->window.whole, w->view.shape, sizeof(w->window.whole));
+    w->window.whole[axis] = m->s->length;
     w->view.start[axis] = begin;
     w->view.shape[axis] = end - begin;
     w->window.at[axis] = begin;

@@ -14,20 +14,91 @@ enum {
 
 /* ---- the chunks of a part ---- */
 
-/* One span for each variable; to be freed. */
-static int find_spans(const cm_job *job, cm_store *session, uint64_t number, cm_ice_span **out,
+typedef struct spans {
+    cm_ice_span *item;
+    size_t n, capacity;
+} spans;
+
+/* One that goes on where the last one ends is the same. */
+static int add_span(spans *s, uint64_t first, uint64_t end, cm_error *err)
+{
+    if (s->n > 0 && s->item[s->n - 1].end == first) {
+        s->item[s->n - 1].end = end;
+        return CM_OK;
+    }
+    cm_ice_span *room = cm_make_room(s->item, s->n, &s->capacity, sizeof(s->item[0]), 16);
+    if (room == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for the chunks of a part");
+    s->item = room;
+    s->item[s->n++] = (cm_ice_span){first, end};
+    return CM_OK;
+}
+
+/* The chunks in BOX of an array of SHAPE chunks, which are numbered from FIRST on. */
+static int add_box(spans *s, uint64_t first, const uint64_t *shape, const cm_box *box,
+                   cm_error *err)
+{
+    uint64_t at[CM_MAX_RANK] = {0}, length = 1, nspans = 1;
+    unsigned inner = box->rank; /* from this dimension on one span has all */
+    int rc = CM_OK;
+    while (inner > 0 && box->shape[inner - 1] == shape[inner - 1])
+        length *= shape[--inner];
+    if (inner > 0)
+        length *= box->shape[--inner];
+    for (unsigned j = 0; j < inner; j++)
+        nspans *= box->shape[j];
+    for (uint64_t i = 0; rc == CM_OK && i < nspans && length > 0; i++) {
+        uint64_t number = 0;
+        for (unsigned j = 0; j < box->rank; j++)
+            number = number * shape[j] + box->start[j] + at[j];
+        rc = add_span(s, first + number, first + number + length, err);
+        for (unsigned j = inner; j-- > 0 && ++at[j] == box->shape[j];)
+            at[j] = 0;
+    }
+    return rc;
+}
+
+/* The chunks of V, or of a window of an array, that RUN has. */
+static int add_run(spans *s, const cm_job_var *v, cm_store *session, cm_part_run run, cm_error *err)
+{
+    cm_box box[CM_PART_MAX_BOXES];
+    cm_ice_places all;
+    cm_grid grid;
+    size_t index;
+    if (run.first == run.end)
+        return CM_OK;
+    if (!cm_ice_session_find(session, v->name, &index))
+        return cm_fail(err, CM_EINTERNAL, "%s: is no array of the commit", v->name);
+    cm_ice_session_places(session, index, &all);
+    int rc = cm_zarr_meta_outer_grid(&v->doc.meta, &grid, err);
+    const unsigned n = rc == CM_OK ? cm_part_boxes(grid.count, grid.rank, run, box) : 0;
+    for (unsigned i = 0; rc == CM_OK && i < n; i++) {
+        for (unsigned j = 0; j < grid.rank; j++)
+            box[i].start[j] += v->window.first_object[j];
+        rc = add_box(s, cm_ice_session_first(session, index), all.shape, &box[i], err);
+    }
+    return rc;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const cm_ice_span *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* The chunks of part NUMBER, in their order; S is zeroed, and its items are to be freed. */
+static int find_spans(const cm_job *job, cm_store *session, uint64_t number, spans *s,
                       cm_error *err)
 {
     const cm_parts_plan *plan = &job->parts->plan;
     cm_part_run *run = cm_calloc(job->nvars + 1, sizeof(run[0]), err);
-    cm_ice_span *span = *out = cm_calloc(job->nvars + 1, sizeof(span[0]), err);
-    int rc = run == NULL || span == NULL
+    int rc = run == NULL
                  ? CM_ENOMEM
                  : cm_parts_runs(job, cm_parts_weights(plan), plan->nparts, number, 1, run, err);
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        const uint64_t first = cm_ice_session_first(session, i);
-        span[i] = (cm_ice_span){first + run[i].first, first + run[i].end};
-    }
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = add_run(s, &job->var[i], session, run[i], err);
+    if (rc == CM_OK && s->n > 0)
+        qsort(s->item, s->n, sizeof(s->item[0]), by_first);
     free(run);
     return rc;
 }
@@ -35,14 +106,14 @@ static int find_spans(const cm_job *job, cm_store *session, uint64_t number, cm_
 int cm_part_places_write(cm_job *job, cm_store *session, cm_repository *r, cm_error *err)
 {
     const uint64_t number = job->parts->number;
-    cm_ice_span *span = NULL;
+    spans own = {0};
     char *name = cm_part_file(number, CM_PART_PLACES, err);
-    int rc = name == NULL ? CM_ENOMEM : find_spans(job, session, number, &span, err);
+    int rc = name == NULL ? CM_ENOMEM : find_spans(job, session, number, &own, err);
     if (rc == CM_OK)
-        rc = cm_ice_parcel_write(r->beside->in, name, &r->journal.records, span, job->nvars, err);
+        rc = cm_ice_parcel_write(r->beside->in, name, &r->journal.records, own.item, own.n, err);
     if (rc == CM_OK)
         rc = cm_store_sync(r->beside->in, err);
-    free(span);
+    free(own.item);
     free(name);
     return rc;
 }
@@ -51,12 +122,12 @@ int cm_part_places_write(cm_job *job, cm_store *session, cm_repository *r, cm_er
 static int read_part(cm_job *job, cm_store *session, const cm_repository *r, uint64_t number,
                      cm_ice_parcel_visit *visit, void *context, cm_error *err)
 {
-    cm_ice_span *span = NULL;
+    spans own = {0};
     char *name = cm_part_file(number, CM_PART_PLACES, err);
-    int rc = name == NULL ? CM_ENOMEM : find_spans(job, session, number, &span, err);
+    int rc = name == NULL ? CM_ENOMEM : find_spans(job, session, number, &own, err);
     if (rc == CM_OK)
-        rc = cm_ice_parcel_read(r->beside->in, name, span, job->nvars, visit, context, err);
-    free(span);
+        rc = cm_ice_parcel_read(r->beside->in, name, own.item, own.n, visit, context, err);
+    free(own.item);
     free(name);
     return rc;
 }

@@ -289,8 +289,7 @@ int cm_repository_give_up(cm_repository *r, const cm_parts_plan *plan, cm_error 
     return rc;
 }
 
-/* Parts of which none runs, and which may be given up. */
-static int settle_parts(cm_repository *r, cm_error *err)
+int cm_repository_settle_parts(cm_repository *r, cm_error *err)
 {
     cm_parts_plan plan = {0};
     int rc = cm_parts_plan_read(r->beside, &plan, err);
@@ -416,7 +415,7 @@ static int begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error
     r->branch = s->options->branch != NULL ? s->options->branch : "main";
     int rc = open_root(r, s, job, err);
     if (rc == CM_OK)
-        rc = settle_parts(r, err);
+        rc = cm_repository_settle_parts(r, err);
     if (rc == CM_OK)
         rc = cm_run_journal_look(&r->journal, &s->out.beside, err);
     if (rc == CM_OK)

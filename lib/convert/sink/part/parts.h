@@ -42,8 +42,8 @@ struct cm_part_claim;
 typedef struct cm_parts_chunks {
     /* Opens the output, and makes its store that which chunks are put into. */
     int (*open)(void *context, cm_error *err);
-    /* CM_EEXIST where PLAN, which is of the same job, is for another place. */
-    int (*compare)(void *context, const cm_json *plan, cm_error *err);
+    /* CM_EEXIST where PLAN, which is of the same job, is for another place or state of it. */
+    int (*compare)(void *context, const cm_parts_plan *plan, cm_error *err);
     /* PLAN is complete, and what it has made is not there any more. */
     bool (*is_gone)(void *context, const cm_parts_plan *plan);
     /* Before another plan takes the place of PLAN: if it is not complete, its chunks go. */

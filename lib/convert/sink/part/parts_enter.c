@@ -48,8 +48,7 @@ static int compare(const cm_job *job, cm_error *err)
     const cm_parts *p = job->parts;
     const cm_parts_chunks *chunks = cm_parts_chunks_of(p);
     int rc = cm_parts_compare(job, &p->plan, err);
-    return rc == CM_OK && chunks != NULL ? chunks->compare(p->hooks->context, p->plan.json, err)
-                                         : rc;
+    return rc == CM_OK && chunks != NULL ? chunks->compare(p->hooks->context, &p->plan, err) : rc;
 }
 
 static bool is_gone(const cm_job *job, const cm_output *out)
@@ -61,9 +60,10 @@ static bool is_gone(const cm_job *job, const cm_output *out)
 }
 
 /* Behind "and ": what to do about a plan of something else. */
-static const char *way_out(const cm_parts *p)
+static const char *way_out(const cm_job *job)
 {
-    if (cm_parts_chunks_of(p) != NULL)
+    const cm_parts *p = job->parts;
+    if (cm_parts_chunks_of(p) != NULL && !job->terms.grows)
         return "is not complete; run its parts, or begin again with `overwrite` and `break_lock`, "
                "which give them up";
     if (p->hooks != NULL)
@@ -116,7 +116,7 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
     if (running > 0)
         return cm_fail(err, CM_EEXIST, "%s: %s; %" PRIu64 " %s (%s)", out->path, why.text, running,
                        cm_of_count(running, "part of it runs", "parts of it run"), who.who);
-    return cm_fail(err, CM_EEXIST, "%s: %s, and %s", out->path, why.text, way_out(job->parts));
+    return cm_fail(err, CM_EEXIST, "%s: %s, and %s", out->path, why.text, way_out(job));
 }
 
 int cm_parts_make_plan(cm_job *job, cm_output *out, cm_error *err)

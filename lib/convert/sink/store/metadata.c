@@ -180,6 +180,13 @@ static int describe_array(const cm_job_var *v, cm_zarr_meta *out, cm_error *err)
     return rc;
 }
 
+/* Several windows of one array are described once. */
+static bool is_another_window(const cm_job *job, size_t i)
+{
+    return i > 0 && job->var[i].window.is_part &&
+           strcmp(job->var[i].name, job->var[i - 1].name) == 0;
+}
+
 static int write_all(cm_job *job, cm_store *store, bool durable, cm_error *err)
 {
     size_t n = 0, ngroups = job->source->ngroups;
@@ -194,7 +201,8 @@ static int write_all(cm_job *job, cm_store *store, bool durable, cm_error *err)
         rc = add_groups(job, group, entry, &n, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         rc = describe_array(&job->var[i], &array[i], err);
-        entry[n++] = (cm_zarr_entry){job->var[i].name, &array[i]};
+        if (!is_another_window(job, i))
+            entry[n++] = (cm_zarr_entry){job->var[i].name, &array[i]};
     }
     if (rc == CM_OK && durable)
         rc = cm_store_sync(store, err);
