@@ -384,12 +384,12 @@ def test_growing_beside_others(bucket, tmp_path):
     """Appends and replacements while icechunk commits other arrays: none is lost."""
     rounds, repo = paths.tries(2, 10, 50), "s3://bucket/grows"
     files = [make(tmp_path / f"{i}.nc", n=3, seed=i, first=3 * i) for i in range(rounds + 1)]
-    new = make(tmp_path / "new.nc", n=2, seed=99, first=1)
+    new = [make(tmp_path / f"new{i}.nc", n=2, seed=99 + i, first=1) for i in range(rounds)]
     tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", files[0], f"icechunk:{repo}").ok()
     for i, nc in enumerate(files[1:]):
         theirs = start("commit", repo, "main", f"theirs{i}_", 2)
         tool.run("nc2zarr", "-q", "--append", "time", nc, f"icechunk:{repo}").ok()
-        tool.run("nc2zarr", "-q", "--replace", "time=1:3", new, f"icechunk:{repo}").ok()
+        tool.run("nc2zarr", "-q", "--replace", "time=1:3", new[i], f"icechunk:{repo}").ok()
         _, err = theirs.communicate(timeout=600)
         assert theirs.returncode == 0, err[-2000:]
     assert int(peer("length", repo, "main")) == 2 + 4 * rounds
@@ -397,7 +397,7 @@ def test_growing_beside_others(bucket, tmp_path):
     assert names == {"time", "v"} | {f"theirs{i}_{k}" for i in range(rounds) for k in range(2)}
     store = tmp_path / "store.zarr"
     tool.run("nc2zarr", "-q", "--chunks", "v:4x24x20", *files, store).ok()
-    tool.run("nc2zarr", "-q", "--replace", "time=1:3", new, store).ok()
+    tool.run("nc2zarr", "-q", "--replace", "time=1:3", new[-1], store).ok()
     want, got = ({x.split()[1]: x.split()[0] for x in digest(p).splitlines()} for p in (store, f"icechunk:{repo}"))
     assert want == {name: got[name] for name in want}
 

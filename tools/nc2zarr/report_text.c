@@ -446,6 +446,10 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
         cm_growth_print_nothing(&report->append);
         return;
     }
+    if (report->replace.on && report->nvariables == 0 && !report->part.on) {
+        puts("  Nothing is to be replaced: all of it is there already");
+        return;
+    }
     if (report->part.was_done) {
         cm_part_print(&report->part);
         return;

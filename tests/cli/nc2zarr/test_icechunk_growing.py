@@ -122,6 +122,8 @@ def test_nothing_new(files, tmp_path):
     before = sorted(repo.rglob("*"))
     assert "Nothing is to be added" in tool.nc2zarr("--append", "time", files[0], f"icechunk:{repo}").ok().out
     tool.nc2zarr("--append", "time", "--dry-run", files[1], f"icechunk:{repo}").ok()
+    assert "Nothing is to be replaced" in tool.nc2zarr("--replace", "time=0:6", files[0], f"icechunk:{repo}").ok().out
+    tool.nc2zarr("-q", "--verify", "full", "--replace", "time=0:6", files[0], f"icechunk:{repo}").ok()
     assert sorted(repo.rglob("*")) == before and not os.path.exists(f"{repo}.chunkmill")
 
 

@@ -53,6 +53,24 @@ static int begin_references(cm_ice_growing *g, cm_job *job, cm_error *err)
     return cm_grow_refer_begin(&g->refer, job, err);
 }
 
+/* Where the files have what is there already, nothing is replaced. */
+static void drop_equal(cm_append_state *a, cm_job *job)
+{
+    bool equal = a->compared;
+    for (size_t i = 0; i < a->ngrown; i++)
+        equal = equal && a->grown[i].nchanged == 0;
+    if (!equal)
+        return;
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_zarr_meta_release(&job->var[i].doc.meta);
+        cm_presence_release(&job->var[i].stored.presence);
+        free(job->var[i].name);
+    }
+    job->nvars = 0;
+    for (size_t i = 0; i < a->ngrown; i++)
+        a->grown[i].nwindows = 0;
+}
+
 /* The windows of arrays, and those whose chunks are referred to. */
 static int make_windows(cm_ice_growing *g, cm_job *job, cm_error *err)
 {
@@ -62,6 +80,8 @@ static int make_windows(cm_ice_growing *g, cm_job *job, cm_error *err)
         rc = cm_grow_refer_agree(&g->refer, job, err);
     if (rc == CM_OK)
         rc = cm_append_prepare_into(&g->append, job, err);
+    if (rc == CM_OK)
+        drop_equal(&g->append, job);
     if (rc == CM_OK && refers)
         rc = cm_grow_refer_choose(&g->refer, job, &g->append, err);
     return rc;
