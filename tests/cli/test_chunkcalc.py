@@ -380,6 +380,7 @@ def test_without_a_store_the_command_has_placeholders():
     assert re.search(r"^  nc2zarr --chunks \S+ --shards \S+ INPUT.nc OUTPUT.zarr$", out, re.M)
 
 
+@pytest.mark.roomy
 def test_a_page_cache_has_no_bandwidth(large):
     said = run(large, "--sample", "4x32x32", "-v").ok().out
     assert "request, from the page cache, decoding at " in said and "in the page cache" in said.split("Source: ")[1]
@@ -387,6 +388,7 @@ def test_a_page_cache_has_no_bandwidth(large):
     assert "request, 1.00 GB/s, decoding at " in given
 
 
+@pytest.mark.roomy
 def test_counts_need_no_measuring(large):
     """Chunks and bytes of a table take the ratio; seconds take more."""
     counted = document(large, "--sample", "4x32x32")["cost"]
@@ -396,6 +398,7 @@ def test_counts_need_no_measuring(large):
     assert document(large, "--sample", "4x32x32", "--audit")["cost"]["measured"] == "warm"
 
 
+@pytest.mark.roomy
 def test_costs_are_measured_where_the_store_is(large):
     cost = document(large, "--sample", "4x32x32", "--recommend")["cost"]
     assert cost["measured"] == "warm" and cost["measured_chunks"] > 4 and cost["source"].startswith("measured: ")
@@ -407,6 +410,7 @@ def test_costs_are_measured_where_the_store_is(large):
     assert given["chunk_s"] == 0 and given["decode_bytes_per_s"] == 1e9
 
 
+@pytest.mark.roomy
 def test_one_model_prices_all_rows(large):
     """More than 10,000 chunks lie in shards, in the choice, its sentence, its row and the front."""
     doc = document(large, "--sample", "2x6x6", "--chunks", "1x4x4", "--recommend", "--min-bytes", "64", "--max-bytes", "64")
@@ -424,6 +428,7 @@ def test_one_model_prices_all_rows(large):
 
 
 @pytest.mark.parametrize("sample", ["1x64x64", "60x1x1", "4x30x200"])
+@pytest.mark.roomy
 def test_nc2zarr_and_rechunk_choose_what_is_recommended(large, sample, tmp_path):
     """Each measures for itself: shapes may differ a little, what they cost does not."""
     for program in ("nc2zarr", "rechunk"):
@@ -451,6 +456,7 @@ def test_small_arrays_get_the_same_answer(sample, shards, tmp_path):
         assert variable.get("after", variable)["chunks"] == want, program
 
 
+@pytest.mark.roomy
 def test_chunks_that_are_files_cost_files(tmp_path):
     """Above 10,000 chunks a chunk costs a part of a shard, but not where shards are refused."""
     path = tmp_path / "wide.zarr"

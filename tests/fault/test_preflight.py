@@ -198,6 +198,7 @@ def test_metadata_that_do_not_fit_are_refused_before_they_are_read(large_attribu
     assert not out.exists()
 
 
+@pytest.mark.roomy
 def test_a_file_of_a_survey_has_a_limit_too(large_attributes, tmp_path):
     """Of which a child may take 256 MiB at least: a file for which that is not enough is told, and the others are surveyed."""
     other = tmp_path / "other.nc"

@@ -740,6 +740,7 @@ def test_the_planned_order_follows_from_the_options(store):
     assert orders[0][0] != orders[0][1]
 
 
+@pytest.mark.roomy
 def test_a_position_keeps_the_order_with_other_memory(tmp_path):
     path = tmp_path / "a.zarr"
     field = np.random.default_rng(3).random((200, 160, 160), "f4")

@@ -336,6 +336,7 @@ def test_a_part_run_again_leaves_a_store_that_has_changed(tmp_path, change):
         stores.same_files(tmp_path / "grown.zarr", out)
 
 
+@pytest.mark.roomy
 def test_ten_begin_at_once_on_nothing(field, tmp_path):
     """One plan, one store, each time."""
     options = ("-q", "-j", "1", "--verify", "none", *LAYOUTS["small"], str(field))

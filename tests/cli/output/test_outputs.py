@@ -387,6 +387,7 @@ def test_a_report_is_replaced_and_what_is_not_ours_stays(world):
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
 @pytest.mark.parametrize("program", ["nc2zarr", "rechunk", "chunkcalc", "readbench"])
+@pytest.mark.roomy
 def test_without_standard_files(program, closed, tmp_path):
     """No file that is opened takes their place: nothing is printed into it, and a lost result is an error."""
     source, out = tmp_path / "in.nc", tmp_path / "out.zarr"

@@ -20,6 +20,7 @@ def bench(tmp_path_factory):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("situation", [s for s in advice.SITUATIONS if s.fixed], ids=lambda s: s.name.replace(" ", "-"))
+@pytest.mark.roomy
 def test_what_is_planted_is_found(bench, situation):
     """Where it is no matter of speed: the verdict, the advice, and that its command runs as it was printed."""
     words = bench.words(situation, bench.store(situation))

@@ -204,6 +204,7 @@ def test_strings_by_many_threads(tmp_path, out, chunks, threads):
 
 
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
+@pytest.mark.roomy
 def test_strings_that_are_longer_than_a_part_of_the_memory(tmp_path, out):
     """Too long for each of four threads, and not for one; for a smaller memory they are refused."""
     text = make_strings(tmp_path / "in.zarr", (60000, 1), (30000, 1), 400)

@@ -177,6 +177,7 @@ def test_schema_describes_every_field():
 # ---- costs that cannot be measured ------------------------------------------------------------
 
 
+@pytest.mark.roomy
 def test_unreadable_chunks_leave_the_presets_and_say_so(tmp_path):
     """Chunks for a sample are chosen by costs measured on the array; one that cannot be read is named."""
     store = tmp_path / "damaged.zarr"

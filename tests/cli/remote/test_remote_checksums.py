@@ -150,6 +150,7 @@ def test_a_bit_flips_on_the_way_back(bucket, source, kind):
 
 @pytest.mark.few
 @pytest.mark.parametrize("kind", ["crc32c", "md5"])
+@pytest.mark.roomy
 def test_parts_of_a_long_object(bucket, tmp_path, kind):
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
         for d, n in (("time", 36), ("x", 250000)):

@@ -118,6 +118,7 @@ def test_why_metadata_are_of_no_use(web, answer, words):
 
 @pytest.mark.few
 @pytest.mark.parametrize("key, node", [(".zmetadata", ""), ("zarr.json", ""), (".zarray", "/t")])
+@pytest.mark.roomy
 def test_metadata_without_end(web, key, node):
     """Stopped at one limit, which is named, before they fill the memory."""
     if key != ".zmetadata":

@@ -298,6 +298,7 @@ def test_faults_change_nothing(bucket, source, tmp_path, name):
     assert not bucket.keys("out.zarr.chunkmill")
 
 
+@pytest.mark.roomy
 def test_an_answer_that_is_lost(bucket, tmp_path):
     """The server has done what it was asked, and nobody hears of it: puts, parts, both ends of an upload, the lock."""
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
