@@ -100,14 +100,11 @@ static int make_how(const cm_join_input *in, const cm_join_tables *tables, const
     if (plain && !how.transposed && !how.replaces_fill && !how.unpacks && !how.checks_fill &&
         !how.refuses_fill && !how.pads && v->nlacking == 0)
         return CM_OK;
-    cm_multi_how **more = realloc(e->how, (e->nhows + 1) * sizeof(*more));
-    if (more == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for a conversion");
-    e->how = more;
-    if ((more[e->nhows] = cm_calloc(1, sizeof(how), err)) == NULL)
+    if (CM_GROW(e->how, e->nhows, err) != CM_OK ||
+        (e->how[e->nhows] = cm_calloc(1, sizeof(how), err)) == NULL)
         return CM_ENOMEM;
-    *more[e->nhows] = how;
-    *out = more[e->nhows++];
+    *e->how[e->nhows] = how;
+    *out = e->how[e->nhows++];
     return CM_OK;
 }
 

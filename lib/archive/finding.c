@@ -50,13 +50,9 @@ cm_finding *cm_join_find(cm_join_findings *findings, cm_finding_kind kind, cm_fi
                          const char *format, ...)
 {
     cm_archive_report *r = findings->report;
-    cm_finding *more = realloc(r->finding, (r->nfindings + 1) * sizeof(*more));
-    if (more == NULL) {
-        (void)cm_fail(err, CM_ENOMEM, "no memory for the findings of a survey");
+    if (CM_GROW(r->finding, r->nfindings, err) != CM_OK)
         return NULL;
-    }
-    r->finding = more;
-    cm_finding *f = &more[r->nfindings];
+    cm_finding *f = &r->finding[r->nfindings];
     *f = (cm_finding){.kind = kind,
                       .weight = weight,
                       .decided = decided,

@@ -157,7 +157,7 @@ typedef struct cm_join_tables {
     bool *scalar;  /* each of --new-dim that takes the values of a scalar variable */
     cm_varopts dtype, fill, statics; /* those of the options */
     cm_join_var *var;
-    size_t nvars, var_capacity;
+    size_t nvars;
     cm_join_dim *dim;
     size_t ndims;
     uint32_t **to_var; /* for each skeleton: position -> var; CM_JOIN_NONE: not wanted */

@@ -9,7 +9,7 @@
 
 typedef struct plans {
     cm_store_plan *item;
-    size_t n, capacity;
+    size_t n;
 } plans;
 
 static int by_name(const void *a, const void *b)
@@ -20,16 +20,8 @@ static int by_name(const void *a, const void *b)
 
 static cm_store_plan *add_store(plans *p, const char *name, size_t nbytes, cm_error *err)
 {
-    if (p->n == p->capacity) {
-        size_t capacity = p->capacity > 0 ? p->capacity * 2 : 16;
-        cm_store_plan *more = realloc(p->item, capacity * sizeof(*more));
-        if (more == NULL) {
-            (void)cm_fail(err, CM_ENOMEM, "no memory for stores");
-            return NULL;
-        }
-        p->item = more;
-        p->capacity = capacity;
-    }
+    if (CM_GROW(p->item, p->n, err) != CM_OK)
+        return NULL;
     cm_store_plan *s = &p->item[p->n];
     *s = (cm_store_plan){.name = cm_asprintf(err, "%.*s", (int)nbytes, name)};
     p->n += s->name != NULL;
@@ -38,16 +30,10 @@ static cm_store_plan *add_store(plans *p, const char *name, size_t nbytes, cm_er
 
 static int add_file(cm_store_plan *s, uint32_t file, cm_error *err)
 {
-    if (s->nfiles == s->capacity) {
-        size_t capacity = s->capacity > 0 ? s->capacity * 2 : 16;
-        uint32_t *more = realloc(s->file, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for stores");
-        s->file = more;
-        s->capacity = capacity;
-    }
-    s->file[s->nfiles++] = file;
-    return CM_OK;
+    int rc = CM_GROW(s->file, s->nfiles, err);
+    if (rc == CM_OK)
+        s->file[s->nfiles++] = file;
+    return rc;
 }
 
 /* The store of file I is called NAME: a path below the output that leads nowhere else. */

@@ -9,7 +9,7 @@
 typedef struct cm_store_plan {
     char *name; /* below the output folder, without ending; NULL: the output itself */
     uint32_t *file;
-    size_t nfiles, capacity;
+    size_t nfiles;
     cm_texts only; /* exact names of the variables that are chosen; none: all.  Owned */
 } cm_store_plan;
 

@@ -71,6 +71,22 @@ void *cm_make_room(void *items, size_t n, size_t *capacity, size_t size, size_t 
     return moved;
 }
 
+int cm_grow(void *list, size_t n, size_t size, cm_error *err)
+{
+    if ((n & (n - 1)) != 0)
+        return CM_OK;
+    size_t more = 1, nbytes;
+    void *items;
+    /* Copied, since a pointer to the list of any type is no pointer to a void pointer. */
+    memcpy(&items, list, sizeof(items));
+    const bool fits = (n == 0 || cm_mul_size(n, 2, &more)) && cm_mul_size(more, size, &nbytes);
+    items = fits ? realloc(items, nbytes) : NULL;
+    if (items == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for %zu elements of %zu bytes", n + 1, size);
+    memcpy(list, &items, sizeof(items));
+    return CM_OK;
+}
+
 void *cm_calloc(size_t count, size_t size, cm_error *err)
 {
     size_t nbytes;

@@ -31,6 +31,14 @@ void *cm_calloc(size_t count, size_t size, cm_error *err);
  */
 void *cm_make_room(void *items, size_t n, size_t *capacity, size_t size, size_t first);
 
+/*
+ * Makes room for one more in LIST, a pointer to N items that has grown in no other way: its room is
+ * a power of two, so N, which may also fall, says when it is full.  CM_ENOMEM and an error when
+ * there is no memory, and LIST is unchanged.  free() releases it.
+ */
+#define CM_GROW(list, n, err) cm_grow(&(list), n, sizeof(*(list)), err)
+int cm_grow(void *list, size_t n, size_t size, cm_error *err);
+
 /* A copy of TEXT, NULL and an error when there is no memory.  free() releases it. */
 char *cm_strdup(const char *text, cm_error *err);
 

@@ -32,7 +32,7 @@ typedef struct block {
 struct cm_paged {
     char *folder; /* NULL: the system's */
     block *block;
-    size_t nblocks, capacity;
+    size_t nblocks;
     size_t used; /* of the last block */
     size_t held; /* of ordinary memory */
     int fd;
@@ -100,14 +100,8 @@ static int map_block(cm_paged *p, size_t nbytes, block *out, cm_error *err)
 
 static int add_block(cm_paged *p, size_t nbytes, cm_error *err)
 {
-    if (p->nblocks == p->capacity) {
-        size_t capacity = p->capacity > 0 ? p->capacity * 2 : 16;
-        block *more = realloc(p->block, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for lists of files");
-        p->block = more;
-        p->capacity = capacity;
-    }
+    if (CM_GROW(p->block, p->nblocks, err) != CM_OK)
+        return CM_ENOMEM;
     size_t usual = p->nblocks < 4 ? (size_t)FIRST_BLOCK << p->nblocks : SMALL_BLOCK;
     size_t small = nbytes > usual ? nbytes : usual;
     block b = {0};

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 int cm_sentences_add(char ***list, size_t *n, cm_error *err, const char *format, va_list args)
 {
-    char **bigger = realloc(*list, (*n + 1) * sizeof(bigger[0]));
-    if (bigger == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for the report");
-    *list = bigger;
-    if (vasprintf(&bigger[*n], format, args) < 0)
+    if (CM_GROW(*list, *n, err) != CM_OK)
+        return CM_ENOMEM;
+    if (vasprintf(&(*list)[*n], format, args) < 0)
         return cm_fail(err, CM_ENOMEM, "no memory for the report");
     (*n)++;
     return CM_OK;

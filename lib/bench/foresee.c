@@ -62,14 +62,11 @@ static uint64_t count_distinct(foresight *f)
 
 static int keep_met(foresight *f, uint64_t number, cm_error *err)
 {
-    if (f->nmet == f->room) {
-        const size_t room = f->room == 0 ? 4096 : 2 * f->room;
-        uint64_t *more = room <= MAX_COUNTED ? realloc(f->met, room * sizeof *more) : NULL;
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "a batch meets too many chunks to count them");
-        f->met = more;
-        f->room = room;
-    }
+    uint64_t *more =
+        f->nmet == MAX_COUNTED ? NULL : cm_make_room(f->met, f->nmet, &f->room, sizeof *more, 4096);
+    if (more == NULL)
+        return cm_fail(err, CM_ENOMEM, "a batch meets too many chunks to count them");
+    f->met = more;
     f->met[f->nmet++] = number;
     return CM_OK;
 }

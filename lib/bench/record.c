@@ -1,34 +1,15 @@
 /* Growing lists of what happened, and statistics over them. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/number.h"
 #include "bench/readbench.h"
 
-/*
- * Room for one more of SIZE bytes in LIST of N; capacities are powers of two, so N says when
- * it is full.
- */
-static int grow(void **list, size_t n, size_t size, cm_error *err)
-{
-    if (n > 0 && (n & (n - 1)) != 0)
-        return CM_OK;
-    size_t nbytes;
-    if (!cm_mul_size(n > 0 ? 2 * n : 1, size, &nbytes))
-        return cm_fail(err, CM_ENOMEM, "too many records");
-    void *more = realloc(*list, nbytes);
-    if (more == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for %zu records", n + 1);
-    *list = more;
-    return CM_OK;
-}
-
 int cm_bench_event(cm_bench *b, const cm_readbench_event *event, cm_error *err)
 {
     cm_readbench_session *s = b->session;
-    int rc = grow((void **)&s->event, s->nevents, sizeof *s->event, err);
+    int rc = CM_GROW(s->event, s->nevents, err);
     if (rc == CM_OK)
         s->event[s->nevents++] = *event;
     return rc;
@@ -36,7 +17,7 @@ int cm_bench_event(cm_bench *b, const cm_readbench_event *event, cm_error *err)
 
 cm_readbench_batch *cm_bench_record(cm_bench_rank *r, cm_error *err)
 {
-    if (grow((void **)&r->record, r->nrecords, sizeof *r->record, err) != CM_OK)
+    if (CM_GROW(r->record, r->nrecords, err) != CM_OK)
         return NULL;
     cm_readbench_batch *record = &r->record[r->nrecords++];
     memset(record, 0, sizeof *record);
@@ -45,7 +26,7 @@ cm_readbench_batch *cm_bench_record(cm_bench_rank *r, cm_error *err)
 
 cm_readbench_sample *cm_bench_log(cm_bench_rank *r, cm_error *err)
 {
-    if (grow((void **)&r->logged, r->nlogged, sizeof *r->logged, err) != CM_OK)
+    if (CM_GROW(r->logged, r->nlogged, err) != CM_OK)
         return NULL;
     cm_readbench_sample *sample = &r->logged[r->nlogged++];
     memset(sample, 0, sizeof *sample);

@@ -18,11 +18,9 @@ enum {
 static int add_finding(cm_readbench_session *s, const char *rule, const char *sentence,
                        cm_error *err)
 {
-    cm_readbench_finding *list = realloc(s->finding, (s->nfindings + 1) * sizeof(*list));
-    if (list == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for the report");
-    s->finding = list;
-    cm_readbench_finding *f = &list[s->nfindings++];
+    if (CM_GROW(s->finding, s->nfindings, err) != CM_OK)
+        return CM_ENOMEM;
+    cm_readbench_finding *f = &s->finding[s->nfindings++];
     f->rule = cm_strdup(rule, err);
     f->sentence = f->rule != NULL ? cm_strdup(sentence, err) : NULL;
     return f->sentence != NULL ? CM_OK : CM_ENOMEM;

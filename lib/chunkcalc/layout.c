@@ -224,11 +224,9 @@ int cm_calc_add_layout(cm_calc *c, const char *rule, const uint64_t *chunk, cons
 {
     cm_chunkcalc_report *r = c->report;
     unsigned rank = r->rank;
-    cm_chunkcalc_layout *grown = realloc(r->layout, (r->nlayouts + 1) * sizeof(*grown));
 
-    if (grown == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for another layout");
-    r->layout = grown;
+    if (CM_GROW(r->layout, r->nlayouts, err) != CM_OK)
+        return CM_ENOMEM;
     cm_chunkcalc_layout *l = &r->layout[r->nlayouts];
     memset(l, 0, sizeof(*l));
     r->nlayouts++; /* from here on it is released with the report */

@@ -136,12 +136,10 @@ static const cm_codec_costs *nearest(const cm_suit_run *run, const cm_suit_known
 
 static int remember(cm_suit_run *run, const cm_suit_known *one, cm_error *err)
 {
-    cm_suit_known *grown = realloc(run->known, (run->nknown + 1) * sizeof *grown);
-    if (grown == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for measurements");
-    run->known = grown;
-    run->known[run->nknown++] = *one;
-    return CM_OK;
+    int rc = CM_GROW(run->known, run->nknown, err);
+    if (rc == CM_OK)
+        run->known[run->nknown++] = *one;
+    return rc;
 }
 
 static uint64_t mix(uint64_t h, uint64_t value)

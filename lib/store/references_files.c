@@ -59,19 +59,16 @@ static int number_of_origin(cm_reference_reading *r, char *text, uint32_t *out, 
         free(text);
         return CM_OK;
     }
-    char **grown =
-        i == CM_REFERENCES_MAX_ORIGINS ? NULL : realloc(t->origin, (i + 1) * sizeof *t->origin);
-    if (grown == NULL) {
+    int rc = i == CM_REFERENCES_MAX_ORIGINS
+                 ? cm_fail(err, CM_EUNSUPPORTED,
+                           "there are more than %d servers and buckets that it refers to",
+                           CM_REFERENCES_MAX_ORIGINS)
+                 : CM_GROW(t->origin, i, err);
+    if (rc == CM_OK)
+        t->origin[t->norigins++] = text;
+    else
         free(text);
-        return i == CM_REFERENCES_MAX_ORIGINS
-                   ? cm_fail(err, CM_EUNSUPPORTED,
-                             "there are more than %d servers and buckets that it refers to",
-                             CM_REFERENCES_MAX_ORIGINS)
-                   : cm_fail(err, CM_ENOMEM, "no memory for references");
-    }
-    t->origin = grown;
-    t->origin[t->norigins++] = text;
-    return CM_OK;
+    return rc;
 }
 
 int cm_reference_resolve_remote(cm_reference_reading *r, const char *url, const char *below,

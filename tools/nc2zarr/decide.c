@@ -97,12 +97,10 @@ static int add_variable(nc2zarr_decision *d, const char *name, cm_error *err)
     for (size_t i = 0; i < d->nvariables; i++)
         if (strcmp(d->variable[i], name) == 0)
             return CM_OK;
-    char **more = realloc(d->variable, (d->nvariables + 1) * sizeof(*more));
-    if (more == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for names");
-    d->variable = more;
-    more[d->nvariables] = cm_strdup(name, err);
-    return more[d->nvariables++] == NULL ? CM_ENOMEM : CM_OK;
+    if (CM_GROW(d->variable, d->nvariables, err) != CM_OK)
+        return CM_ENOMEM;
+    d->variable[d->nvariables] = cm_strdup(name, err);
+    return d->variable[d->nvariables++] == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* The decision that O is a part of, made where there is none. */
@@ -120,16 +118,12 @@ static nc2zarr_decision *decision_of(nc2zarr_decisions *d, const nc2zarr_option 
         }
         return &d->of[i];
     }
-    nc2zarr_decision *more = realloc(d->of, (d->n + 1) * sizeof(*more));
-    if (more == NULL) {
-        (void)cm_fail(err, CM_ENOMEM, "no memory for decisions");
+    if (CM_GROW(d->of, d->n, err) != CM_OK)
         return NULL;
-    }
-    d->of = more;
-    more[d->n] = (nc2zarr_decision){
+    d->of[d->n] = (nc2zarr_decision){
         .option = *o, .kind = f->kind, .voluntary = f->weight != CM_WEIGHT_DECISION};
     *grown = true;
-    return &more[d->n++];
+    return &d->of[d->n++];
 }
 
 static int take(nc2zarr_decisions *d, const cm_finding *f, bool *grown, cm_error *err)

@@ -58,10 +58,8 @@ static int add_value(key *k, const char *text, size_t nbytes, cm_error *err)
     for (size_t i = 0; i < k->n; i++)
         if (strlen(k->value[i]) == nbytes && memcmp(k->value[i], text, nbytes) == 0)
             return cm_fail(err, CM_EINVAL, "%s is given twice", k->value[i]);
-    const char **bigger = realloc(k->value, (k->n + 1) * sizeof(*bigger));
-    if (bigger == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for the sweep");
-    k->value = bigger;
+    if (CM_GROW(k->value, k->n, err) != CM_OK)
+        return CM_ENOMEM;
     k->value[k->n] = cm_asprintf(err, "%.*s", (int)nbytes, text);
     return k->value[k->n] != NULL ? (k->n++, CM_OK) : CM_ENOMEM;
 }

@@ -75,7 +75,6 @@ typedef struct builder {
     const cm_join_tables *tables;
     const cm_join_dim *d;
     cm_coverage *out;
-    size_t capacity;
 } builder;
 
 static char *text_of(const builder *b, int64_t key, cm_error *err)
@@ -91,14 +90,8 @@ static int add(builder *b, unsigned nfiles, uint64_t n, bool told, int64_t first
     cm_coverage *out = b->out;
     cm_covered *at = out->nspans > 0 ? &out->span[out->nspans - 1] : NULL;
     if (at == NULL || at->nfiles != nfiles) {
-        if (out->nspans == b->capacity) {
-            size_t capacity = b->capacity > 0 ? b->capacity * 2 : 4;
-            cm_covered *more = realloc(out->span, capacity * sizeof(*more));
-            if (more == NULL)
-                return cm_fail(err, CM_ENOMEM, "no memory for the coverage of files");
-            out->span = more;
-            b->capacity = capacity;
-        }
+        if (CM_GROW(out->span, out->nspans, err) != CM_OK)
+            return CM_ENOMEM;
         at = &out->span[out->nspans++];
         *at = (cm_covered){.nfiles = nfiles};
         if (told && (at->first = text_of(b, first, err)) == NULL)
@@ -165,11 +158,8 @@ static void release(cm_coverage *c)
 
 static int name(cm_coverage *c, const char *variable, cm_error *err)
 {
-    char **more = realloc(c->variable, (c->nvariables + 1) * sizeof(*more));
-    if (more == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for the coverage of files");
-    c->variable = more;
-    if ((more[c->nvariables] = cm_strdup(variable, err)) == NULL)
+    if (CM_GROW(c->variable, c->nvariables, err) != CM_OK ||
+        (c->variable[c->nvariables] = cm_strdup(variable, err)) == NULL)
         return CM_ENOMEM;
     c->nvariables++;
     return CM_OK;
@@ -217,14 +207,14 @@ static int cover(counter *c, uint32_t at, uint32_t *like, cm_archive_axis *repor
         }
     if (rc == CM_OK)
         rc = name(&made, v->name, err);
-    cm_coverage *more = rc == CM_OK ? realloc(row, (report->ncoverages + 1) * sizeof(*more)) : NULL;
-    if (more == NULL) {
+    if (rc == CM_OK)
+        rc = CM_GROW(report->coverage, report->ncoverages, err);
+    if (rc != CM_OK) {
         release(&made);
-        return rc != CM_OK ? rc : cm_fail(err, CM_ENOMEM, "no memory for the coverage of files");
+        return rc;
     }
-    report->coverage = more;
     like[report->ncoverages] = at;
-    more[report->ncoverages++] = made;
+    report->coverage[report->ncoverages++] = made;
     return CM_OK;
 }
 

@@ -105,11 +105,9 @@ static int list_gap(const cm_join_input *in, const stepper *s, uint64_t i, uint6
 
 static int keep_gap(cm_join_dim *d, const stepper *s, uint64_t i, uint64_t n, cm_error *err)
 {
-    cm_join_gap *more = realloc(d->gap, (d->ngaps + 1) * sizeof(*more));
-    if (more == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for missing steps");
-    d->gap = more;
-    cm_join_gap *gap = &more[d->ngaps++];
+    if (CM_GROW(d->gap, d->ngaps, err) != CM_OK)
+        return CM_ENOMEM;
+    cm_join_gap *gap = &d->gap[d->ngaps++];
     *gap = (cm_join_gap){.after = i, .n = n};
     gap->told = step_from(s, i, 1, &gap->first) && step_from(s, i, n, &gap->last);
     return CM_OK;

@@ -22,7 +22,7 @@ typedef struct grid {
     cm_placement *p;
     uint64_t rows, cols; /* the last axis makes the columns; without another there is one row */
     uint32_t *owner;
-    size_t part_capacity, twice_capacity;
+    size_t part_capacity;
     cm_error *err;
 } grid;
 
@@ -70,14 +70,8 @@ static int add_twice(grid *g, uint32_t has, uint32_t too, uint64_t row, uint64_t
                      uint64_t count)
 {
     cm_placement *p = g->p;
-    if (p->ntwice == g->twice_capacity) {
-        size_t capacity = g->twice_capacity > 0 ? g->twice_capacity * 2 : 8;
-        cm_placed_twice *more = realloc(p->twice, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(g->err, CM_ENOMEM, "no memory for steps in several files");
-        p->twice = more;
-        g->twice_capacity = capacity;
-    }
+    if (CM_GROW(p->twice, p->ntwice, g->err) != CM_OK)
+        return CM_ENOMEM;
     p->twice[p->ntwice++] =
         (cm_placed_twice){{part_at(g, has, row, col, count), part_at(g, too, row, col, count)}};
     p->nrepeated += count;

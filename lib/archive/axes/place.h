@@ -38,7 +38,7 @@ typedef struct cm_field_sources {
     cm_placement **place; /* each is its own allocation */
     size_t nplaces;
     cm_multi_check *check;
-    size_t nchecks, check_capacity;
+    size_t nchecks;
     char *apart; /* the `new_dim` that would tell apart files with the same steps; or NULL */
     char *twice; /* the end of a message about such files, naming it; NULL: not made yet */
 } cm_field_sources;

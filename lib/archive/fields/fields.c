@@ -52,15 +52,13 @@ static int place_variable(const cm_join_input *in, const cm_join_tables *tables,
             return CM_OK;
         }
     }
-    cm_placement **more = realloc(f->place, (f->nplaces + 1) * sizeof(*more));
-    if (more == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for the places of files");
-    f->place = more;
-    if ((more[f->nplaces] = cm_calloc(1, sizeof(want), err)) == NULL)
+    if (CM_GROW(f->place, f->nplaces, err) != CM_OK ||
+        (f->place[f->nplaces] = cm_calloc(1, sizeof(want), err)) == NULL)
         return CM_ENOMEM;
-    *more[f->nplaces] = want;
-    f->of[at].place = more[f->nplaces];
-    return cm_place(in, tables, axes, v, more[f->nplaces++], err);
+    cm_placement *place = f->place[f->nplaces++];
+    *place = want;
+    f->of[at].place = place;
+    return cm_place(in, tables, axes, v, place, err);
 }
 
 /* ---- what is missing ---- */
@@ -297,16 +295,10 @@ static int find_all_missing(const cm_join_input *in, const cm_join_tables *table
 
 int cm_field_sources_check(cm_field_sources *f, const cm_multi_check *check, cm_error *err)
 {
-    if (f->nchecks == f->check_capacity) {
-        size_t capacity = f->check_capacity > 0 ? f->check_capacity * 2 : 16;
-        cm_multi_check *more = realloc(f->check, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for the comparison of files");
-        f->check = more;
-        f->check_capacity = capacity;
-    }
-    f->check[f->nchecks++] = *check;
-    return CM_OK;
+    int rc = CM_GROW(f->check, f->nchecks, err);
+    if (rc == CM_OK)
+        f->check[f->nchecks++] = *check;
+    return rc;
 }
 
 static bool is_given(const cm_join_tables *tables, const cm_join_axes *axes, uint32_t at)

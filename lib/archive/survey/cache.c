@@ -164,14 +164,8 @@ static int keep_other(loader *l, const cm_frame *f, const identity *id)
         c->is_old = true;
         return CM_OK;
     }
-    if (c->nothers == c->capacity) {
-        size_t capacity = c->capacity > 0 ? c->capacity * 2 : 64;
-        cm_cached *more = realloc(c->other, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(l->err, CM_ENOMEM, "no memory for the records of a survey");
-        c->other = more;
-        c->capacity = capacity;
-    }
+    if (CM_GROW(c->other, c->nothers, l->err) != CM_OK)
+        return CM_ENOMEM;
     const cm_frame name = {CM_FRAME_PATH, 0, l->path.nbytes};
     cm_cached *o = &c->other[c->nothers];
     *o = (cm_cached){.spot = {.nbytes = f->nbytes}};

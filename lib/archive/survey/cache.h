@@ -31,7 +31,7 @@ typedef struct cm_survey_cache {
     cm_outfile file;
     bool is_old; /* the file must be written again */
     cm_cached *other;
-    size_t nothers, capacity;
+    size_t nothers;
 } cm_survey_cache;
 
 /*

@@ -78,14 +78,8 @@ bool cm_input_is_many(const char *text)
 
 int cm_inputs_add(cm_inputs *in, const char *path, cm_input **out, cm_error *err)
 {
-    if (in->n == in->capacity) {
-        size_t capacity = in->capacity > 0 ? in->capacity * 2 : 64;
-        cm_input *more = realloc(in->item, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu files", capacity);
-        in->item = more;
-        in->capacity = capacity;
-    }
+    if (CM_GROW(in->item, in->n, err) != CM_OK)
+        return CM_ENOMEM;
     while (path[0] == '.' && path[1] == '/' && path[2] != '/' && path[2] != '\0')
         path += 2;
     cm_input *item = &in->item[in->n];
@@ -211,7 +205,6 @@ static int by_text(const void *a, const void *b)
 static int read_names(const char *folder, char ***out, size_t *n, cm_error *err)
 {
     DIR *dir = opendir(folder[0] == '\0' ? "." : folder);
-    size_t capacity = 0;
     int rc = CM_OK;
     *out = NULL;
     *n = 0;
@@ -220,16 +213,7 @@ static int read_names(const char *folder, char ***out, size_t *n, cm_error *err)
     for (const struct dirent *e; rc == CM_OK && (errno = 0, e = readdir(dir)) != NULL;) {
         if (e->d_name[0] == '.')
             continue;
-        if (*n == capacity) {
-            capacity = capacity > 0 ? capacity * 2 : 64;
-            char **more = realloc(*out, capacity * sizeof(*more));
-            if (more == NULL) {
-                rc = cm_fail(err, CM_ENOMEM, "no memory to search %s", folder);
-                break;
-            }
-            *out = more;
-        }
-        if (((*out)[*n] = cm_strdup(e->d_name, err)) == NULL)
+        if (CM_GROW(*out, *n, err) != CM_OK || ((*out)[*n] = cm_strdup(e->d_name, err)) == NULL)
             rc = CM_ENOMEM;
         else
             ++*n;
@@ -395,7 +379,7 @@ void cm_inputs_forget(cm_inputs *in)
 {
     free(in->item);
     in->item = NULL;
-    in->n = in->capacity = 0;
+    in->n = 0;
 }
 
 void cm_inputs_release(cm_inputs *in)

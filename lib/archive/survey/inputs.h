@@ -35,7 +35,7 @@ typedef struct cm_input {
 typedef struct cm_inputs {
     cm_paged *paged; /* that paths lie in; borrowed */
     cm_input *item;
-    size_t n, capacity;
+    size_t n;
     size_t nrepeated;    /* files that were named more than once: each counts once */
     char *repeated;      /* the first of them; or NULL */
     const char *avoid;   /* a folder that is not searched: what is made; borrowed, or NULL */

@@ -38,16 +38,10 @@ int cm_records_create(const char *folder, cm_paged *paged, cm_records **out, cm_
 
 static int note_loaded(cm_records *r, cm_described *d, cm_error *err)
 {
-    if (r->nloaded == r->loaded_capacity) {
-        size_t capacity = r->loaded_capacity > 0 ? r->loaded_capacity * 2 : 64;
-        cm_described **more = realloc(r->loaded, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for attributes");
-        r->loaded = more;
-        r->loaded_capacity = capacity;
-    }
-    r->loaded[r->nloaded++] = d;
-    return CM_OK;
+    int rc = CM_GROW(r->loaded, r->nloaded, err);
+    if (rc == CM_OK)
+        r->loaded[r->nloaded++] = d;
+    return rc;
 }
 
 const cm_json *cm_described_attrs(const cm_described *described)
@@ -112,7 +106,6 @@ static void release(cm_records *r)
     free(r->loaded);
     r->shared = NULL;
     r->loaded = NULL;
-    r->loaded_capacity = 0;
     r->nshared = r->nblocks = 0;
     r->slot = NULL;
     r->nslots = 0;
@@ -222,13 +215,12 @@ static int add_shared(cm_records *r, cm_digest digest, uint64_t offset, uint64_t
                       cm_error *err)
 {
     if (r->nshared == r->nblocks * BLOCK) {
-        cm_shared **more = realloc(r->shared, (r->nblocks + 1) * sizeof(*more));
-        if (more == NULL || r->nshared >= UINT32_MAX - BLOCK)
+        if (r->nshared >= UINT32_MAX - BLOCK)
             return cm_fail(err, CM_ENOMEM, "no memory for the records of a survey");
-        r->shared = more;
-        if ((more[r->nblocks] = cm_paged_calloc(r->paged, BLOCK, sizeof(cm_shared), err)) == NULL)
+        cm_shared *block = cm_paged_calloc(r->paged, BLOCK, sizeof(*block), err);
+        if (block == NULL || CM_GROW(r->shared, r->nblocks, err) != CM_OK)
             return CM_ENOMEM;
-        r->nblocks++;
+        r->shared[r->nblocks++] = block;
     }
     int rc = reserve_slots(r, err);
     if (rc != CM_OK)

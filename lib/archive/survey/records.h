@@ -18,12 +18,12 @@ typedef struct cm_shared {
 
 typedef struct cm_records {
     int fd;
-    cm_paged *paged;                       /* borrowed: for what is parsed */
-    cm_described **loaded;                 /* whose attributes are parsed */
-    size_t nloaded, loaded_capacity, full; /* FULL: how many before those not kept go */
-    cm_status failed;                      /* attributes were asked for in vain */
-    uint64_t nbytes;                       /* appended */
-    cm_buf unwritten; /* the last of them: frames are small, and written together */
+    cm_paged *paged;       /* borrowed: for what is parsed */
+    cm_described **loaded; /* whose attributes are parsed */
+    size_t nloaded, full;  /* FULL: how many before those not kept go */
+    cm_status failed;      /* attributes were asked for in vain */
+    uint64_t nbytes;       /* appended */
+    cm_buf unwritten;      /* the last of them: frames are small, and written together */
     const uint8_t *map;
     uint64_t mapped;
     uint64_t touched; /* bytes of MAP that were read since it was let go */

@@ -47,21 +47,16 @@ static int note_differing(groups *g, const cm_json *a, const cm_json *b, cm_json
 static int add_group(groups *g, const char *path, cm_json *attrs, cm_error *err)
 {
     cm_emitted *e = g->emitted;
-    cm_multi_group *more = realloc(e->group, (e->ngroups + 1) * sizeof(*more));
-    seen_group *seen = realloc(g->seen, (e->ngroups + 1) * sizeof(*seen));
     char *copy = cm_strdup(path, err);
     cm_json *first = cm_json_copy(attrs);
-    if (more != NULL)
-        e->group = more;
-    if (seen != NULL)
-        g->seen = seen;
-    if (more == NULL || seen == NULL || copy == NULL || (first == NULL && attrs != NULL)) {
+    if (CM_GROW(e->group, e->ngroups, err) != CM_OK || CM_GROW(g->seen, e->ngroups, err) != CM_OK ||
+        copy == NULL || (first == NULL && attrs != NULL)) {
         free(copy);
         cm_json_free(first);
         cm_json_free(attrs);
         return cm_fail(err, CM_ENOMEM, "no memory for groups");
     }
-    seen[e->ngroups] = (seen_group){.first = first};
+    g->seen[e->ngroups] = (seen_group){.first = first};
     e->group[e->ngroups++] = (cm_multi_group){copy, attrs};
     return CM_OK;
 }

@@ -113,11 +113,9 @@ uint32_t cm_join_var_named(const cm_join_tables *tables, const char *name)
 int cm_join_add_dim(const cm_join_input *in, cm_join_tables *tables, const char *name,
                     uint32_t *out, cm_error *err)
 {
-    cm_join_dim *more = realloc(tables->dim, (tables->ndims + 1) * sizeof(*more));
-    if (more == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for dimensions");
-    tables->dim = more;
-    cm_join_dim *d = &more[tables->ndims];
+    if (CM_GROW(tables->dim, tables->ndims, err) != CM_OK)
+        return CM_ENOMEM;
+    cm_join_dim *d = &tables->dim[tables->ndims];
     *d = (cm_join_dim){.var = CM_JOIN_NONE, .same_as = CM_JOIN_NONE, .joined = -1};
     *out = (uint32_t)tables->ndims++;
     d->name = cm_strdup(name, err);
@@ -127,19 +125,6 @@ int cm_join_add_dim(const cm_join_input *in, cm_join_tables *tables, const char 
         return CM_ENOMEM;
     for (size_t i = 0; i < in->nfiles; i++)
         d->at[i] = CM_JOIN_NONE;
-    return CM_OK;
-}
-
-static int make_room(cm_join_tables *tables, cm_error *err)
-{
-    if (tables->nvars == tables->var_capacity) {
-        size_t capacity = tables->var_capacity > 0 ? tables->var_capacity * 2 : 32;
-        cm_join_var *more = realloc(tables->var, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for variables");
-        tables->var = more;
-        tables->var_capacity = capacity;
-    }
     return CM_OK;
 }
 
@@ -170,7 +155,7 @@ static int add_var(const cm_join_input *in, cm_join_tables *tables, cm_described
                    const char *name, uint32_t *out, cm_error *err)
 {
     char buf[512];
-    if (make_room(tables, err) != CM_OK)
+    if (CM_GROW(tables->var, tables->nvars, err) != CM_OK)
         return CM_ENOMEM;
     cm_join_var *v = &tables->var[tables->nvars];
     *v = (cm_join_var){
@@ -201,7 +186,7 @@ static int add_var(const cm_join_input *in, cm_join_tables *tables, cm_described
 int cm_join_make_var(cm_join_tables *tables, const char *name, uint32_t dim, cm_dtype dtype,
                      uint32_t *out, cm_error *err)
 {
-    if (make_room(tables, err) != CM_OK)
+    if (CM_GROW(tables->var, tables->nvars, err) != CM_OK)
         return CM_ENOMEM;
     cm_described *d = cm_calloc(1, sizeof(*d), err);
     cm_join_var *v = &tables->var[tables->nvars];

@@ -68,10 +68,8 @@ static int intern(cm_multi_array *a, const cm_form *form, bool own, uint16_t *ou
     if (a->nforms == MOST_FORMS)
         return cm_fail(err, CM_EUNSUPPORTED, "variable %s: its files store it in more than %d ways",
                        a->var->name, MOST_FORMS);
-    cm_multi_form *list = realloc(a->form, (a->nforms + 1) * sizeof(list[0]));
-    if (list == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for variable %s", a->var->name);
-    a->form = list;
+    if (CM_GROW(a->form, a->nforms, err) != CM_OK)
+        return CM_ENOMEM;
     cm_multi_form f = {.form = form, .own_form = own};
     int rc = give_chain(a, &f, err);
     *out = (uint16_t)a->nforms;

@@ -13,21 +13,14 @@ static int failed(const cm_nc_file *file, const char *path, const char *what, in
 static int add_group(cm_nc_file *file, int ncid, const char *parent, const char *name,
                      cm_error *err)
 {
-    size_t n = file->ngroups + 1;
-    cm_nc_group *group = realloc(file->group, n * sizeof *group);
-    if (group != NULL)
-        file->group = group;
-    int *id = realloc(file->group_ncid, n * sizeof *id);
-    if (id != NULL)
-        file->group_ncid = id;
-    if (group == NULL || id == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for %zu groups", n);
-    group[file->ngroups] =
-        (cm_nc_group){.path = cm_asprintf(err, "%s%s%s", parent, *parent ? "/" : "", name)};
-    if (group[file->ngroups].path == NULL)
+    const size_t n = file->ngroups;
+    if (CM_GROW(file->group, n, err) != CM_OK || CM_GROW(file->group_ncid, n, err) != CM_OK)
         return CM_ENOMEM;
-    id[file->ngroups] = ncid;
-    file->ngroups = n;
+    file->group[n] =
+        (cm_nc_group){.path = cm_asprintf(err, "%s%s%s", parent, *parent ? "/" : "", name)};
+    if (file->group[n].path == NULL)
+        return CM_ENOMEM;
+    file->group_ncid[file->ngroups++] = ncid;
     return CM_OK;
 }
 

@@ -1,16 +1,12 @@
 /* Lists of codecs while they are read, and the type and shape that each codec sees. */
-#include <stdlib.h>
-
 #include "format/zarr/internal.h"
 
 int cm_spec_list_add(cm_spec_list *list, const cm_codec_spec *spec, cm_error *err)
 {
-    cm_codec_spec *grown = realloc(list->spec, (list->n + 1) * sizeof *grown);
-    if (grown == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu codecs", list->n + 1);
-    list->spec = grown;
-    list->spec[list->n++] = *spec;
-    return CM_OK;
+    int rc = CM_GROW(list->spec, list->n, err);
+    if (rc == CM_OK)
+        list->spec[list->n++] = *spec;
+    return rc;
 }
 
 bool cm_codec_sets_byte_order(cm_codec_id id)

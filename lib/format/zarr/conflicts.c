@@ -21,11 +21,9 @@ void cm_zarr_conflicts_release(cm_zarr_conflicts *conflicts)
 static int add(cm_zarr_conflicts *c, cm_zarr_conflict_kind kind, const char *group,
                const char *path, const char *what, cm_error *err)
 {
-    cm_zarr_conflict *grown = realloc(c->item, (c->n + 1) * sizeof *grown);
-    if (grown == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for %zu sentences", c->n + 1);
-    c->item = grown;
-    cm_zarr_conflict *item = &grown[c->n++];
+    if (CM_GROW(c->item, c->n, err) != CM_OK)
+        return CM_ENOMEM;
+    cm_zarr_conflict *item = &c->item[c->n++];
     *item = (cm_zarr_conflict){.kind = kind};
     item->path = cm_strdup(path, err);
     item->group = item->path != NULL ? cm_strdup(group, err) : NULL;

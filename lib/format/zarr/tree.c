@@ -39,13 +39,8 @@ int cm_zarr_tree_take(cm_zarr_tree *tree, cm_zarr_node *from, cm_error *err)
     int rc = CM_OK;
     if (n == MAX_NODES)
         rc = cm_fail(err, CM_EFORMAT, "more than %d nodes, or links that form a loop", MAX_NODES);
-    if (rc == CM_OK && (n & (n - 1)) == 0) { /* full at every power of two */
-        cm_zarr_node *grown = realloc(tree->node, (n ? 2 * n : 1) * sizeof *grown);
-        if (grown == NULL)
-            rc = cm_fail(err, CM_ENOMEM, "no memory for %zu nodes", n);
-        else
-            tree->node = grown;
-    }
+    if (rc == CM_OK)
+        rc = CM_GROW(tree->node, n, err);
     if (rc != CM_OK) {
         node_release(&node);
         return rc;

@@ -28,13 +28,11 @@ static char *trim(char *text)
 /* The last one wins. */
 static int set(cm_aws_profile *p, const char *name, const char *value, cm_error *err)
 {
-    struct cm_aws_setting *more = realloc(p->setting, (p->n + 1) * sizeof(*more));
-    if (more == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for a profile");
-    p->setting = more;
-    more[p->n] = (struct cm_aws_setting){cm_strdup(name, err), cm_strdup(value, err)};
-    p->n++;
-    return more[p->n - 1].name == NULL || more[p->n - 1].value == NULL ? CM_ENOMEM : CM_OK;
+    if (CM_GROW(p->setting, p->n, err) != CM_OK)
+        return CM_ENOMEM;
+    struct cm_aws_setting *s = &p->setting[p->n++];
+    *s = (struct cm_aws_setting){cm_strdup(name, err), cm_strdup(value, err)};
+    return s->name == NULL || s->value == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* "[profile NAME]" of config, "[NAME]" of either. */

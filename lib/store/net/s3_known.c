@@ -7,7 +7,7 @@ struct cm_s3_known {
     cm_buf text; /* keys, each with its NUL */
     size_t *at;  /* of each key in TEXT, sorted; deleted keys stay in the order */
     bool *gone;  /* deleted, by the same index */
-    size_t n, room;
+    size_t n;
     cm_buf uploads; /* key and id in turn, each followed by NUL */
 };
 
@@ -16,25 +16,12 @@ static const char *key_of(const cm_s3_known *k, size_t i)
     return (const char *)k->text.data + k->at[i];
 }
 
-static int make_room(cm_s3_known *k, cm_error *err)
-{
-    if (k->n < k->room)
-        return CM_OK;
-    size_t room = 2 * k->room + 64;
-    size_t *at = realloc(k->at, room * sizeof(*at));
-    k->at = at != NULL ? at : k->at;
-    bool *gone = realloc(k->gone, room * sizeof(*gone));
-    k->gone = gone != NULL ? gone : k->gone;
-    if (at == NULL || gone == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for the names in a bucket");
-    k->room = room;
-    return CM_OK;
-}
-
 static int append(cm_s3_known *k, const char *key, cm_error *err)
 {
     const size_t at = k->text.nbytes;
-    int rc = make_room(k, err);
+    int rc = CM_GROW(k->at, k->n, err);
+    if (rc == CM_OK)
+        rc = CM_GROW(k->gone, k->n, err);
     if (rc == CM_OK)
         rc = cm_buf_append(&k->text, key, strlen(key) + 1, err);
     if (rc != CM_OK)

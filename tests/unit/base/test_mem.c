@@ -91,6 +91,54 @@ static void test_room_for_one_more(void **state)
     free(items);
 }
 
+static void test_list_grows_by_one(void **state)
+{
+    /* From FROM items to TO, from where it goes on: a list that became shorter keeps its room. */
+    static const struct {
+        size_t from, to;
+    } ROW[] = {{0, 1000}, {513, 1025}, {512, 600}, {3, 9}, {1, 2}, {0, 70}};
+    cm_error err = {0};
+    uint32_t *items = NULL;
+    (void)state;
+    for (size_t k = 0; k < sizeof ROW / sizeof *ROW; k++) {
+        print_message("  %zu to %zu\n", ROW[k].from, ROW[k].to);
+        for (size_t i = ROW[k].from; i < ROW[k].to; i++) {
+            assert_int_equal(CM_GROW(items, i, &err), CM_OK);
+            items[i] = (uint32_t)i;
+        }
+        for (size_t i = 0; i < ROW[k].to; i++)
+            assert_int_equal(items[i], i);
+    }
+    free(items);
+}
+
+static void test_list_that_cannot_grow(void **state)
+{
+    static const struct {
+        size_t n, size;
+        int rc;
+    } ROW[] = {
+        {(SIZE_MAX >> 1) + 1, 1, CM_ENOMEM},  /* twice as many are too many */
+        {(SIZE_MAX >> 3) + 1, 16, CM_ENOMEM}, /* so many bytes are too many */
+        {((size_t)1 << 60) + 1, 16, CM_OK},   /* there is room */
+        {3, sizeof(uint32_t), CM_OK},
+    };
+    uint32_t *items = malloc(sizeof *items);
+    (void)state;
+    assert_non_null(items);
+    items[0] = 7;
+    for (size_t k = 0; k < sizeof ROW / sizeof *ROW; k++) {
+        cm_error err = {0};
+        uint32_t *before = items;
+        print_message("  %zu of %zu bytes\n", ROW[k].n, ROW[k].size);
+        assert_int_equal(cm_grow(&items, ROW[k].n, ROW[k].size, &err), ROW[k].rc);
+        assert_int_equal(err.status, ROW[k].rc);
+        assert_ptr_equal(items, before);
+        assert_int_equal(items[0], 7);
+    }
+    free(items);
+}
+
 static void test_buffer_grows_and_keeps(void **state)
 {
     (void)state;
@@ -180,6 +228,8 @@ int main(void)
         cmocka_unit_test(test_product),
         cmocka_unit_test(test_allocation),
         cmocka_unit_test(test_room_for_one_more),
+        cmocka_unit_test(test_list_grows_by_one),
+        cmocka_unit_test(test_list_that_cannot_grow),
         cmocka_unit_test(test_buffer_grows_and_keeps),
         cmocka_unit_test(test_buffer_respects_its_maximum),
         cmocka_unit_test(test_buffer_printf),
