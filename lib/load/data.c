@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "base/path.h"
 #include "format/icechunk/read_store.h"
 #include "load/reader/delayed_store.h"
 #include "load/run.h"
@@ -329,6 +330,17 @@ int cm_load_data_find(cm_load_data *d, const char *name, cm_variable **out, cm_e
         return rc;
     }
     return CM_OK;
+}
+
+int cm_load_data_find_coordinate(cm_load_data *d, const cm_array *has, const char *dim,
+                                 cm_variable **out, cm_error *err)
+{
+    const int group = (int)(cm_path_last(has->name) - has->name);
+    char *name = cm_asprintf(err, "%.*s%s", group, has->name, dim);
+    *out = NULL;
+    int rc = name != NULL ? cm_load_data_find(d, name, out, err) : CM_ENOMEM;
+    free(name);
+    return rc;
 }
 
 void cm_load_data_leave(cm_load_data *d, cm_variable *v)

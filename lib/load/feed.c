@@ -136,15 +136,12 @@ static int use_levels(const cm_load_options *o, const cm_array *a, unsigned j,
 /* By the statistics of V: those of each level where it has the dimension of these. */
 static int find_normal(const cm_load_options *o, const cm_array *a, cm_feed *f, cm_error *err)
 {
-    size_t i = 0;
-    while (i < o->nnormals && strcmp(o->normal[i].variable, a->name) != 0)
-        i++;
-    if (i == o->nnormals)
+    const cm_load_normal *n = cm_load_normal_of(o, a);
+    if (n == NULL)
         return cm_fail(err, CM_EINVAL, "normalize: there are no statistics of it");
-    const cm_load_normal *n = &o->normal[i];
-    for (unsigned j = 0; n->dim != NULL && j < a->rank; j++)
-        if (a->dim_name[j] != NULL && strcmp(a->dim_name[j], n->dim) == 0)
-            return use_levels(o, a, j, n, f, err);
+    const int level = cm_load_level_dim(n, a);
+    if (level >= 0)
+        return use_levels(o, a, (unsigned)level, n, f, err);
     if (!divides(&n->all))
         return cm_fail(err, CM_EINVAL,
                        "normalize: its values are all the same or missing: there is no standard "

@@ -114,13 +114,8 @@ static bool are_coords(const cm_variable *v, uint64_t length)
 static int find_coords(cm_load_data *data, const cm_array *has, cm_loader_dim *d, char **attributes,
                        cm_error *err)
 {
-    const char *slash = strrchr(has->name, '/');
-    const size_t n = slash != NULL ? (size_t)(slash - has->name) + 1 : 0;
-    char *name = cm_asprintf(err, "%.*s%s", (int)n, has->name, d->name);
-    cm_variable *v = NULL;
-    if (name == NULL)
-        return CM_ENOMEM;
-    int rc = cm_load_data_find(data, name, &v, err);
+    cm_variable *v;
+    int rc = cm_load_data_find_coordinate(data, has, d->name, &v, err);
     if (rc == CM_OK && v != NULL && are_coords(v, d->length))
         rc = read_coords(v->array, d, err);
     if (rc == CM_OK && d->coords != NULL)
@@ -128,7 +123,6 @@ static int find_coords(cm_load_data *data, const cm_array *has, cm_loader_dim *d
     if (rc == CM_EUNSUPPORTED || rc == CM_EBUDGET) /* of codecs not known here; long texts */
         rc = CM_OK;
     cm_load_data_leave(data, v);
-    free(name);
     return rc;
 }
 

@@ -120,6 +120,9 @@ int cm_load_data_check(cm_load_data *data, cm_error *err);
  * where there is none that can be read.
  */
 int cm_load_data_find(cm_load_data *data, const char *name, cm_variable **out, cm_error *err);
+/* The same for the coordinates of dimension DIM of HAS: a variable of that name, in its group. */
+int cm_load_data_find_coordinate(cm_load_data *data, const cm_array *has, const char *dim,
+                                 cm_variable **out, cm_error *err);
 void cm_load_data_leave(cm_load_data *data, cm_variable *var); /* NULL accepted */
 
 /* space.c: where samples lie, and what each array gives to them. */
@@ -154,7 +157,11 @@ typedef struct cm_load_normals {
 int cm_load_normals_read(const char *path, cm_net *net, cm_load_normals *out, cm_error *err);
 void cm_load_normals_release(cm_load_normals *normals); /* zeroed memory is fine */
 
-/* levels.c: the places along DIM, of LENGTH, that samples have elements of. */
+/* levels.c: the normals of A; NULL: there are none. */
+const cm_load_normal *cm_load_normal_of(const cm_load_options *options, const cm_array *a);
+/* The dimension of A along which N was counted; -1: it has none. */
+int cm_load_level_dim(const cm_load_normal *n, const cm_array *a);
+/* The places along DIM, of LENGTH, that samples have elements of. */
 cm_load_range cm_load_used(const cm_load_options *options, const char *dim, uint64_t length);
 /*
  * CM_EINVAL where the normals of OPTIONS were counted by levels with other coordinates

@@ -1,5 +1,6 @@
 """subset, split and normalize of the loader, against xarray's isel and sel and NumPy."""
 
+import json
 import os
 import random
 
@@ -282,6 +283,15 @@ def test_statistics_of_levels_in_another_order(tmp_path, dtype):
     assert batches(up, down, subset={"level": slice(1, 2)})
     xarray.open_zarr(up).load().drop_vars("level").drop_encoding().to_zarr(tmp_path / "none.zarr")
     assert batches(str(tmp_path / "none.zarr"), down)
+    foreign = tmp_path / "up.zarr" / "level" / "zarr.json"
+    document = json.loads(foreign.read_text())
+    document["codecs"] = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "example.unknown"}]
+    foreign.write_text(json.dumps(document))
+    root = tmp_path / "up.zarr" / "zarr.json"
+    group = json.loads(root.read_text())
+    group.pop("consolidated_metadata", None)
+    root.write_text(json.dumps(group))
+    assert batches(up, down)  # coordinates that cannot be read tell nothing
 
 
 def test_statistics_of_other_levels(counted, tmp_path):

@@ -1,4 +1,4 @@
-"""Machines of little memory: programs refuse there what their default memory does not suffice for."""
+"""Machines of little memory, where programs refuse work that their default memory is too small for."""
 
 import functools
 import re

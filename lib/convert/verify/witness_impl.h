@@ -14,7 +14,7 @@ typedef struct cm_witness_run {
 
 typedef struct cm_witness_runs {
     cm_witness_run *item; /* by file */
-    size_t n, capacity;
+    size_t n;
 } cm_witness_runs;
 
 typedef struct cm_witness_dim {

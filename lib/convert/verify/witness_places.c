@@ -10,16 +10,10 @@
 
 static int add_run(cm_witness_runs *runs, const cm_witness_run *run, cm_error *err)
 {
-    if (runs->n == runs->capacity) {
-        size_t capacity = runs->capacity > 0 ? runs->capacity * 2 : 64;
-        cm_witness_run *more = realloc(runs->item, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for the places of files");
-        runs->item = more;
-        runs->capacity = capacity;
-    }
-    runs->item[runs->n++] = *run;
-    return CM_OK;
+    int rc = CM_GROW(runs->item, runs->n, err);
+    if (rc == CM_OK)
+        runs->item[runs->n++] = *run;
+    return rc;
 }
 
 /* ---- what the join says ---- */

@@ -125,8 +125,7 @@ static void leave_frames(cm_batcher *l, const cm_planned_run *r)
 static uint64_t next_place(const cm_batcher *l)
 {
     const cm_planned *p = l->planned;
-    const uint64_t batch = p->slot == CM_BATCHER_NONE ? l->next : l->slot[p->slot].batch.number;
-    return batch * l->share->batch + (p->slot == CM_BATCHER_NONE ? 0 : p->prepared);
+    return l->next * l->share->batch + (p->slot == CM_BATCHER_NONE ? 0 : p->prepared);
 }
 
 /* Prepares the next sample of the batch; *BLOCKED: it has no frame now. */
@@ -267,7 +266,7 @@ unsigned cm_planned_wanted(const cm_batcher *l)
     uint64_t n = l->outstanding / 2; /* workers are not to run out of tasks */
     for (uint32_t i = 0; i < CM_PLANNED_RUNS; i++) {
         const cm_planned_run *r = &p->run[i];
-        if (r->used && !r->submitted && i != p->open && r->nwaiting < n)
+        if (r->used && !r->submitted && r->nwaiting < n)
             n = r->nwaiting;
     }
     return n > 0 ? (unsigned)n : 1;

@@ -105,6 +105,8 @@ typedef struct cm_append_state {
 
 /* append_window.c: takes job->var apart into windows; CM_EINVAL where the store is another. */
 int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err);
+/* Releases what job->var holds until then; none is left. */
+void cm_append_drop_vars(cm_job *job);
 void cm_append_state_release(cm_append_state *s);
 
 /*

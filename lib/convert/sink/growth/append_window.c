@@ -15,21 +15,15 @@
 
 typedef struct ranges {
     cm_row_range *item;
-    size_t n, capacity;
+    size_t n;
 } ranges;
 
 static int add_range(ranges *r, uint64_t first, uint64_t end, cm_error *err)
 {
-    if (r->n == r->capacity) {
-        size_t capacity = r->capacity > 0 ? r->capacity * 2 : 16;
-        cm_row_range *more = realloc(r->item, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for the parts of a dimension");
-        r->item = more;
-        r->capacity = capacity;
-    }
-    r->item[r->n++] = (cm_row_range){first, end};
-    return CM_OK;
+    int rc = CM_GROW(r->item, r->n, err);
+    if (rc == CM_OK)
+        r->item[r->n++] = (cm_row_range){first, end};
+    return rc;
 }
 
 static int by_first(const void *a, const void *b)
@@ -165,7 +159,7 @@ typedef struct making {
     cm_job *job;
     cm_append_state *s;
     cm_job_var *var; /* the windows */
-    size_t n, capacity;
+    size_t n;
 } making;
 
 /* ROW: the first of W. */
@@ -207,14 +201,8 @@ static int add_window(making *m, const cm_job_var *v, const cm_variable *t, cons
     const bool repairs = g->growth.chunk > 0;
     uint64_t begin = repairs ? 0 : cm_rows_first(&g->rows, rows.first);
     uint64_t end = repairs ? m->s->length : cm_rows_first(&g->rows, rows.end);
-    if (m->n == m->capacity) {
-        size_t capacity = m->capacity > 0 ? m->capacity * 2 : 16;
-        cm_job_var *more = realloc(m->var, capacity * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for the chunks to be written");
-        m->var = more;
-        m->capacity = capacity;
-    }
+    if (CM_GROW(m->var, m->n, err) != CM_OK)
+        return CM_ENOMEM;
     cm_job_var *w = &m->var[m->n];
     memcpy(w, v, sizeof(*w));
     end = end < m->s->length ? end : m->s->length;
@@ -401,15 +389,21 @@ int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err)
         rc = grow_array(&m, &s->target->var[i], &touched, err);
     free(touched.item);
     /* From here on the job is its windows. */
+    cm_append_drop_vars(job);
+    free(job->var);
+    job->var = m.var;
+    job->nvars = m.n;
+    return rc;
+}
+
+void cm_append_drop_vars(cm_job *job)
+{
     for (size_t i = 0; i < job->nvars; i++) {
         cm_zarr_meta_release(&job->var[i].doc.meta);
         cm_presence_release(&job->var[i].stored.presence);
         free(job->var[i].name);
     }
-    free(job->var);
-    job->var = m.var;
-    job->nvars = m.n;
-    return rc;
+    job->nvars = 0;
 }
 
 void cm_append_state_release(cm_append_state *s)

@@ -61,12 +61,7 @@ static void drop_equal(cm_append_state *a, cm_job *job)
         equal = equal && a->grown[i].nchanged == 0;
     if (!equal)
         return;
-    for (size_t i = 0; i < job->nvars; i++) {
-        cm_zarr_meta_release(&job->var[i].doc.meta);
-        cm_presence_release(&job->var[i].stored.presence);
-        free(job->var[i].name);
-    }
-    job->nvars = 0;
+    cm_append_drop_vars(job);
     for (size_t i = 0; i < a->ngrown; i++)
         a->grown[i].nwindows = 0;
 }
