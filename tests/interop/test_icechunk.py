@@ -4,6 +4,7 @@ icechunk 2 needs Python 3.12 or later: CHUNKMILL_ICECHUNK_PYTHON names an interp
 and netCDF4."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import time
@@ -79,6 +80,17 @@ def test_through_xarray(tmp_path):
         shutil.rmtree(repo, ignore_errors=True)
         tool.run("nc2zarr", "-q", *how, nc, f"icechunk:{repo}").ok()
         assert peer("xarray", repo, "main", nc) == ""
+
+
+def test_the_line_that_opens_it(tmp_path):
+    """Pasted as it is printed it warns of nothing, and chunks in other files are read."""
+    first, more, repo = make(tmp_path / "in.nc"), make(tmp_path / "more.nc", first=6), tmp_path / "repo"
+    for run in (["--virtual", "icechunk", first], ["--append", "time", more]):
+        done = tool.run("nc2zarr", *run, f"icechunk:{repo}").ok()
+        line = next(line for line in done.out.splitlines() if "python3 -c" in line)
+        program = shlex.split(line)[2].replace("; print(", "; opened = (") + "; opened.load()"
+        read = subprocess.run([PYTHON, "-W", "error::DeprecationWarning:__main__", "-c", program], capture_output=True, text=True)
+        assert read.returncode == 0 and "DEPRECATED" not in read.stdout + read.stderr, read
 
 
 def test_its_garbage_collection(tmp_path):

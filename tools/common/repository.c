@@ -69,8 +69,12 @@ char *cm_repository_code(const char *target, const char *branch, bool outside)
     print_storage(at.path, f);
     fputs("; r = icechunk.Repository.open(s", f);
     if (outside)
-        fputs(", authorize_virtual_chunk_access={p: None for p in "
-              "icechunk.Repository.fetch_config(s).virtual_chunk_containers}",
+        fputs(", authorize_virtual_chunk_access=icechunk.containers_credentials({p: "
+              "icechunk.s3_from_env_credentials() if p.startswith(\"s3:\") else "
+              /* from icechunk 2.3 on; None, which did the same before, makes a warning there */
+              "getattr(icechunk.credentials, \"LocalFileSystemAccess\" if p.startswith(\"file:\") "
+              "else \"HttpAccess\", None) "
+              "for p in icechunk.Repository.open(s).config.virtual_chunk_containers or {}})",
               f);
     fputs("); print(xarray.open_zarr(r.readonly_session(", f);
     cm_print_python_string(branch != NULL ? branch : "main",

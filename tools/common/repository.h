@@ -12,7 +12,7 @@ const char *cm_repository_place(const char *text);
 bool cm_is_repository(const char *text); /* NULL accepted */
 /*
  * The line of Python that shows the branch of TARGET in xarray, to be freed; NULL: no memory.
- * OUTSIDE: its chunks lie in other files, which readers are to allow.
+ * OUTSIDE: chunks may lie in other files, which readers are to allow.
  */
 char *cm_repository_code(const char *target, const char *branch, bool outside);
 

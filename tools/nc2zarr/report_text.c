@@ -313,9 +313,9 @@ static bool any_rectilinear(const cm_transform_report *r)
 static void print_how_to_open(const cm_transform_options *options, const cm_transform_report *r)
 {
     if (cm_is_repository(options->target)) {
+        const bool outside = options->refer != NULL || options->append != NULL;
         puts("\nOpen it:");
-        print_python(cm_repository_code(options->target, options->branch, options->refer != NULL),
-                     false);
+        print_python(cm_repository_code(options->target, options->branch, outside), false);
         return;
     }
     char *store = NULL;
