@@ -50,11 +50,18 @@ load() { # COUNT
 
 # Runs COMMAND in a control group of CONTROLLER with FILE set to VALUE.
 in_group() { # CONTROLLER FILE VALUE COMMAND...
-    local group=$groups/$1/chunkmill-$$ status
+    local group=$groups/$1/chunkmill-$$ status i
     mkdir "$group" && echo "$3" >"$group/$2" || return 2
     (echo "$BASHPID" >"$group/cgroup.procs" && "${@:4}")
     status=$?
-    rmdir "$group"
+    for ((i = 0; i < 100; i++)); do # the kernel may still be ending the last process
+        rmdir "$group" 2>/dev/null && return $status
+        sleep 0.1
+    done
+    {
+        echo "left over in $group:"
+        xargs -r ps -o pid,ppid,etimes,args -p <"$group/cgroup.procs"
+    } >&2
     return $status
 }
 
@@ -109,7 +116,7 @@ for condition in "${conditions[@]}"; do
         under "$condition" >"$log" 2>&1
         stop_loads
         grep -aE '^(FAILED|ERROR)' "$log" | cut -c1-200
-        last=$(tail -n 1 "$log")
+        last=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
         printf '%-32s %s, %d s\n' "$condition" "$last" $((SECONDS - start)) | tee -a "$table"
     done
 done
