@@ -1,8 +1,8 @@
 /* The summary that ends a conversion, and the plan of --dry-run, for people. */
+#include "report_open.h"
 #include "suits.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../common/growth.h"
@@ -11,9 +11,7 @@
 #include "../common/repository.h"
 #include "../common/say.h"
 #include "../common/summary.h"
-#include "base/fileurl.h"
 #include "base/number.h"
-#include "base/outstream.h"
 #include "convert/beside/beside.h"
 #include "options/store_path.h"
 #include "store/zip.h"
@@ -265,82 +263,6 @@ static void print_details(const cm_transform_report *r)
         cm_print_stages(NC2ZARR.name, r->stage, r->nstages);
 }
 
-/*
- * CODE as a command; frees it.  NULL: there was no memory for it.  RECTILINEAR: zarr-python reads
- * such grids where it is told to.
- */
-static void print_python(char *code, bool rectilinear)
-{
-    if (code != NULL) {
-        fputs(rectilinear ? "  ZARR_ARRAY__RECTILINEAR_CHUNKS=True python3 -c " : "  python3 -c ",
-              stdout);
-        cm_print_shell_word(code, stdout);
-        putchar('\n');
-    }
-    free(code);
-}
-
-/* The line that opens GROUP (NULL: the root) of the store in xarray, quoted for a shell. */
-static void print_open(const char *store, const char *group, size_t group_nbytes, bool consolidated,
-                       bool rectilinear)
-{
-    cm_outtext t;
-    FILE *f = cm_outtext_open(&t);
-    if (!f)
-        return;
-    const bool zip = cm_zip_is_name(store);
-    fputs(zip ? "import xarray, zarr; print(xarray.open_zarr(zarr.storage.ZipStore("
-              : "import xarray; print(xarray.open_zarr(",
-          f);
-    cm_print_python_string(store, strlen(store), f);
-    fputs(zip ? ", mode=\"r\")" : "", f);
-    if (group) {
-        fputs(", group=", f);
-        cm_print_python_string(group, group_nbytes, f);
-    }
-    fputs(consolidated ? "))" : ", consolidated=False))", f);
-    print_python(cm_outtext_close(&t), rectilinear);
-}
-
-static bool any_rectilinear(const cm_transform_report *r)
-{
-    for (size_t i = 0; i < r->nvariables; i++)
-        if (r->variable[i].rectilinear)
-            return true;
-    return false;
-}
-
-static void print_how_to_open(const cm_transform_options *options, const cm_transform_report *r)
-{
-    if (cm_is_repository(options->target)) {
-        const bool outside = options->refer != NULL || options->append != NULL;
-        puts("\nOpen it:");
-        print_python(cm_repository_code(options->target, options->branch, outside), false);
-        return;
-    }
-    char *store = NULL;
-    const char *group = NULL; /* of the first variable, where none lies in the root */
-    size_t group_nbytes = 0;
-    for (size_t i = 0; i < r->nvariables; i++) {
-        const char *name = r->variable[i].name;
-        const char *slash = strrchr(name, '/');
-        if (!slash || slash == name) {
-            group = NULL;
-            break;
-        }
-        if (!group) {
-            group = name;
-            group_nbytes = (size_t)(slash - name);
-        }
-    }
-    /* It was written to: there is no URL in it that cannot be read. */
-    if (cm_fileurl_path(r->target ? r->target : options->target, &store, NULL) == CM_OK) {
-        puts("\nOpen it:");
-        print_open(store, group, group_nbytes, !options->no_consolidate, any_rectilinear(r));
-    }
-    free(store);
-}
-
 /* Of --virtual: no store is made. */
 static void print_references(const cm_transform_options *options, const cm_transform_report *r,
                              mode m)
@@ -353,21 +275,7 @@ static void print_references(const cm_transform_options *options, const cm_trans
              cm_format_count(r->nreferences, refs, sizeof(refs)),
              cm_format_count(r->ninline, inside, sizeof(inside)),
              cm_is_repository(options->target) ? "repository" : "document");
-    if (cm_is_repository(options->target)) {
-        print_how_to_open(options, r);
-        return;
-    }
-    puts("\nOpen it:");
-    cm_outtext t;
-    FILE *f = cm_outtext_open(&t);
-    if (f == NULL)
-        return;
-    fputs("import xarray; print(xarray.open_dataset(\"reference://\", engine=\"zarr\", "
-          "backend_kwargs={\"consolidated\": False, \"storage_options\": {\"fo\": ",
-          f);
-    cm_print_python_string(options->target, strlen(options->target), f);
-    fputs("}}))", f);
-    print_python(cm_outtext_close(&t), false);
+    nc2zarr_print_opening(options, r);
 }
 
 /* ": time=20:30 anew from " */
@@ -419,41 +327,76 @@ static void print_beside(const cm_transform_options *options)
     cm_store_path_release(&at);
 }
 
-void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
-                           const cm_archive_report *survey, const cm_common_options *common,
-                           const nc2zarr_typed *typed)
+/* "OUT: Zarr 3 from IN (NetCDF-4)" */
+static void print_heading(const cm_transform_options *options, const cm_transform_report *r, mode m)
 {
-    nc2zarr_suits suits;
-    mode m = options->check ? CHECKED : options->dry_run ? PLANNED : MADE;
-    cm_print_clean(report->target ? report->target : options->target, stdout);
+    cm_print_clean(r->target ? r->target : options->target, stdout);
     if (m == CHECKED)
         fputs(": compared with ", stdout);
-    else if (report->append.on)
-        cm_growth_print(&report->append);
-    else if (report->replace.on)
-        print_replaced(&report->replace);
+    else if (r->append.on)
+        cm_growth_print(&r->append);
+    else if (r->replace.on)
+        print_replaced(&r->replace);
     else
         cm_print(stdout, ": %s%d from ", options->refer ? "references as Zarr " : "Zarr ",
                  cm_is_repository(options->target) ? 3
                  : options->refer                  ? 2
                                                    : options->zarr_format);
     cm_print_clean(options->source, stdout);
-    cm_print(stdout, " (%s)%s\n\n", report->source_format ? report->source_format : "NetCDF",
+    cm_print(stdout, " (%s)%s\n\n", r->source_format ? r->source_format : "NetCDF",
              m == MADE      ? ""
              : m == PLANNED ? ", planned: nothing is written"
                             : ", nothing is written");
-    if (report->append.on && report->nvariables == 0 && !report->part.on) {
-        cm_growth_print_nothing(&report->append);
-        return;
-    }
-    if (report->replace.on && report->nvariables == 0 && !report->part.on) {
+}
+
+/* Of a run that had nothing to do; false: it had. */
+static bool print_nothing(const cm_transform_report *r)
+{
+    const bool nothing = r->nvariables == 0 && !r->part.on;
+    if (r->append.on && nothing)
+        cm_growth_print_nothing(&r->append);
+    else if (r->replace.on && nothing)
         puts("  Nothing is to be replaced: all of it is there already");
+    else if (r->part.was_done)
+        cm_part_print(&r->part);
+    else
+        return false;
+    return true;
+}
+
+/* Of a run that made a store, or a part of one, or plans to. */
+static void print_store(const cm_transform_options *options, const cm_transform_report *r,
+                        bool archive, int verbosity, mode m)
+{
+    for (size_t i = 0; i < r->nskipped; i++)
+        cm_print_remark("Left out", r->skipped[i]);
+    print_changes(r);
+    cm_growth_print_rest(&r->append);
+    if (!r->append.on && !r->replace.on)
+        print_unlimited(r);
+    print_remarks(r, "Readers of", readers_of);
+    if (m != PLANNED)
+        print_verification(options, r);
+    print_sizes(r, m);
+    cm_print_inodes(r);
+    print_cost(r, m);
+    if (m == MADE && r->written && archive)
+        print_beside(options);
+    if (verbosity > 0)
+        print_details(r);
+    if (r->part.on)
+        cm_part_print(&r->part);
+}
+
+void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
+                           const cm_archive_report *survey, const cm_common_options *common,
+                           const nc2zarr_typed *typed)
+{
+    nc2zarr_suits suits;
+    const mode m = options->check ? CHECKED : options->dry_run ? PLANNED : MADE;
+    print_heading(options, report, m);
+    if (print_nothing(report))
         return;
-    }
-    if (report->part.was_done) {
-        cm_part_print(&report->part);
-        return;
-    }
     print_variables(report, m);
     putchar('\n');
     /* -v says them on standard error, before. */
@@ -465,27 +408,10 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
         print_references(options, report, m);
         return;
     }
-    for (size_t i = 0; i < report->nskipped; i++)
-        cm_print_remark("Left out", report->skipped[i]);
-    print_changes(report);
-    cm_growth_print_rest(&report->append);
-    if (!report->append.on && !report->replace.on)
-        print_unlimited(report);
-    print_remarks(report, "Readers of", readers_of);
-    if (m != PLANNED)
-        print_verification(options, report);
-    print_sizes(report, m);
-    cm_print_inodes(report);
-    print_cost(report, m);
-    if (m == MADE && report->written && survey != NULL)
-        print_beside(options);
-    if (common->verbosity > 0)
-        print_details(report);
-    if (report->part.on)
-        cm_part_print(&report->part);
+    print_store(options, report, survey != NULL, common->verbosity, m);
     if (nc2zarr_suits_find(options, report, typed, &suits))
         nc2zarr_suits_print(&suits);
     nc2zarr_suits_release(&suits);
     if (m == MADE && report->written)
-        print_how_to_open(options, report);
+        nc2zarr_print_opening(options, report);
 }

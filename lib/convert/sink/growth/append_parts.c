@@ -298,11 +298,56 @@ const cm_sink_ops cm_sink_growth_part = {.kind = CM_SINK_GROWS,
 
 /* ---- a plan that is found ---- */
 
+/* All that the plan adds is in the store: nothing that its mark speaks of is left to be removed. */
+static int settle_added(cm_append *a, cm_error *err)
+{
+    int rc = cm_append_sweep(a, err);
+    if (rc == CM_OK)
+        cm_append_unmark(a);
+    return rc;
+}
+
+/* What parts left behind the end, up to LENGTH, is this append's to remove. */
+static int take_over(cm_append *a, uint64_t length, cm_error *err)
+{
+    a->reach = length > a->reach ? length : a->reach;
+    return cm_append_mark(a, a->reach, 0, err);
+}
+
+static int forget(cm_append *a, cm_error *err)
+{
+    int rc = cm_parts_forget(&a->beside, err);
+    return rc == CM_OK ? cm_store_sweep_temporaries(a->beside.in, "", false, err) : rc;
+}
+
+/* A plan that adds steps of DIMENSION up to LENGTH, and is not complete. */
+static int settle_plan(cm_append *a, const char *dimension, uint64_t length, bool gives_up,
+                       bool *busy, cm_error *err)
+{
+    cm_lock_holder who;
+    uint64_t now = 0, running = 0;
+    *busy = true;
+    int rc = length_now(a, dimension, &now, err);
+    if (rc == CM_OK)
+        rc = cm_parts_running(&a->beside, &running, &who, err);
+    if (rc != CM_OK)
+        return rc;
+    if (now >= length)
+        rc = settle_added(a, err);
+    else if (gives_up && running == 0)
+        rc = take_over(a, length, err);
+    else
+        return CM_OK;
+    if (rc == CM_OK)
+        rc = forget(a, err);
+    *busy = rc != CM_OK;
+    return rc;
+}
+
 int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *err)
 {
     cm_parts_plan plan = {0};
-    cm_lock_holder who;
-    uint64_t length = 0, now = 0, running = 0;
+    uint64_t length = 0;
     *busy = false;
     int rc = cm_parts_plan_read(&a->beside, &plan, err);
     const cm_json *j = cm_json_member(plan.json, CM_PARTS_ADD);
@@ -311,29 +356,8 @@ int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *er
     if (rc == CM_OK && plan.complete && (j != NULL || a->repository != NULL))
         cm_parts_tidy(&a->beside);
     if (rc == CM_OK && !plan.complete && dimension != NULL &&
-        cm_json_get_u64(cm_json_member(j, "length"), &length)) {
-        *busy = true;
-        rc = length_now(a, dimension, &now, err);
-        if (rc == CM_OK)
-            rc = cm_parts_running(&a->beside, &running, &who, err);
-        /* All of it is in the store: nothing that its mark speaks of is left to be removed. */
-        if (rc == CM_OK && now >= length) {
-            rc = cm_append_sweep(a, err);
-            if (rc == CM_OK)
-                cm_append_unmark(a);
-        }
-        if (rc == CM_OK && gives_up && running == 0 && now < length) {
-            a->reach = length > a->reach ? length : a->reach;
-            rc = cm_append_mark(a, a->reach, 0, err);
-            now = length;
-        }
-        if (rc == CM_OK && now >= length) {
-            rc = cm_parts_forget(&a->beside, err);
-            if (rc == CM_OK)
-                rc = cm_store_sweep_temporaries(a->beside.in, "", false, err);
-            *busy = rc != CM_OK;
-        }
-    }
+        cm_json_get_u64(cm_json_member(j, "length"), &length))
+        rc = settle_plan(a, dimension, length, gives_up, busy, err);
     cm_parts_plan_release(&plan);
     return rc;
 }
