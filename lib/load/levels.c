@@ -38,7 +38,8 @@ typedef struct levels {
     const cm_array *of; /* NULL: none were read */
     unsigned dim;
     uint64_t n;
-    double *value; /* NULL: they are not numbers that can be read */
+    double *value;     /* NULL: they are not numbers that can be read */
+    const char *units; /* the dataset's; or NULL */
 } levels;
 
 static int read_levels(cm_load_data *d, const cm_array *a, unsigned j, levels *out, cm_error *err)
@@ -51,6 +52,7 @@ static int read_levels(cm_load_data *d, const cm_array *a, unsigned j, levels *o
         cm_dtype_is_number(&v->dtype)) {
         out->value = cm_calloc((size_t)out->n + 1, sizeof(double), err);
         rc = out->value != NULL ? cm_packing_read(v, out->n, out->value, err) : CM_ENOMEM;
+        out->units = cm_json_text(cm_json_member(v->attrs, "units"), NULL);
     }
     cm_load_data_leave(d, v);
     if (rc != CM_EUNSUPPORTED) /* a codec that is not known here */
@@ -70,25 +72,45 @@ static bool has_levels(const levels *l, const cm_array *a, unsigned j)
            memcmp(l->of->name, a->name, group) == 0;
 }
 
-/* One of them may be kept with fewer digits. */
-static bool are_same(double a, double b)
+/*
+ * Whether level I of HERE is that of N.  Either may be kept as float32: so far apart they may be, as
+ * long as no level beside it is as near.
+ */
+static bool is_same(const levels *here, const cm_load_normal *n, uint64_t i)
 {
-    return a == b || isnan(a) || isnan(b) || fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b));
+    const double a = here->value[i], b = n->coordinate[i], off = fabs(a - b);
+    if (!isfinite(a) || !isfinite(b))
+        return !isfinite(a) && !isfinite(b);
+    return off == 0 || (off <= ldexp(fmax(fabs(a), fabs(b)), -23) &&
+                        (i == 0 || fabs(a - n->coordinate[i - 1]) > 2 * off) &&
+                        (i + 1 == n->nlevels || fabs(a - n->coordinate[i + 1]) > 2 * off));
+}
+
+/* Units of time count from some moment; two names of another unit may mean the same. */
+static bool is_same_origin(const char *a, const char *b)
+{
+    return a == NULL || b == NULL || strcmp(a, b) == 0 ||
+           (strstr(a, " since ") == NULL && strstr(b, " since ") == NULL);
 }
 
 static int compare(const cm_load_options *o, const levels *l, const cm_array *a,
                    const cm_load_normal *n, cm_error *err)
 {
     const cm_load_range used = cm_load_used(o, n->dim, l->n);
-    int rc = CM_OK;
-    for (uint64_t i = used.first; rc == CM_OK && i < used.first + used.count; i++)
-        if (!are_same(l->value[i], n->coordinate[i]))
-            rc = cm_fail(err, CM_EINVAL,
-                         "variable %s: normalize: %s %llu (from 0) is %.10g here, and %.10g where "
-                         "the statistics were counted",
-                         cm_load_array_name(a), n->dim, (unsigned long long)i, l->value[i],
-                         n->coordinate[i]);
-    return rc;
+    if (!is_same_origin(l->units, n->units))
+        return cm_fail(err, CM_EINVAL,
+                       "variable %s: normalize: %s is in \"%s\" here, and in \"%s\" where the "
+                       "statistics were counted",
+                       cm_load_array_name(a), n->dim, l->units, n->units);
+    for (uint64_t i = used.first; i < used.first + used.count; i++)
+        if (!is_same(l, n, i))
+            return cm_fail(
+                err, CM_EINVAL,
+                "variable %s: normalize: %s %llu (from 0) is %.12g here, and %.12g where "
+                "the statistics were counted",
+                cm_load_array_name(a), n->dim, (unsigned long long)i, l->value[i],
+                n->coordinate[i]);
+    return CM_OK;
 }
 
 int cm_load_levels_check(const cm_load_options *o, cm_load_data *d, cm_error *err)

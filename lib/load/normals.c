@@ -43,12 +43,15 @@ static int take_levels(const cm_json *of, cm_load_normal *out, cm_error *err)
     const cm_json *means = cm_json_member(of, "mean"), *stds = cm_json_member(of, "std");
     const cm_json *coordinates = cm_json_member(of, "coordinates");
     const char *dim = cm_json_text(cm_json_member(of, "dimension"), NULL);
+    const char *units = cm_json_text(cm_json_member(of, "units"), NULL);
     const size_t n = cm_json_length(means);
     if (dim == NULL)
         return CM_OK;
     out->dim = cm_strdup(dim, err);
     out->level = cm_calloc(n + 1, sizeof *out->level, err);
     if (out->dim == NULL || out->level == NULL)
+        return CM_ENOMEM;
+    if (units != NULL && (out->units = cm_strdup(units, err)) == NULL)
         return CM_ENOMEM;
     if (n > 0 && cm_json_length(coordinates) == n &&
         (out->coordinate = cm_calloc(n, sizeof *out->coordinate, err)) == NULL)
@@ -118,6 +121,7 @@ void cm_load_normals_release(cm_load_normals *n)
         free((void *)n->of[i].dim);
         free(n->of[i].level);
         free(n->of[i].coordinate);
+        free((void *)n->of[i].units);
     }
     free(n->of);
     *n = (cm_load_normals){0};

@@ -4,6 +4,7 @@ import json
 import os
 import random
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray
@@ -292,6 +293,44 @@ def test_statistics_of_levels_in_another_order(tmp_path, dtype):
     group.pop("consolidated_metadata", None)
     root.write_text(json.dumps(group))
     assert batches(up, down)  # coordinates that cannot be read tell nothing
+
+
+HOURS = 1_040_000 + np.arange(4)
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("counted_of,here,same", [
+    ((HOURS, "f8"), (HOURS + 1, "f8"), False),
+    ((HOURS, "f8"), (HOURS[::-1], "f8"), False),
+    ((1.6e9 + 60 * np.arange(4), "f8"), (1.6e9 + 60 * np.arange(4)[::-1], "f8"), False),
+    (([10_000_001, 10_000_002, 10_000_003], "i4"), ([10_000_003, 10_000_002, 10_000_001], "i4"), False),
+    (([10, np.inf, 30], "f8"), ([np.inf, 20, 30], "f8"), False),
+    (([10, np.nan, 30], "f8"), ([10, np.nan, 30], "f4"), True),
+    (([0.1, 0.7, 1e-3], "f8"), ([0.1, 0.7, 1e-3], "f4"), True),
+    (([1, 2, 3], "f8", "days since 2000-01-01"), ([1, 2, 3], "f8", "days since 2001-01-01"), False),
+    (([1, 2, 3], "f8", "days since 2000-01-01"), ([1, 2, 3], "i2", "days since 2000-01-01"), True),
+    (([1, 2, 3], "f8", "hPa"), ([1, 2, 3], "f8", "millibar"), True),
+])
+def test_statistics_of_levels_that_are_near(counted_of, here, same, tmp_path):
+    """Places are the same by their coordinates, however large these are, and whatever instant they count from."""
+    def store(name, at, dtype, units="1"):
+        with netCDF4.Dataset(tmp_path / f"{name}.nc", "w") as nc:
+            nc.createDimension("place", len(at))
+            nc.createDimension("x", 50)
+            nc.createVariable("place", dtype, ("place",))[:] = np.array(at, dtype)
+            nc["place"].units = units
+            nc.createVariable("z", "f4", ("place", "x"))[:] = np.random.default_rng(1).normal(size=(len(at), 50))
+        assert nc2zarr("-q", "--statistics", "--statistics-by", "place", tmp_path / f"{name}.nc", tmp_path / f"{name}.zarr").status == 0
+        return str(tmp_path / f"{name}.zarr")
+
+    counted_in, read = store("counted", *counted_of), store("here", *here)
+    options = {"variables": "z", "sample": {"place": 1}, "normalize": f"{counted_in}.statistics.zarr"}
+    if same:
+        with chunkmill.Loader(read, **options) as loader:
+            assert sum(1 for _ in loader) > 0
+    else:
+        with pytest.raises(ValueError, match=r"variable z: normalize: place .* here, and .* where the statistics were counted"):
+            chunkmill.Loader(read, **options)
 
 
 def test_statistics_of_other_levels(counted, tmp_path):

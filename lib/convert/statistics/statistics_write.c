@@ -291,9 +291,20 @@ static int add_array(writing *w, const cm_job_var *v, const cm_tally *t, unsigne
     return write_chunk(w, path, m, t, kind, err);
 }
 
+/* LIST, the coordinates along dimension J, which is OF's then, and their units. */
+static int set_coordinates(const cm_dataset *ds, const cm_job_var *v, unsigned j, cm_json *of,
+                           cm_json *list, cm_error *err)
+{
+    const cm_variable *c =
+        cm_coordinate_of(ds, v->source, v->source->dim_name[j], v->source->shape[j]);
+    const char *units = cm_json_text(cm_json_member(c->attrs, "units"), NULL);
+    int rc = cm_json_set(of, "coordinates", list, err);
+    return rc == CM_OK && units != NULL ? cm_json_set(of, "units", cm_json_string(units), err) : rc;
+}
+
 /*
- * The coordinates of V's levels, where they are numbers: who uses the statistics for another store
- * can tell whether it has the same levels.
+ * The coordinates of V's levels, where they are numbers, and their units: who uses the statistics for
+ * another store can tell whether it has the same levels.
  */
 static int add_coordinates(const cm_job *job, const cm_job_var *v, cm_json *of, cm_error *err)
 {
@@ -312,7 +323,7 @@ static int add_coordinates(const cm_job *job, const cm_job_var *v, cm_json *of, 
     }
     free(all);
     if (rc == CM_OK && list != NULL)
-        return cm_json_set(of, "coordinates", list, err);
+        return set_coordinates(ds, v, j, of, list, err);
     cm_json_free(list);
     return rc;
 }
