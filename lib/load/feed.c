@@ -133,10 +133,11 @@ static int use_levels(const cm_load_options *o, const cm_array *a, unsigned j,
     return CM_OK;
 }
 
-/* By the statistics of V: those of each level where it has the dimension of these. */
-static int find_normal(const cm_load_options *o, const cm_array *a, cm_feed *f, cm_error *err)
+/* By the statistics of A: those of each level where it has the dimension of these. */
+static int find_normal(const cm_load_options *o, const cm_load_data *d, const cm_array *a,
+                       cm_feed *f, cm_error *err)
 {
-    const cm_load_normal *n = cm_load_normal_of(o, a);
+    const cm_load_normal *n = cm_load_normal_of(o, d, a);
     if (n == NULL)
         return cm_fail(err, CM_EINVAL, "normalize: there are no statistics of it");
     const int level = cm_load_level_dim(n, a);
@@ -151,8 +152,8 @@ static int find_normal(const cm_load_options *o, const cm_array *a, cm_feed *f, 
     return CM_OK;
 }
 
-int cm_load_feed_make(const cm_load_options *o, const cm_load_setting *s, const cm_variable *v,
-                      cm_feed *f, cm_error *err)
+int cm_load_feed_make(const cm_load_options *o, const cm_load_setting *s, const cm_load_data *d,
+                      const cm_variable *v, cm_feed *f, cm_error *err)
 {
     const cm_array *a = v->array;
     int rc = CM_OK;
@@ -172,7 +173,7 @@ int cm_load_feed_make(const cm_load_options *o, const cm_load_setting *s, const 
     if (rc == CM_OK && s->as_xarray)
         f->to = type_of_xarray(v, f);
     if (rc == CM_OK && o->normal != NULL)
-        rc = find_normal(o, a, f, err);
+        rc = find_normal(o, d, a, f, err);
     if (rc == CM_OK)
         rc = cm_feed_check(f, err);
     if (rc != CM_OK)

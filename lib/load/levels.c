@@ -15,12 +15,21 @@ cm_load_range cm_load_used(const cm_load_options *o, const char *dim, uint64_t l
     return (cm_load_range){dim, 0, length};
 }
 
-const cm_load_normal *cm_load_normal_of(const cm_load_options *o, const cm_array *a)
+static const cm_load_normal *find_normal(const cm_load_options *o, const char *name)
 {
     for (size_t i = 0; i < o->nnormals; i++)
-        if (strcmp(o->normal[i].variable, a->name) == 0)
+        if (strcmp(o->normal[i].variable, name) == 0)
             return &o->normal[i];
     return NULL;
+}
+
+const cm_load_normal *cm_load_normal_of(const cm_load_options *o, const cm_load_data *d,
+                                        const cm_array *a)
+{
+    const cm_load_normal *found = find_normal(o, a->name);
+    const size_t n = strlen(d->node);
+    const bool below = n > 0 && strncmp(a->name, d->node, n) == 0 && a->name[n] == '/';
+    return found == NULL && below ? find_normal(o, a->name + n + 1) : found;
 }
 
 int cm_load_level_dim(const cm_load_normal *n, const cm_array *a)
@@ -119,7 +128,7 @@ int cm_load_levels_check(const cm_load_options *o, cm_load_data *d, cm_error *er
     int rc = CM_OK;
     for (size_t i = 0; i < d->narrays && rc == CM_OK; i++) {
         const cm_array *a = d->array[i];
-        const cm_load_normal *n = cm_load_normal_of(o, a);
+        const cm_load_normal *n = cm_load_normal_of(o, d, a);
         const int j = n != NULL && n->coordinate != NULL ? cm_load_level_dim(n, a) : -1;
         if (j < 0) /* another number of levels was refused already */
             continue;

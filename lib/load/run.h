@@ -157,8 +157,9 @@ typedef struct cm_load_normals {
 int cm_load_normals_read(const char *path, cm_net *net, cm_load_normals *out, cm_error *err);
 void cm_load_normals_release(cm_load_normals *normals); /* zeroed memory is fine */
 
-/* levels.c: the normals of A; NULL: there are none. */
-const cm_load_normal *cm_load_normal_of(const cm_load_options *options, const cm_array *a);
+/* levels.c: the normals of A, by its name in the store or in the node that DATA has; or NULL. */
+const cm_load_normal *cm_load_normal_of(const cm_load_options *options, const cm_load_data *data,
+                                        const cm_array *a);
 /* The dimension of A along which N was counted; -1: it has none. */
 int cm_load_level_dim(const cm_load_normal *n, const cm_array *a);
 /* The places along DIM, of LENGTH, that samples have elements of. */
@@ -171,7 +172,8 @@ int cm_load_levels_check(const cm_load_options *options, cm_load_data *data, cm_
 
 /* feed.c: what is done to VAR's elements on the way. */
 int cm_load_feed_make(const cm_load_options *options, const cm_load_setting *setting,
-                      const cm_variable *var, cm_feed *out, cm_error *err);
+                      const cm_load_data *data, const cm_variable *var, cm_feed *out,
+                      cm_error *err);
 
 /* source.c: what one process has open. */
 typedef struct cm_load_shared {

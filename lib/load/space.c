@@ -304,7 +304,7 @@ static int add_parts(const cm_load_options *o, const cm_load_setting *setting,
             s->fixed[s->nfixed++] = p;
             continue;
         }
-        rc = for_sample(cm_load_feed_make(o, setting, d->variable[i], &feed, err), o, d, err);
+        rc = for_sample(cm_load_feed_make(o, setting, d, d->variable[i], &feed, err), o, d, err);
         const unsigned nlags = has_first_dim(&p) ? setting->nlags : 1;
         for (unsigned k = 0; k < nlags && rc == CM_OK; k++) {
             const int64_t lag = has_first_dim(&p) ? setting->lag[k] : 0;

@@ -333,6 +333,19 @@ def test_statistics_of_levels_that_are_near(counted_of, here, same, tmp_path):
             chunkmill.Loader(read, **options)
 
 
+def test_statistics_of_a_group(tmp_path):
+    """Statistics name variables by the group that they lie in, and a loader of a group finds them."""
+    z = np.random.default_rng(1).normal(2, 3, (6, 8))
+    xarray.Dataset({"z": (("time", "x"), z)}).to_netcdf(tmp_path / "a.nc")
+    xarray.Dataset({"z": (("time", "x"), z + 100)}).to_netcdf(tmp_path / "b.nc")
+    for file, at in (("a", ""), ("b", "::g/h")):
+        assert nc2zarr("-q", "--statistics", tmp_path / f"{file}.nc", f"icechunk:{tmp_path}/r{at}").status == 0
+    for store, variable, shift in ((f"icechunk:{tmp_path}/r", "/z", 0), (f"icechunk:{tmp_path}/r::g/h", "z", 100)):
+        with chunkmill.Loader(store, variables=variable, sample={"time": 6}, normalize=True) as loader:
+            (got,) = next(iter(loader)).values()
+            assert np.allclose(got.numpy()[0], (z + shift - (z + shift).mean()) / z.std(), atol=2e-4), store
+
+
 def test_statistics_of_other_levels(counted, tmp_path):
     """One level of many, chosen before: no dimension, so all together; other levels are refused, and one that never varies."""
     shown = xarray.open_zarr(counted).load().drop_encoding()
