@@ -201,10 +201,10 @@ def test_another_commit_meanwhile(source, theirs, tmp_path):
         assert theirs == "another branch" or not unreferred(repo), where
 
 
-@pytest.mark.parametrize("theirs", ["elsewhere", "the same array", "a new array"])
+@pytest.mark.parametrize("theirs", ["elsewhere", "the same array", "a coordinate", "a new array"])
 @pytest.mark.parametrize("ours", ["append", "replace", "refer"])
 def test_growing_meanwhile(source, wide, more, ours, theirs, tmp_path):
-    """The same of a run that changes arrays: refused where another commit has changed one of them."""
+    """The same of a run that changes arrays: refused where another commit has changed one of them, or added one that had to grow."""
     root, state, base, changed = (tmp_path / n for n in ("work", "state", "base", "changed"))
     repo = root / "repo"
     base.mkdir()
@@ -214,6 +214,7 @@ def test_growing_meanwhile(source, wide, more, ours, theirs, tmp_path):
     other = {
         "elsewhere": [source, f"icechunk:{changed / 'repo'}::other"],
         "the same array": ["--append", "time", more["refer" if ours == "refer" else "append"], f"icechunk:{changed / 'repo'}"],
+        "a coordinate": ["--overwrite", "--variables", "x", source, f"icechunk:{changed / 'repo'}"],
         "a new array": ["--variable", "v", "--rename", "v=w", "--exclude", "time,y,x", source, f"icechunk:{changed / 'repo'}"],
     }[theirs]
     tool.nc2zarr("-q", *other).ok()
@@ -230,8 +231,9 @@ def test_growing_meanwhile(source, wide, more, ours, theirs, tmp_path):
             assert was_first is False or status == 0, where
             continue
         tip, view = tip_of(repo)
-        if theirs == "the same array":
-            assert status == 1 and "another commit has changed it meanwhile" in err, where
+        if theirs in ("the same array", "a coordinate") or theirs == "a new array" and ours != "replace":  # of too few steps
+            what = "added it meanwhile, along time, which grows" if theirs == "a new array" else "changed it meanwhile"
+            assert status == 1 and f"another commit has {what}" in err, where
             assert tip == their_tip, where
         else:
             assert status == 0 and their_tip in icechunk.Repo(repo).history(), where

@@ -197,6 +197,65 @@ static int check_node(const cm_fb_table *snapshot, const cm_fb_table *base,
     return CM_OK;
 }
 
+static int check_relied(const cm_fb_table *snapshot, const cm_fb_table *base, const char *path,
+                        cm_error *err)
+{
+    const cm_fb_table *was = find_node(base, path, strlen(path));
+    const cm_fb_table *there = find_node(snapshot, path, strlen(path));
+    if (was != NULL && (there == NULL || !same_node(was, there)))
+        return cm_fail(err, CM_EEXIST, "%s: another commit has %s it meanwhile", path,
+                       there == NULL ? "removed" : "changed");
+    return CM_OK;
+}
+
+static bool has_dimension(const cm_fb_table *node, const char *name)
+{
+    const cm_fb_value *v = &node->value[CM_ICE_NODE_DOCUMENT];
+    cm_json *document = NULL;
+    bool has = false;
+    if (cm_json_parse(v->bytes, v->n, &document, NULL) == CM_OK) {
+        const cm_json *names = cm_json_member(document, "dimension_names");
+        for (size_t i = 0; !has && i < cm_json_length(names); i++) {
+            const char *one = cm_json_text(cm_json_at(names, i), NULL);
+            has = one != NULL && strcmp(one, name) == 0;
+        }
+    }
+    cm_json_free(document);
+    return has;
+}
+
+/* Whether an array that is updated lies in the group of the node PATH, N bytes. */
+static bool is_beside_updated(const cm_ice_change *change, const char *path, size_t n)
+{
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    for (size_t i = 0; i < change->n; i++) {
+        const cm_ice_new_node *node = &change->node[i];
+        if (node->updates && node->is_array && strncmp(node->path, path, n) == 0 &&
+            strchr(node->path + n, '/') == NULL)
+            return true;
+    }
+    return false;
+}
+
+/* An array that was added since BASE would keep the old length of the dimension that grows. */
+static int check_added(const cm_fb_table *snapshot, const cm_fb_table *base,
+                       const cm_ice_change *change, cm_error *err)
+{
+    const cm_fb_value *nodes = &snapshot->value[CM_ICE_SNAPSHOT_NODES];
+    for (size_t i = 0; i < nodes->n; i++) {
+        const cm_fb_table *node = nodes->item[i];
+        const char *path = (const char *)node->value[CM_ICE_NODE_PATH].bytes;
+        const size_t n = node->value[CM_ICE_NODE_PATH].n;
+        if (cm_ice_node_is_array(node) && is_beside_updated(change, path, n) &&
+            find_node(base, path, n) == NULL && has_dimension(node, change->grows))
+            return cm_fail(err, CM_EEXIST,
+                           "%.*s: another commit has added it meanwhile, along %s, which grows",
+                           (int)n, path, change->grows);
+    }
+    return CM_OK;
+}
+
 int cm_ice_snapshot_check(const cm_fb_table *snapshot, const cm_fb_table *base,
                           const cm_ice_change *change, cm_error *err)
 {
@@ -206,6 +265,10 @@ int cm_ice_snapshot_check(const cm_fb_table *snapshot, const cm_fb_table *base,
                        "the snapshot is of version 1 of Icechunk's format; migrate the repository");
     for (size_t i = 0; rc == CM_OK && i < change->n; i++)
         rc = check_node(snapshot, base, change, &change->node[i], err);
+    for (size_t i = 0; rc == CM_OK && base != NULL && i < change->nrelied; i++)
+        rc = check_relied(snapshot, base, change->relied[i], err);
+    if (rc == CM_OK && base != NULL && change->grows != NULL)
+        rc = check_added(snapshot, base, change, err);
     return rc;
 }
 

@@ -13,6 +13,9 @@ typedef struct cm_ice_change {
     bool replaces;      /* nodes that are there */
     char *const *drops; /* paths of groups that go, with all below them */
     size_t ndrops;
+    char *const *relied; /* paths of nodes that stay, and that the new ones were made by */
+    size_t nrelied;
+    const char *grows; /* dimension of updated arrays that gets longer; or NULL */
     uint64_t now_us;
 } cm_ice_change;
 
@@ -21,7 +24,9 @@ int cm_ice_node_compare(const void *a, const void *b);
 /*
  * Turns SNAPSHOT, the tree of the parent, into that of the snapshot ID, and writes it and its
  * transaction log into ROOT.  BASE is the snapshot that the run began with, or NULL where that is
- * the parent: what was replaced in it must be the same here.  CM_EEXIST: a node is in the way.
+ * the parent: what is replaced or relied on must be the same in both, and no array of the dimension
+ * that grows was added beside one that is updated.  CM_EEXIST: that does not hold, or a node is in
+ * the way.
  */
 int cm_ice_snapshot_write(cm_store *root, cm_fb_tree *snapshot, const cm_fb_table *base,
                           const cm_ice_change *change, const uint8_t id[CM_ICE_ID], cm_error *err);

@@ -230,6 +230,36 @@ def test_the_plan_s_snapshot_is_the_base(begun, files, how, tmp_path):
     assert icechunk.Repo(repo).history()[1] == theirs
 
 
+def change(path, name, dims, values):
+    """A file of one variable without coordinates."""
+    with netCDF4.Dataset(path, "w") as nc:
+        for dim, n in zip(dims, np.shape(values)):
+            nc.createDimension(dim, n)
+        nc.createVariable(name, np.asarray(values).dtype, dims)[:] = values
+    return path
+
+
+FOREIGN = {
+    "the coordinate": ("append replace", "time", ("time",), np.arange(10.0) + 2, "/time: another commit has changed it meanwhile"),
+    "another coordinate": ("append replace", "y", ("y",), np.arange(24.0)[::-1], "/y: another commit has changed it meanwhile"),
+    "a field that was compared": ("append", "fixed", ("y",), np.arange(24, dtype="i2") + 1, "/fixed: another commit has changed it meanwhile"),
+    "another array that would have to grow": ("append", "theirs", ("time",), np.arange(10.0), "/theirs: another commit has added it meanwhile, along time"),
+}
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("how,foreign", [(how, k) for how in CHANGES for k in FOREIGN if how in FOREIGN[k][0]])
+def test_another_commit_to_what_parts_go_by(files, how, foreign, tmp_path):
+    """Steps are found by coordinates, and arrays of a dimension have its length: nothing is committed on top of others."""
+    _, name, dims, values, words = FOREIGN[foreign]
+    repo = tmp_path / "repo"
+    tool.nc2zarr("-q", *LAYOUTS["whole chunks"], *files["base"], f"icechunk:{repo}").ok()
+    part(1, 2, how, files[how], f"icechunk:{repo}").ok()
+    theirs = others_commit(repo, tmp_path, "--overwrite", change(tmp_path / "theirs.nc", name, dims, values))
+    part(2, 2, how, files[how], f"icechunk:{repo}").fails(1, words, "nothing was committed")
+    assert icechunk.Repo(repo).tip() == theirs
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("how", CHANGES)
 def test_another_commit_to_the_same_arrays(begun, files, how, tmp_path):

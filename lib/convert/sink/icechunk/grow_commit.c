@@ -39,6 +39,43 @@ static const cm_fb_table *node_of(const cm_ice_growing *g, const cm_repository *
     return found;
 }
 
+/* ---- what the commit stands on ---- */
+
+static bool is_changed(const cm_ice_growing *g, const char *name)
+{
+    for (size_t i = 0; i < g->append.ngrown; i++)
+        if (changes(&g->append.grown[i]) && strcmp(g->append.grown[i].growth.path, name) == 0)
+            return true;
+    return false;
+}
+
+int cm_ice_grow_rely(cm_ice_growing *g, const cm_job *job, cm_error *err)
+{
+    const cm_dataset *target = g->append.target;
+    if (g->relied != NULL)
+        return CM_OK;
+    g->relied = cm_calloc(target->nvars + 1, sizeof(g->relied[0]), err);
+    if (g->relied == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < target->nvars; i++) {
+        const cm_variable *t = &target->var[i];
+        if (is_changed(g, t->name) || cm_dataset_find(job->source, t->name) == NULL)
+            continue;
+        if ((g->relied[g->nrelied] = cm_ice_grow_path(g, t->name, err)) == NULL)
+            return CM_ENOMEM;
+        g->nrelied++;
+    }
+    return CM_OK;
+}
+
+const char *cm_ice_grow_dimension(const cm_ice_growing *g)
+{
+    for (size_t i = 0; i < g->append.ngrown; i++)
+        if (!g->append.grown[i].growth.in_place)
+            return g->append.append->dimension;
+    return NULL;
+}
+
 /* ---- the session ---- */
 
 static int add_array(const cm_ice_growing *g, cm_ice_writing *w, const cm_grown *grown,
@@ -190,6 +227,11 @@ int cm_ice_grow_publish(cm_ice_growing *g, cm_ice_writing *w, cm_sink *s, cm_job
     cm_repository_array *array = cm_calloc(w->narrays + 1, sizeof(array[0]), err);
     int rc = array == NULL ? CM_ENOMEM : list_arrays(g, w, array, err);
     if (rc == CM_OK)
+        rc = cm_ice_grow_rely(g, job, err);
+    w->repository.relied = g->relied;
+    w->repository.nrelied = g->nrelied;
+    w->repository.grown = cm_ice_grow_dimension(g);
+    if (rc == CM_OK)
         rc = cm_repository_commit(&w->repository, s, job, w->session, array, w->narrays, err);
     free(array);
     return rc;
@@ -199,5 +241,10 @@ void cm_ice_grow_release(cm_ice_growing *g)
 {
     cm_store_free(g->before);
     g->before = NULL;
+    for (size_t i = 0; i < g->nrelied; i++)
+        free(g->relied[i]);
+    free(g->relied);
+    g->relied = NULL;
+    g->nrelied = 0;
     cm_grow_refer_release(&g->refer);
 }

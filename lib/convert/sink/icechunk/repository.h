@@ -23,6 +23,9 @@ typedef struct cm_repository {
     bool grows;        /* a session has all documents of the base, some of which are changed */
     cm_ice_base *base; /* that the run began with; OWN, or one that is borrowed */
     cm_ice_base own;
+    char *const *relied; /* as in cm_ice_change; borrowed */
+    size_t nrelied;
+    const char *grown; /* its member grows */
     cm_run_journal journal;
     bool begun, resumes; /* the journal tells of the run; an earlier one began it */
     cm_json *config;     /* of a new repository; or NULL */
