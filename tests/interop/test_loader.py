@@ -791,6 +791,7 @@ def test_a_killed_training_goes_on(store, how):
     assert seen + rest == whole and len(whole) == 40
 
 
+@pytest.mark.roomy
 def test_an_interrupt_ends_a_wait(tmp_path):
     """Ctrl-C while the loader makes a batch: KeyboardInterrupt, and the process ends."""
     big = tmp_path / "big.zarr"

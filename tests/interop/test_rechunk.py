@@ -472,6 +472,7 @@ TIGHT = {  # shape, chunks before and after
 }
 
 
+@pytest.mark.roomy
 @pytest.mark.few(2)
 @pytest.mark.parametrize("case", TIGHT)
 def test_in_little_memory(tmp_path, out, case):

@@ -282,6 +282,21 @@ def test_another_commit_to_the_same_arrays(begun, files, how, tmp_path):
     assert icechunk.Repo(repo).history()[1] == theirs
 
 
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_snapshot_that_went(files, how, tmp_path):
+    """Parts began with it: the others say so, and which run goes on without them."""
+    repo, one = tmp_path / "repo", tmp_path / "one"
+    for place in (repo, one):
+        tool.nc2zarr("-q", *files["base"], f"icechunk:{place}").ok()
+    part(1, 2, how, files[how], f"icechunk:{repo}").ok()
+    shutil.rmtree(repo)
+    shutil.copytree(one, repo)
+    part(2, 2, how, files[how], f"icechunk:{repo}").fails(1, "is not there any more", "one process with --break-lock gives these parts up")
+    tool.nc2zarr("-q", "--break-lock", *CHANGES[how], *files[how], f"icechunk:{repo}").ok()
+    tool.nc2zarr("-q", *CHANGES[how], *files[how], f"icechunk:{one}").ok()
+    same(repo, one)
+
+
 # ---- the next plan, and others -------------------------------------------------------------------------
 
 

@@ -216,6 +216,7 @@ def test_strings_that_are_longer_than_a_part_of_the_memory(tmp_path, out):
     assert not small.exists()
 
 
+@pytest.mark.roomy
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
 def test_digests_of_long_text_keep_to_the_memory(tmp_path):
     """A chunk that unpacks to more than there is room for is refused, the same chunk with room is not."""

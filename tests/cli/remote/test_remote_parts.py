@@ -114,6 +114,7 @@ def test_parts_that_are_killed_are_run_again(bucket, field, tmp_path, layout):
         same(bucket, tmp_path / "one.zarr", tmp_path / "got")
 
 
+@pytest.mark.roomy
 @pytest.mark.few
 def test_uploads_of_a_part_that_was_killed(bucket, tmp_path):
     """A shard of 40 MB goes in parts of an upload: none is left when the store is complete."""

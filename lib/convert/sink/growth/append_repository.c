@@ -5,6 +5,7 @@
 
 #include "convert/beside/parts_files.h"
 #include "format/icechunk/key.h"
+#include "format/icechunk/repo_write.h"
 
 int cm_append_begin_repository(cm_append *a, const cm_append_options *o, const char *node,
                                cm_error *err)
@@ -54,6 +55,11 @@ static int open_base(cm_append *a, cm_error *err)
     if (rc == CM_OK)
         rc = begun ? cm_ice_base_open_at(a->store, r->branch, id, &r->base, err)
                    : cm_ice_base_open(a->store, r->branch, &r->base, err);
+    /* One that expired stays until it is collected, but no reader opens it. */
+    if (rc == CM_OK && begun && !cm_ice_repo_has(r->base.repo.tree.root, id))
+        rc = cm_fail(err, CM_EEXIST, "the snapshot that parts began with has expired");
+    if (rc == CM_EEXIST)
+        cm_error_suffix(err, "; a run by one process with `break_lock` gives these parts up");
     return rc;
 }
 
