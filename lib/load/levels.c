@@ -82,8 +82,8 @@ static bool has_levels(const levels *l, const cm_array *a, unsigned j)
 }
 
 /*
- * Whether level I of HERE is that of N.  Either may be kept as float32: so far apart they may be, as
- * long as no level beside it is as near.
+ * Whether level I of HERE is that of N.  Either may be kept as float32: so far apart they may be,
+ * as long as no level beside it is as near.
  */
 static bool is_same(const levels *here, const cm_load_normal *n, uint64_t i)
 {

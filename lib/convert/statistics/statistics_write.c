@@ -303,8 +303,8 @@ static int set_coordinates(const cm_dataset *ds, const cm_job_var *v, unsigned j
 }
 
 /*
- * The coordinates of V's levels, where they are numbers, and their units: who uses the statistics for
- * another store can tell whether it has the same levels.
+ * The coordinates of V's levels, where they are numbers, and their units: who uses the statistics
+ * for another store can tell whether it has the same levels.
  */
 static int add_coordinates(const cm_job *job, const cm_job_var *v, cm_json *of, cm_error *err)
 {

@@ -307,7 +307,7 @@ static int settle_added(cm_append *a, cm_error *err)
     return rc;
 }
 
-/* What parts left behind the end, up to LENGTH, is this append's to remove. */
+/* This append removes what parts left behind the end, up to LENGTH. */
 static int take_over(cm_append *a, uint64_t length, cm_error *err)
 {
     a->reach = length > a->reach ? length : a->reach;
