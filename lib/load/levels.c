@@ -27,9 +27,8 @@ const cm_load_normal *cm_load_normal_of(const cm_load_options *o, const cm_load_
                                         const cm_array *a)
 {
     const cm_load_normal *found = find_normal(o, a->name);
-    const size_t n = strlen(d->node);
-    const bool below = n > 0 && strncmp(a->name, d->node, n) == 0 && a->name[n] == '/';
-    return found == NULL && below ? find_normal(o, a->name + n + 1) : found;
+    const size_t n = strlen(d->node); /* of all arrays of D the name begins so */
+    return found == NULL && n > 0 && a->name[n] == '/' ? find_normal(o, a->name + n + 1) : found;
 }
 
 int cm_load_level_dim(const cm_load_normal *n, const cm_array *a)

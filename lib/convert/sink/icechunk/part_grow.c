@@ -50,33 +50,30 @@ static int compare(const cm_repository_part *p, const cm_parts_plan *plan, cm_er
                : cm_fail(err, CM_EEXIST, "is being made by another plan (the snapshot differs)");
 }
 
-static int check_array(const grow_part *g, const cm_repository *now, const char *name,
-                       cm_error *err)
-{
-    char *path = cm_ice_grow_path(&g->all, name, err);
-    cm_ice_new_node node = {.path = path, .is_array = true, .updates = true};
-    const cm_ice_change change = {.node = &node,
-                                  .n = 1,
-                                  .relied = g->all.relied,
-                                  .nrelied = g->all.nrelied,
-                                  .grows = cm_ice_grow_dimension(&g->all)};
-    int rc = path == NULL
-                 ? CM_ENOMEM
-                 : cm_ice_snapshot_check(now->own.snapshot.tree.root,
-                                         base_of(&g->part)->snapshot.tree.root, &change, err);
-    free(path);
-    return rc;
-}
-
 /* Nobody has changed these arrays, or those that they go by, since they were looked at. */
 static int check_arrays(grow_part *g, const cm_repository *now, cm_error *err)
 {
     const cm_append_state *a = &g->all.append;
-    int rc = cm_ice_grow_rely(&g->all, g->part.job, err);
-    for (size_t i = 0; rc == CM_OK && i < a->ngrown; i++)
-        rc = check_array(g, now, a->grown[i].growth.path, err);
+    cm_ice_new_node *node = cm_calloc(a->ngrown + 1, sizeof(node[0]), err);
+    int rc = node == NULL ? CM_ENOMEM : cm_ice_grow_rely(&g->all, g->part.job, err);
+    for (size_t i = 0; rc == CM_OK && i < a->ngrown; i++) {
+        char *path = cm_ice_grow_path(&g->all, a->grown[i].growth.path, err);
+        node[i] = (cm_ice_new_node){.path = path, .is_array = true, .updates = true};
+        rc = path == NULL ? CM_ENOMEM : CM_OK;
+    }
+    const cm_ice_change change = {.node = node,
+                                  .n = a->ngrown,
+                                  .relied = g->all.relied,
+                                  .nrelied = g->all.nrelied,
+                                  .grows = cm_ice_grow_dimension(&g->all)};
+    if (rc == CM_OK)
+        rc = cm_ice_snapshot_check(now->own.snapshot.tree.root,
+                                   base_of(&g->part)->snapshot.tree.root, &change, err);
     if (rc == CM_EEXIST)
         cm_error_suffix(err, "; start again");
+    for (size_t i = 0; node != NULL && i < a->ngrown; i++)
+        free((void *)node[i].path);
+    free(node);
     return rc;
 }
 
