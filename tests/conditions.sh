@@ -8,7 +8,7 @@
 #     busy       two processes per CPU that compute for ever
 #     nice       the lowest priority, beside one such process for every other CPU
 #     one-cpu    one CPU
-#     memory     512 MiB of memory, page cache included, and one test at a time
+#     memory     512 MiB of memory, page cache included, and one test at a time, in a process for each folder of tests
 #     disk       a disk of 5 MB/s
 #     tmpfs      temporary files in memory
 #     ext4       temporary files on the disk
@@ -91,7 +91,7 @@ under() { # CONDITION[+CONDITION...]
         busy) load $((2 * $(nproc))) ;;
         nice) load $(($(nproc) / 2)) && run=(nice -n 19 "${run[@]}") ;;
         one-cpu) run=(taskset -c 0 "${run[@]}") ;;
-        memory) environment+=(CHUNKMILL_WORKERS=1) of_groups+=(memory memory.limit_in_bytes $((512 << 20))) ;;
+        memory) environment+=(CHUNKMILL_WORKERS=0) of_groups+=(memory memory.limit_in_bytes $((512 << 20))) ;;
         disk) of_groups+=(blkio blkio.throttle.write_bps_device "$(device) $((5 << 20))") ;;
         tmpfs) environment+=(TMPDIR=/dev/shm CHUNKMILL_TESTS_TMP=/dev/shm) ;;
         ext4) environment+=(TMPDIR=/var/tmp) ;;

@@ -12,8 +12,8 @@
 # anything failed.  Logs are kept in BUILD/tests/logs.  CHUNKMILL_VENV names a
 # virtual environment to use (or to make) instead of BUILD/venv; the servers that `long`
 # starts lie in another beside it, CHUNKMILL_VENV-servers.  CHUNKMILL_TESTS_TMP is where the
-# tests' files are made (BUILD/tests), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one),
-# CHUNKMILL_LAYERS the layers whose unit tests run (all).
+# tests' files are made (BUILD/tests), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one; 0: a single
+# one for each folder of tests, in turn, for machines of little memory), CHUNKMILL_LAYERS the layers whose unit tests run (all).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${1:?usage: tests/run.sh BUILD [long|asan|tsan|ci]}
@@ -232,26 +232,43 @@ if [ $have_venv -ne 0 ]; then
     echo "skipped: all pytest suites ($n tests): $reason"
     skipped=$((skipped + n))
 else
-    log=$logs/pytest.log junit=$logs/pytest.xml
+    log=$logs/pytest.log status=0
     # A folder that the user names holds other things; in it one is made.
     tmp=$build/tests/tmp
     [ -z "${CHUNKMILL_TESTS_TMP:-}" ] || tmp=$(mktemp -d "$CHUNKMILL_TESTS_TMP/chunkmill-tests.XXXXXX") || exit 2
     rm -rf "$tmp"
     export CHUNKMILL_PROGRESS=3 # tests/support/progress.py
     # One more than CPUs: some tests wait for a scheduler or a deadline.
-    ${wrap[@]+"${wrap[@]}"} "$venv/bin/python" -m pytest -n "${CHUNKMILL_WORKERS:-$(($(nproc) + 1))}" --dist worksteal -q --no-header --tb=short -rsfE \
-        --basetemp="$tmp" --durations=15 --junitxml="$junit" -o junit_family=xunit1 \
-        ${select[@]+"${select[@]}"} "${suites[@]}" 3>&1 >"$log" 2>&1
-    status=$?
-    rm -rf "$tmp"
-    read -r p f s < <("$venv/bin/python" - "$junit" <<'PY'
+    workers=${CHUNKMILL_WORKERS:-$(($(nproc) + 1))}
+    try_pytest() { # WHAT of the suites
+        ${wrap[@]+"${wrap[@]}"} "$venv/bin/python" -m pytest -n "$workers" --dist worksteal -q --no-header --tb=short -rsfE \
+            --basetemp="$tmp" --durations=15 --junitxml="$logs/pytest-$1.xml" -o junit_family=xunit1 \
+            ${select[@]+"${select[@]}"} "${@:2}" 3>&1 >>"$log" 2>&1
+        local rc=$?
+        # 5: of this folder no test was chosen.
+        { [ "$rc" -eq 5 ] && [ "$workers" = 0 ]; } || [ "$rc" -le "$status" ] || status=$rc
+        rm -rf "$tmp"
+    }
+    if [ "$workers" != 0 ]; then
+        try_pytest all "${suites[@]}"
+    else
+        mapfile -t folders < <(find "${suites[@]}" -name 'test_*.py' -printf '%h\n' | sort -u)
+        for folder in "${folders[@]}"; do
+            mapfile -t files < <(find "${suites[@]}" -name 'test_*.py' | grep -x "$folder/[^/]*" | sort)
+            try_pytest "${folder//\//-}" "${files[@]}"
+        done
+    fi
+    read -r p f s < <("$venv/bin/python" - "$logs"/pytest-*.xml <<'PY'
 import sys, xml.etree.ElementTree as tree
-try:
-    suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
-    bad, skip = (sum(int(suite.get(k)) for k in keys) for keys in (("failures", "errors"), ("skipped",)))
-    print(int(suite.get("tests")) - bad - skip, bad, skip)
-except Exception:
-    print(0, 1, 0)
+passed = failed = skipped = 0
+for path in sys.argv[1:]:
+    try:
+        suite = tree.parse(path).getroot().find("testsuite")
+        bad, skip = (sum(int(suite.get(k)) for k in keys) for keys in (("failures", "errors"), ("skipped",)))
+        passed, failed, skipped = passed + int(suite.get("tests")) - bad - skip, failed + bad, skipped + skip
+    except Exception:
+        failed += 1
+print(passed, failed, skipped)
 PY
     )
     if [ $status -gt 1 ] && [ "$f" -eq 0 ]; then f=1; fi
