@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/axes/axis.h"
 #include "archive/axes/coordinate.h"
+#include "archive/axes/merge.h"
 #include "archive/fields/statics.h"
 #include "archive/planted.h"
 #include "archive/tables/described.h"

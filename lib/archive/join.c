@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/axes/axis.h"
 #include "archive/axes/coverage.h"
+#include "archive/axes/merge.h"
 #include "archive/emit.h"
 #include "archive/fields/fields.h"
 

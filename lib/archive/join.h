@@ -294,7 +294,7 @@ cm_join_var *cm_join_bounded_by(const cm_join_tables *tables, const cm_join_var 
 /* Whether scale_factor, add_offset or _Unsigned of A and B differ. */
 bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b);
 
-/* keys.c */
+/* sort_keys.c */
 int cm_join_keys(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d,
                  cm_error *err);
 

@@ -13,7 +13,7 @@
 #include "base/number.h"
 #include "bench/readbench.h"
 #include "bench/rules.h"
-#include "chunkcalc/suit.h"
+#include "chunkcalc/recommend.h"
 #include "options/codec_option.h"
 #include "watch/monitor.h"
 

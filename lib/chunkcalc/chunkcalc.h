@@ -11,7 +11,7 @@
 
 #include <chunkmill/chunkcalc.h>
 
-#include "chunkcalc/suit.h"
+#include "chunkcalc/recommend.h"
 #include "format/array.h"
 #include "format/zarr/meta.h"
 #include "plan/optimise.h"

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "archive/axes/axis.h"
 #include "archive/axes/coordinate.h"
+#include "archive/axes/merge.h"
 
 static int find_before(const cm_join_input *in, cm_join_findings *findings, const cm_join_dim *d,
                        const cm_join_vec *base, cm_error *err)

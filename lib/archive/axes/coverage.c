@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/axes/axis.h"
 #include "archive/axes/coordinate.h"
+#include "archive/axes/merge.h"
 #include "archive/tables/described.h"
 #include "base/mem.h"
 

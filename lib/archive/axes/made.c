@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/axes/axis.h"
 #include "archive/axes/coordinate.h"
 #include "archive/axes/made.h"
+#include "archive/axes/merge.h"
 #include "archive/axes/values.h"
 #include "archive/tables/described.h"
 #include "archive/tables/fills.h"

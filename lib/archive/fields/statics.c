@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/axes/axis.h"
+#include "archive/axes/merge.h"
 #include "archive/axes/propose.h"
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"

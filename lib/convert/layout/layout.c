@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "chunkcalc/suit.h"
+#include "chunkcalc/recommend.h"
 #include "convert/layout/carry_over.h"
 #include "convert/layout/keep.h"
 #include "convert/layout/rectilinear.h"

@@ -4,7 +4,7 @@
 #include <sys/statvfs.h>
 
 #include "base/number.h"
-#include "chunkcalc/suit.h"
+#include "chunkcalc/recommend.h"
 #include "plan/autochunk.h"
 #include "plan/meetings.h"
 

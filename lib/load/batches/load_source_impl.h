@@ -50,7 +50,7 @@ typedef struct cm_load_worker {
     _Atomic uint64_t next; /* part of a sample */
 } cm_load_worker;
 
-/* ---- load_tasks.c ---- */
+/* ---- assemble.c ---- */
 
 cm_disk_cache_counts cm_load_disk_counts(const cm_load_arrays *in);
 

@@ -1,37 +1,12 @@
-/* Interprets an answer: done, retry, or an error and its message. */
+/* Interprets an answer: done, retry, or an error, whose sentence is error_text.c's. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "store/impl.h"
+#include "store/net/error_text.h"
 #include "store/net/loop.h"
-#include "store/net/secret.h"
 #include "store/net/url.h"
-#include "store/net/xml.h"
-
-enum {
-    MAX_WORDS = 240,     /* of a server's message */
-    MAX_LOOKED_AT = 4096 /* searched for secrets */
-};
-
-/* Explanations of S3's codes; others are shown as they are. */
-static const struct {
-    const char *code, *text;
-} MEANINGS[] = {
-    {"BadDigest", "the server got other bytes than were sent"},
-    {"InvalidAccessKeyId", "the server does not know this access key"},
-    {"SignatureDoesNotMatch", "the server refuses the signature: the secret key is wrong, or a "
-                              "proxy changed the request"},
-    {"RequestTimeTooSkewed", "this machine's clock and the server's are too far apart; set the "
-                             "clock"},
-    {"ExpiredToken", "the session token has expired; get new credentials"},
-    {"InvalidToken", "the session token is not valid; get new credentials"},
-    {"NoSuchBucket", "there is no such bucket"},
-    {"AccessDenied", "access denied"},
-    {"AllAccessDisabled", "access denied"},
-    {"EntityTooLarge", "the object is too large for this server"},
-    {"QuotaExceeded", "the quota of the server is used up"},
-};
 
 static bool is_expired(const char *code)
 {
@@ -61,86 +36,6 @@ static bool is_bad_digest(const char *code)
 {
     return strcmp(code, "BadDigest") == 0 || strcmp(code, "InvalidDigest") == 0 ||
            strcmp(code, "XAmzContentChecksumMismatch") == 0;
-}
-
-/* Prepares TEXT, from the answer to R, for display: on one line, cut, without secrets. */
-static void tidy(char *text, const cm_http *r)
-{
-    size_t n = 0;
-    for (const char *p = text; *p != '\0'; p++) {
-        bool space = (unsigned char)*p <= ' ' || *p == 0x7f;
-        if (!space)
-            text[n++] = *p;
-        else if (n > 0 && text[n - 1] != ' ')
-            text[n++] = ' ';
-    }
-    while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '.'))
-        n--;
-    text[n] = '\0';
-    cm_secret_hide(text, r);
-    text[strnlen(text, MAX_WORDS)] = '\0';
-}
-
-/* Reads element PATH of the error in R's answer; false: no such element. */
-static bool find_words(const cm_http *r, const char *path, char *out, size_t size)
-{
-    char text[MAX_LOOKED_AT];
-    bool found = r->s3 && r->text.nbytes > 0 &&
-                 cm_xml_find(r->text.data, r->text.nbytes, path, text, sizeof(text));
-    if (found)
-        tidy(text, r);
-    snprintf(out, size, "%.*s", (int)size - 1, found ? text : "");
-    return found;
-}
-
-static void read_words(cm_transfer_state *t, char words[MAX_WORDS + 1])
-{
-    cm_http *r = t->request;
-    find_words(r, "Error/Code", r->code, sizeof(r->code));
-    find_words(r, "Error/Message", words, MAX_WORDS + 1);
-    if (t->region[0] == '\0')
-        find_words(r, "Error/Region", t->region, sizeof(t->region));
-    tidy(t->region, r);
-}
-
-static const char *meaning(const char *code)
-{
-    for (size_t i = 0; i < sizeof(MEANINGS) / sizeof(MEANINGS[0]); i++)
-        if (strcmp(code, MEANINGS[i].code) == 0)
-            return MEANINGS[i].text;
-    return NULL;
-}
-
-/* "us-east-1" of "aws:amz:us-east-1:s3" */
-static void region_of(const char *scope, char *out, size_t size)
-{
-    const char *p = strchr(scope, ':');
-    p = p != NULL ? strchr(p + 1, ':') : NULL;
-    snprintf(out, size, "%.*s", p != NULL ? (int)strcspn(p + 1, ":") : 0, p != NULL ? p + 1 : "");
-}
-
-/* Makes the error for the status and code of T's answer. */
-static int refuse(cm_transfer_state *t, int rc, const char *words, cm_error *err)
-{
-    const cm_http *r = t->request;
-    char region[40] = "";
-    if (r->signer != NULL)
-        region_of(r->signer->scope, region, sizeof(region));
-    if (r->s3 && t->region[0] != '\0' && strcmp(t->region, region) != 0)
-        return cm_fail(
-            err, CM_EIO, "%s: the bucket lies in the region %s, not in %s; set AWS_REGION=%s",
-            r->shown, t->region, region[0] != '\0' ? region : "the one asked", t->region);
-    const char *text = meaning(r->code);
-    const char *mark = r->code[0] != '\0' ? " " : "";
-    if (text == NULL && words[0] != '\0')
-        return cm_fail(err, rc, "%s: %s (HTTP %ld%s%s)", r->shown, words, r->status, mark, r->code);
-    if (text == NULL && r->status / 100 == 3)
-        text = "the server sends this request elsewhere; name the address that it gives";
-    if (text == NULL && (r->status == 401 || r->status == 403))
-        text = "access denied";
-    if (text == NULL)
-        text = "the server refuses this request";
-    return cm_fail(err, rc, "%s: %s (HTTP %ld%s%s)", r->shown, text, r->status, mark, r->code);
 }
 
 /* ---- answers of success ---- */
@@ -248,11 +143,11 @@ static bool is_summed(const cm_http *r)
 static cm_verdict_http judge_success(cm_transfer_state *t, cm_error *err)
 {
     cm_http *r = t->request;
-    char words[MAX_WORDS + 1];
+    char words[CM_HTTP_MAX_WORDS + 1];
     bool object = r->dst != NULL || r->buf != NULL;
-    if (find_words(r, "Error/Code", r->code, sizeof(r->code))) {
-        read_words(t, words);
-        r->rc = refuse(t, CM_EIO, words, err);
+    if (cm_http_has_error(r)) {
+        cm_http_error_words(t, words);
+        r->rc = cm_http_fail_answer(t, CM_EIO, words, err);
         return is_slow_down(r->code) ? CM_HTTP_SLOWER
                : passes(r->code)     ? CM_HTTP_AGAIN
                                      : CM_HTTP_DONE;
@@ -326,8 +221,8 @@ static cm_verdict_http judge_address(cm_transfer_state *t, const char *next, cm_
 static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
 {
     cm_http *r = t->request;
-    char words[MAX_WORDS + 1];
-    read_words(t, words);
+    char words[CM_HTTP_MAX_WORDS + 1];
+    cm_http_error_words(t, words);
     r->rc = CM_EIO;
     if (r->status == 404 && strcmp(r->code, "NoSuchBucket") != 0) {
         r->rc = CM_ENOTFOUND;
@@ -353,7 +248,7 @@ static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
         return CM_HTTP_DONE;
     }
     r->expired = is_expired(r->code);
-    r->rc = refuse(t, r->status == 501 ? CM_EUNSUPPORTED : CM_EIO, words, err);
+    r->rc = cm_http_fail_answer(t, r->status == 501 ? CM_EUNSUPPORTED : CM_EIO, words, err);
     if (r->status == 403 && reads && r->s3 && denied && err != NULL)
         cm_error_suffix(err, "; where listing is not allowed, a server says so of absent objects "
                              "too");
@@ -399,26 +294,6 @@ static bool may_pass(CURLcode result)
     }
 }
 
-/*
- * Bytes without a valid answer, also those after an answer that was longer than it said, on the
- * same connection.
- */
-static bool is_babble(const cm_http *r, CURLcode result)
-{
-    bool strange = result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_WEIRD_SERVER_REPLY;
-    return strange && r->status == 0;
-}
-
-/* libcurl's results for a line of headers that is too long: CURLE_TOO_LARGE is of 8.6. */
-static bool is_long_header(const cm_transfer_state *t, CURLcode result)
-{
-    enum {
-        TOO_LARGE = 100
-    };
-    return ((int)result == TOO_LARGE || result == CURLE_OUT_OF_MEMORY) && t->header_nbytes > 0 &&
-           t->ngot == 0;
-}
-
 static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_error *err)
 {
     cm_http *r = t->request;
@@ -437,26 +312,8 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
         r->rc = lies(t, err, "the server sends more bytes than were asked for");
         return CM_HTTP_AGAIN;
     }
-    char why[CURL_ERROR_SIZE + 64];
-    /* A redirect target's address would be repeated in its words. */
-    bool told = t->message[0] != '\0' && t->elsewhere == NULL;
-    snprintf(why, sizeof(why), "%s%s", t->elsewhere != NULL ? "where the server sends this: " : "",
-             told ? t->message : curl_easy_strerror(result));
-    tidy(why, r);
-    if (result == CURLE_PEER_FAILED_VERIFICATION)
-        r->rc =
-            cm_fail(err, CM_EIO, "%s: the server's certificate is not trusted (%s)", r->shown, why);
-    else if (is_long_header(t, result))
-        r->rc = cm_fail(err, CM_EIO,
-                        "%s: the server's answer begins with more headers than there is memory for",
-                        r->shown);
-    else if (result == CURLE_OUT_OF_MEMORY)
-        r->rc = cm_fail(err, CM_ENOMEM, "%s: no memory for a request", r->shown);
-    else if (is_babble(r, result))
-        r->rc = cm_fail(err, CM_EIO, "%s: the server does not answer in HTTP (%s)", r->shown, why);
-    else
-        r->rc = cm_fail(err, CM_EIO, "%s: %s", r->shown, why);
-    t->doubtful = is_babble(r, result);
+    r->rc = cm_http_fail_curl(t, result, err);
+    t->doubtful = cm_http_is_babble(r, result);
     return t->doubtful || may_pass(result) ? CM_HTTP_AGAIN : CM_HTTP_DONE;
 }
 

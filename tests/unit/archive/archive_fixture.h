@@ -9,8 +9,8 @@
 
 #include "../fixtures/made_dataset.h"
 #include "../fixtures/tell.h"
-#include "archive/axes/axis.h"
 #include "archive/axes/coordinate.h"
+#include "archive/axes/merge.h"
 #include "archive/emit.h"
 #include "archive/survey/look.h"
 #include "archive/survey/records.h"

@@ -6,8 +6,8 @@
  * with the codec that its chunks will have.  What cannot be measured comes from a preset
  * (plan/cost.h).
  */
-#ifndef CM_CHUNKCALC_SUIT_H
-#define CM_CHUNKCALC_SUIT_H
+#ifndef CM_CHUNKCALC_RECOMMEND_H
+#define CM_CHUNKCALC_RECOMMEND_H
 
 #include "format/dataset.h"
 #include "plan/optimise.h"

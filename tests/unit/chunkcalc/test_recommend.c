@@ -1,7 +1,7 @@
 /* Measurements for a sample, with arrays that count how often they are read. */
 
 #include "../unit.h"
-#include "chunkcalc/suit.h"
+#include "chunkcalc/recommend.h"
 #include "options/codec_option.h"
 
 static unsigned nreads;

@@ -1,6 +1,6 @@
 /* One joined dimension: the coordinates of all files as one. */
-#ifndef CM_ARCHIVE_AXES_AXIS_H
-#define CM_ARCHIVE_AXES_AXIS_H
+#ifndef CM_ARCHIVE_AXES_MERGE_H
+#define CM_ARCHIVE_AXES_MERGE_H
 
 #include "archive/join.h"
 #include "base/number.h"

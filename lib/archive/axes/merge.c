@@ -1,4 +1,4 @@
-#include "archive/axes/axis.h"
+#include "archive/axes/merge.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

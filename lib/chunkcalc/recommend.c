@@ -1,4 +1,4 @@
-#include "chunkcalc/suit.h"
+#include "chunkcalc/recommend.h"
 
 #include <math.h>
 #include <stdio.h>
