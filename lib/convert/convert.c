@@ -31,14 +31,14 @@ static int find_scratch(cm_job *job, cm_error *err)
     const cm_transform_options *o = job->options;
     struct stat st;
     if (o->scratch == NULL) {
-        job->scratch = cm_sink_folder_above(
+        job->scratch.folder = cm_sink_folder_above(
             o->target != NULL && !cm_store_url_is_remote(o->target) ? o->target : "./x", err);
-        return job->scratch == NULL ? CM_ENOMEM : CM_OK;
+        return job->scratch.folder == NULL ? CM_ENOMEM : CM_OK;
     }
     if (stat(o->scratch, &st) != 0 || !S_ISDIR(st.st_mode))
         return cm_fail(err, CM_EINVAL, "`scratch` %s: is not a folder", o->scratch);
-    job->scratch = cm_strdup(o->scratch, err);
-    return job->scratch == NULL ? CM_ENOMEM : CM_OK;
+    job->scratch.folder = cm_strdup(o->scratch, err);
+    return job->scratch.folder == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* The node after "::" is a group, or one variable, which is then converted with what it needs. */
@@ -46,15 +46,15 @@ static int check_group(cm_job *job, cm_transform_options *effective, cm_error *e
 {
     const cm_dataset *ds = job->source;
     for (size_t i = 0; i < ds->ngroups; i++)
-        if (strcmp(ds->group[i].path, job->group) == 0)
+        if (strcmp(ds->group[i].path, job->from.group) == 0)
             return CM_OK;
-    if (cm_dataset_find(ds, job->group) != NULL) {
-        job->chosen = job->group;
-        effective->variable = (cm_texts){&job->chosen, 1};
-        job->group = "";
+    if (cm_dataset_find(ds, job->from.group) != NULL) {
+        job->from.chosen = job->from.group;
+        effective->variable = (cm_texts){&job->from.chosen, 1};
+        job->from.group = "";
         return CM_OK;
     }
-    return cm_fail(err, CM_ENOTFOUND, "the file has no group or variable %s", job->group);
+    return cm_fail(err, CM_ENOTFOUND, "the file has no group or variable %s", job->from.group);
 }
 
 static int open_source(cm_job *job, const cm_store_path *at, cm_transform_options *effective,
@@ -69,7 +69,7 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
     job->source = job->options->dataset;
     if (job->source == NULL) {
         rc = cm_dataset_open(at->path, at->node, &options, &job->source, err);
-        job->opened = job->source;
+        job->from.opened = job->source;
     }
     if (rc != CM_OK)
         return rc;
@@ -80,7 +80,7 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
     if ((r->source_format = cm_strdup(job->source->format_name, err)) == NULL)
         return CM_ENOMEM;
     if (job->source->kind == CM_DATASET_ZARR)
-        job->group = "";
+        job->from.group = "";
     else
         rc = check_group(job, effective, err);
     job->zarr_format = effective->zarr_format;
@@ -141,18 +141,18 @@ static void release(cm_job *job)
     }
     cm_job_passport_free(job);
     free(job->var);
-    cm_early_free(job->early);
-    free(job->scratch);
+    cm_early_free(job->scratch.early);
+    free(job->scratch.folder);
     cm_json_free(job->sample_chunks);
-    free(job->guarded);
-    free(job->agreed);
-    cm_outfile_release(&job->trace);
+    free(job->files.guarded);
+    free(job->evidence.agreed);
+    cm_outfile_release(&job->files.trace);
     cm_job_unstack(job);
     cm_job_unmerge(job);
     /* Where the source was joined with the store, it is closed after what was made of both. */
-    if (job->source == job->opened)
-        cm_dataset_close(job->opened);
-    cm_append_source_free(job->grown);
+    if (job->source == job->from.opened)
+        cm_dataset_close(job->from.opened);
+    cm_append_source_free(job->from.grown);
 }
 
 /* Everything that one call holds until it returns. */
@@ -183,8 +183,8 @@ static int find_input(held *h, cm_error *err)
     cm_transform_options *o = &h->options;
     cm_store_path *at = &h->at;
     int rc = find_source(&h->job, at, err);
-    h->job.path = at->url != NULL ? at->url : at->path;
-    h->job.group = at->node;
+    h->job.from.path = at->url != NULL ? at->url : at->path;
+    h->job.from.group = at->node;
     if (rc == CM_OK && !h->job.terms.foreseen)
         rc = cm_job_claim_files(&h->job, at->path, h->sink.into.root, &h->certificate, err);
     return rc == CM_OK ? open_source(&h->job, at, o, err) : rc;
@@ -214,7 +214,7 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     cm_job *job = &h.job;
     bool works = false;
     uint64_t start = cm_now_ns();
-    *job = (cm_job){.options = &h.options, .report = report, .group = ""};
+    *job = (cm_job){.options = &h.options, .report = report, .from.group = ""};
     cm_sink_choose(&h.sink, &h.options, &job->terms);
     memset(report, 0, sizeof(*report));
     cm_monitor_phase(asked->monitor, CM_PHASE_OPENING, 0);

@@ -50,17 +50,49 @@ typedef struct cm_job_var {
     size_t index;               /* in the job */
 } cm_job_var;
 
+/* The source as it was named and opened (convert.c), or joined with a store that grows. */
+typedef struct cm_job_from {
+    const char *path;
+    const char *group;  /* of a file, what is converted: "" or "a/b"; a store is opened there */
+    const char *chosen; /* the variable that the name ends in, or NULL */
+    cm_dataset *opened; /* the job's source, where it is to be closed; NULL: it is another's */
+    struct cm_append_source *grown; /* append_source.h; NULL: the source is what was opened */
+} cm_job_from;
+
+/* How fast this machine is (probe.c); 0: not probed. */
+typedef struct cm_job_speed {
+    double read, decode, encode, write, scratch; /* decoded bytes a second, of one thread */
+    cm_rates planned;                            /* of the workers that are planned for */
+} cm_job_speed;
+
+/* Where chunks wait that no memory holds (convert.c, plan.c). */
+typedef struct cm_job_scratch {
+    char *folder;
+    cm_early *early; /* inner chunks that come before those in front of them in a shard */
+} cm_job_scratch;
+
+/* Files beside the target that the options ask for (sink/store/files.c). */
+typedef struct cm_job_files {
+    const char **guarded; /* what none of them may be */
+    cm_outfile trace;
+    cm_error trace_error; /* a trace that failed does not cost the target */
+} cm_job_files;
+
+/* Findings on the way that the certificate states (verify/certificate.c). */
+typedef struct cm_job_evidence {
+    bool compared;      /* the source's files with each other (clashes.c) */
+    bool *agreed;       /* of each check of these: it is known to hold; NULL: of none */
+    bool inputs_differ; /* where several have the same elements, and one of them is stored */
+    bool witnessed;     /* witness.h: all files of a joined dataset agree to the store */
+    bool repaired;      /* metadata_text.c found text that was no UTF-8 */
+} cm_job_evidence;
+
 typedef struct cm_job {
     const cm_transform_options *options;
     cm_terms terms; /* of its sink */
     cm_transform_report *report;
     cm_dataset *source;
-    cm_dataset *opened; /* SOURCE, where it is to be closed; NULL: it is another's */
-    bool compared;      /* the source's files with each other */
-    bool *agreed;       /* of each check of these: it is known to hold; NULL: of none */
-    const char *path;   /* of the source */
-    const char *group;  /* of a file, what is converted: "" or "a/b"; a store is opened there */
-    const char *chosen; /* the variable that the source's name ends in, or NULL */
+    cm_job_from from;
     /*
      * Chunks that were chosen for `sample`, by name; from the journal where a run goes on: what was
      * measured then is not measured again, so that it makes the same chunks.  Or NULL.
@@ -70,24 +102,15 @@ typedef struct cm_job {
     cm_job_var *var;
     size_t nvars;
 
-    struct { /* of this machine, decoded bytes a second; 0: not probed */
-        double read, decode, encode, write, scratch; /* decode and encode: by one thread */
-    } probed;
-    cm_rates rates; /* of the workers that are planned for */
+    struct cm_merges *merges; /* merge_along.h; NULL: no dimension is taken out */
+    struct cm_stacks *stacks; /* stack.h; NULL: nothing is stacked */
+    struct cm_parts *parts;   /* parts.h; NULL: this process does all of it */
+    struct cm_draft *draft;   /* of the passport; NULL: nobody asks */
+    cm_job_speed speed;
     cm_budget budget;
-    char *scratch;                  /* folder */
-    cm_early *early;                /* where those wait */
-    struct cm_parts *parts;         /* parts.h; NULL: this process does all of it */
-    struct cm_merges *merges;       /* merge_along.h; NULL: no dimension is taken out */
-    struct cm_stacks *stacks;       /* stack.h; NULL: nothing is stacked */
-    struct cm_draft *draft;         /* of the passport; NULL: nobody asks */
-    struct cm_append_source *grown; /* append_source.h; NULL: SOURCE is what was opened */
-    const char **guarded;           /* what no file that the options name may be */
-    cm_outfile trace;               /* claimed where the options ask for one */
-    cm_error trace_error;           /* a trace that failed does not cost the target */
-    bool metadata_repaired;         /* metadata_text.c found text that was no UTF-8 */
-    bool inputs_differ; /* where several have the same elements, and one of them is stored */
-    bool witnessed;     /* witness.h: all files of a joined dataset agree to the store */
+    cm_job_scratch scratch;
+    cm_job_files files;
+    cm_job_evidence evidence;
 } cm_job;
 
 /* The word of messages for V's kind: a file has variables, a store arrays. */

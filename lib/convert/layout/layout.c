@@ -238,7 +238,7 @@ static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_
     const char *target = job->options->target;
     const bool remote = target != NULL && cm_store_url_is_remote(target);
     const cm_suit_source source = {.array = a,
-                                   .path = job->path,
+                                   .path = job->from.path,
                                    .store = remote ? cm_dataset_store(job->source) : NULL,
                                    .objects = v->source,
                                    .codecs = v->layout.same_codec ? v->source->codecs : made,

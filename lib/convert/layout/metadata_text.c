@@ -30,7 +30,7 @@ static int warn(cm_job *job, const char *owner, const char *what, const char *na
                  : cm_job_warn(job, err, "%s: %s %s: text that is not UTF-8 becomes U+FFFD", owner,
                                what, good);
     free(good);
-    job->metadata_repaired = true;
+    job->evidence.repaired = true;
     return rc;
 }
 

@@ -150,7 +150,7 @@ int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
     if (rc != CM_OK)
         return rc;
     cm_zarr_writer_shift(v->move.writer, v->window.first_object);
-    cm_zarr_writer_early(v->move.writer, job->early);
+    cm_zarr_writer_early(v->move.writer, job->scratch.early);
     if (v->window.is_part && !v->window.is_beyond)
         cm_zarr_writer_replace(v->move.writer);
     if (v->doc.pass == CM_PASS_NOTHING && (rc = check_encoder(v, err)) != CM_OK) {

@@ -80,7 +80,7 @@ static int finish_tiles(run *r, cm_job_var *v, cm_spill *spill, cm_error *err)
 static int move_by_scratch(run *r, cm_job_var *v, cm_error *err)
 {
     cm_spill *spill;
-    int rc = cm_spill_create(r->job->scratch, v->source->array, &v->plan.route.sweep,
+    int rc = cm_spill_create(r->job->scratch.folder, v->source->array, &v->plan.route.sweep,
                              v->plan.route.tile, &v->moved.counts, &spill, err);
     for (uint64_t b = 0; rc == CM_OK && b < v->plan.route.sweep.total_blocks; b++) {
         cm_transfer pass = v->move.transfer;
@@ -149,13 +149,13 @@ int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
     cm_monitor_phase(o->monitor, CM_PHASE_WORKING, total_nbytes(job));
     int rc = cm_job_compare_inputs(job, err);
     if (rc == CM_OK && o->trace != NULL)
-        rc = cm_trace_open(&job->trace, &r.engine.trace, err);
+        rc = cm_trace_open(&job->files.trace, &r.engine.trace, err);
     for (unsigned last = last_phase(job); rc == CM_OK && r.phase <= last; r.phase++) {
         rc = move_direct(&r, err);
         if (rc == CM_OK)
             rc = move_others(&r, store, err);
     }
-    cm_trace_close(r.engine.trace, &job->trace_error);
+    cm_trace_close(r.engine.trace, &job->files.trace_error);
     for (int i = 0; i < CM_NSTAGES; i++)
         job->report->stage[job->report->nstages++] = (cm_stage_time){
             cm_stage_names[i], (double)r.sum.stage_ns[i] * 1e-9, r.sum.stage_calls[i]};

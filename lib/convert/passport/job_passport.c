@@ -18,7 +18,7 @@ typedef struct cm_job_passport cm_job_passport;
 static const cm_json *root_attributes(const cm_job *job)
 {
     for (size_t i = 0; i < job->source->ngroups; i++)
-        if (strcmp(job->source->group[i].path, job->group) == 0)
+        if (strcmp(job->source->group[i].path, job->from.group) == 0)
             return job->source->group[i].attrs;
     return NULL;
 }

@@ -169,9 +169,9 @@ static size_t least_to_move(const cm_job *job)
 static uint64_t scratch_available(const cm_job *job)
 {
     struct statvfs fs;
-    if (job->scratch == NULL || access(job->scratch, W_OK) != 0)
+    if (job->scratch.folder == NULL || access(job->scratch.folder, W_OK) != 0)
         return 0;
-    if (statvfs(job->scratch, &fs) != 0)
+    if (statvfs(job->scratch.folder, &fs) != 0)
         return UINT64_MAX;
     uint64_t nbytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     return nbytes > SAME_FOLDER_SPARE ? nbytes - SAME_FOLDER_SPARE : 0;
@@ -185,7 +185,7 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
     const bool own = !job->terms.alike; /* depends on this machine's memory and CPUs */
     *r = (cm_route_request){.rank = grid->rank,
                             .itemsize = source->dtype.nbytes,
-                            .rates = job->rates,
+                            .rates = job->speed.planned,
                             .is_part = !v->view.whole,
                             .sliceable = is_sliceable(v),
                             .piece_nbytes = o->piece_nbytes,
@@ -250,15 +250,15 @@ static double cost_of(const cm_job_var *v)
 static void set_rates(cm_job *job, unsigned nthreads)
 {
     cm_transform_report *r = job->report;
-    if (job->probed.read <= 0)
+    if (job->speed.read <= 0)
         return;
-    r->probe_read_rate = job->probed.read;
-    r->probe_decode_rate = job->probed.decode * nthreads;
-    r->probe_encode_rate = job->probed.encode * nthreads;
-    r->probe_write_rate = job->probed.write;
-    job->rates.read = 1 / (1 / r->probe_read_rate + 1 / r->probe_decode_rate);
-    job->rates.write = 1 / (1 / r->probe_encode_rate + 1 / r->probe_write_rate);
-    job->rates.scratch = job->probed.scratch;
+    r->probe_read_rate = job->speed.read;
+    r->probe_decode_rate = job->speed.decode * nthreads;
+    r->probe_encode_rate = job->speed.encode * nthreads;
+    r->probe_write_rate = job->speed.write;
+    job->speed.planned.read = 1 / (1 / r->probe_read_rate + 1 / r->probe_decode_rate);
+    job->speed.planned.write = 1 / (1 / r->probe_encode_rate + 1 / r->probe_write_rate);
+    job->speed.planned.scratch = job->speed.scratch;
 }
 
 static void raise_shards(cm_job *job, const cm_job_var *v, size_t shards)
@@ -296,7 +296,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
         raise_shards(job, v, shards);
         o->cost += cost_of(v);
     }
-    if (job->probed.read <= 0)
+    if (job->speed.read <= 0)
         o->cost /= nthreads;
     job->budget.worker_nbytes = worker;
     job->budget.ahead = o->ahead;
@@ -464,8 +464,8 @@ static int plan_with_probe(cm_job *job, size_t free, unsigned most, cm_error *er
     if (rc != CM_OK || v == NULL || job->terms.alike ||
         (is_least(job, most) && !job->terms.foreseen))
         return rc;
-    rc = cm_job_probe(job, v, job->scratch, err);
-    return rc == CM_OK && job->probed.read > 0 ? plan_best(job, free, most, err) : rc;
+    rc = cm_job_probe(job, v, job->scratch.folder, err);
+    return rc == CM_OK && job->speed.read > 0 ? plan_best(job, free, most, err) : rc;
 }
 
 static int check_scratch(cm_job *job, cm_error *err)
@@ -481,7 +481,7 @@ static int check_scratch(cm_job *job, cm_error *err)
     if (most <= free)
         return CM_OK;
     return cm_fail(err, CM_ENOSPC, "%s: %s of scratch space are needed, and %s are free",
-                   job->scratch, cm_format_size(most, need, sizeof(need)),
+                   job->scratch.folder, cm_format_size(most, need, sizeof(need)),
                    cm_format_size(free, have, sizeof(have)));
 }
 
@@ -562,8 +562,8 @@ static int choose_pieces(cm_job *job, cm_store *store, unsigned most, cm_error *
 int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
 {
     int rc = CM_OK;
-    if (job->early == NULL)
-        rc = cm_early_create(&job->early, err);
+    if (job->scratch.early == NULL)
+        rc = cm_early_create(&job->scratch.early, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = cm_job_prepare(job, &job->var[i], store, err);
     if (rc == CM_OK && !job->terms.grows)
@@ -575,7 +575,7 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
     rc = choose_pieces(job, store, most, err);
     share_rest(job);
     if (rc == CM_OK)
-        rc = cm_early_limit(job->early, job->budget.early_nbytes, job->scratch, err);
+        rc = cm_early_limit(job->scratch.early, job->budget.early_nbytes, job->scratch.folder, err);
     if (rc != CM_OK)
         return rc;
     cm_send_limit(job, store);

@@ -93,11 +93,11 @@ static double rate(uint64_t nbytes, uint64_t ns)
 
 static void keep(cm_job *job, const probe *p)
 {
-    job->probed.read = rate(p->nread, p->read_ns);
-    job->probed.decode = rate(p->nread, p->decode_ns);
-    job->probed.encode = rate(p->nwritten, p->encode_ns);
-    job->probed.write = rate(p->nwritten, p->write_ns);
-    job->probed.scratch = rate(p->nscratch, p->scratch_ns);
+    job->speed.read = rate(p->nread, p->read_ns);
+    job->speed.decode = rate(p->nread, p->decode_ns);
+    job->speed.encode = rate(p->nwritten, p->encode_ns);
+    job->speed.write = rate(p->nwritten, p->write_ns);
+    job->speed.scratch = rate(p->nscratch, p->scratch_ns);
 }
 
 static int prepare(probe *p, cm_error *err)

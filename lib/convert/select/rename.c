@@ -84,7 +84,7 @@ static int append_variable(const cm_job *job, const char *group, size_t ngroup, 
     const cm_job_var *v = find_renamed(job, group, ngroup, word, nword);
     if (v == NULL)
         return cm_buf_append(out, word, nword, err);
-    const char *old = v->source->name + strlen(job->group);
+    const char *old = v->source->name + strlen(job->from.group);
     old += *old == '/';
     size_t depth = group_length(old);
     bool moved = group_length(v->name) != depth || strncmp(v->name, old, depth) != 0;
@@ -248,8 +248,8 @@ static int rename_one(cm_job *job, const char *text, cm_error *err)
         cm_unescape(to);
     }
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        const char *path = job->var[i].source->name + strlen(job->group);
-        path += *path == '/' && *job->group != '\0';
+        const char *path = job->var[i].source->name + strlen(job->from.group);
+        path += *path == '/' && *job->from.group != '\0';
         if (strcmp(path, copy) != 0)
             continue;
         found = true;

@@ -40,14 +40,14 @@ static const char *stale_group(const cm_job *job, const char *path)
  */
 bool cm_job_wants_group(const cm_job *job, const char *path)
 {
-    if (!has_prefix_path(path, job->group) || stale_group(job, path) != NULL)
+    if (!has_prefix_path(path, job->from.group) || stale_group(job, path) != NULL)
         return false;
     if (job->options->variable.n == 0)
         return true;
     for (size_t i = 0; i < job->nvars; i++)
         if (has_prefix_path(job->var[i].source->name, path))
             return true;
-    return strcmp(path, job->group) == 0;
+    return strcmp(path, job->from.group) == 0;
 }
 
 typedef struct selection {
@@ -61,11 +61,11 @@ typedef struct selection {
 /* The variable's path below the group that is converted; NULL when it lies elsewhere. */
 static const char *path_in_group(const cm_job *job, const cm_variable *v)
 {
-    size_t n = strlen(job->group);
+    size_t n = strlen(job->from.group);
     const char *name = v->name;
     if (n == 0)
         return name;
-    return strncmp(name, job->group, n) == 0 && name[n] == '/' ? name + n + 1 : NULL;
+    return strncmp(name, job->from.group, n) == 0 && name[n] == '/' ? name + n + 1 : NULL;
 }
 
 /* Whether the source is many files, whose names the survey compared. */
@@ -254,7 +254,7 @@ static int check_path(cm_job *job, const cm_job_var *v, cm_error *err)
 /* No two arrays share a path, and nothing lies below an array. */
 static int check_place(const cm_job *job, const cm_job_var *v, cm_error *err)
 {
-    size_t n = strlen(v->name), skip = strlen(job->group);
+    size_t n = strlen(v->name), skip = strlen(job->from.group);
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *other = &job->var[i];
         if (other < v && strcmp(other->name, v->name) == 0)

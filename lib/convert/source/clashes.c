@@ -67,7 +67,7 @@ static void worker_main(void *context, unsigned index)
         cm_error err = {0};
         cm_multi_clash clash = {0};
         if (!is_wanted(q->job, q->spec->check[i].var) ||
-            (q->job->agreed != NULL && q->job->agreed[i]))
+            (q->job->evidence.agreed != NULL && q->job->evidence.agreed[i]))
             continue;
         int rc = cm_monitor_canceled(q->job->options->monitor)
                      ? cm_fail(&err, CM_ECANCELED, "stopped by request")
@@ -118,7 +118,7 @@ static int tell_decided(inquiry *q, cm_error *err)
         const cm_multi_check *check = &q->spec->check[d->first_pair];
         if (d->npairs == 0)
             continue;
-        q->job->inputs_differ = true;
+        q->job->evidence.inputs_differ = true;
         rc = cm_job_warn(q->job, err,
                          "%s: %" PRIu64 " element%s%s between files that have the same ones (%s), "
                          "in %" PRIu64 " pair%s of files; the first is %s",
@@ -132,9 +132,9 @@ static int tell_decided(inquiry *q, cm_error *err)
 int cm_job_compare_inputs(cm_job *job, cm_error *err)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
-    if (spec == NULL || spec->nchecks == 0 || job->compared)
+    if (spec == NULL || spec->nchecks == 0 || job->evidence.compared)
         return CM_OK;
-    job->compared = true;
+    job->evidence.compared = true;
     inquiry q = {.job = job, .spec = spec, .worst = spec->nchecks};
     unsigned n = cm_job_threads(job);
     if ((q.decided = cm_calloc(spec->nvars + 1, sizeof(*q.decided), err)) == NULL)

@@ -29,11 +29,11 @@ static int one_fingerprint(cm_json *j, const cm_job *job, cm_error *err)
     struct stat st;
     /* One that was fetched lies elsewhere, and has the time of what it is a copy of. */
     if (stat(job->source->path, &st) != 0)
-        return cm_fail_errno(err, errno, "%s", job->path);
+        return cm_fail_errno(err, errno, "%s", job->from.path);
     int64_t modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    int rc = add_path(j, "input", job->path, err);
+    int rc = add_path(j, "input", job->from.path, err);
     if (rc == CM_OK)
-        rc = cm_json_set(j, "input's group", cm_json_string(job->group), err);
+        rc = cm_json_set(j, "input's group", cm_json_string(job->from.group), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "input's size", cm_json_i64(st.st_size), err);
     if (rc == CM_OK)

@@ -16,7 +16,7 @@ enum {
 
 char *cm_stack_path(const cm_job *job, const char *name, cm_error *err)
 {
-    return cm_asprintf(err, "%s%s%s", job->group, *job->group != '\0' ? "/" : "", name);
+    return cm_asprintf(err, "%s%s%s", job->from.group, *job->from.group != '\0' ? "/" : "", name);
 }
 
 bool cm_stack_same_name(const char *a, const char *b)

@@ -26,7 +26,7 @@ static cm_json *whole_json(const cm_job *job, cm_error *err)
 {
     const cm_transform_report *r = job->report;
     cm_json *j = cm_json_object();
-    int rc = cm_json_set(j, "path", cm_json_string(job->path), err);
+    int rc = cm_json_set(j, "path", cm_json_string(job->from.path), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "format", cm_json_string(r->source_format), err);
     if (rc == CM_OK)
@@ -83,10 +83,10 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {r->ndifferences > 0, job->source->kind == CM_DATASET_ZARR
                                   ? "the store differs from the source"
                                   : "the store differs from the file"},
-        {cm_multi_spec_of(job->source) != NULL && !job->witnessed && r->ndifferences == 0,
+        {cm_multi_spec_of(job->source) != NULL && !job->evidence.witnessed && r->ndifferences == 0,
          "the files were not held against the store"},
         {r->nskipped > 0, "variables of types that Zarr lacks were left out"},
-        {job->group[0] != '\0', "only one group was converted"},
+        {job->from.group[0] != '\0', "only one group was converted"},
         {o->variable.n > 0 || o->exclude.n > 0, "only some variables were chosen"},
         {o->stack.n > 0, "variables were stacked into one array"},
         {o->merge_along.n > 0,
@@ -100,10 +100,10 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {o->rename.n > 0, "names were changed"},
         {o->fill_value.n > 0, "the value of unwritten elements was changed"},
         {o->char_mode != CM_CHAR_KEEP, "character variables were changed"},
-        {job->inputs_differ,
+        {job->evidence.inputs_differ,
          "files differ where they have the same elements; one of them is stored"},
     };
-    bool repaired = job->metadata_repaired;
+    bool repaired = job->evidence.repaired;
     for (size_t i = 0; i < job->nvars; i++)
         repaired |= job->var[i].moved.repaired;
     cm_json *list = cm_json_array();

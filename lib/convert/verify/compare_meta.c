@@ -148,7 +148,7 @@ static int compare_array(cm_job *job, const cm_job_var *v, const cm_zarr_node *n
 
 static const char *path_in_store(const cm_job *job, const cm_dataset_group *g)
 {
-    size_t skip = strlen(job->group);
+    size_t skip = strlen(job->from.group);
     return g->path + skip + (g->path[skip] == '/');
 }
 

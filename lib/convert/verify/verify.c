@@ -442,7 +442,8 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
     if (rc == CM_OK && ver.full)
         rc = keep_digests(&ver, err);
     job->report->nverified = ver.nverified;
-    job->witnessed = rc == CM_OK && ver.witnesses != NULL && job->report->ndifferences == 0;
+    job->evidence.witnessed =
+        rc == CM_OK && ver.witnesses != NULL && job->report->ndifferences == 0;
     for (size_t i = 0; i < ver.nsubjects; i++)
         if (!ver.subject[i].shares_array)
             cm_array_free(ver.subject[i].array);

@@ -425,7 +425,7 @@ int cm_witnesses_open(cm_job *job, const cm_zarr_tree *tree, double share, cm_wi
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     *out = NULL;
-    if (spec == NULL || job->grown != NULL || spec->nvars == 0)
+    if (spec == NULL || job->from.grown != NULL || spec->nvars == 0)
         return CM_OK;
     cm_witnesses *w = cm_calloc(1, sizeof(*w), err);
     if (w == NULL)

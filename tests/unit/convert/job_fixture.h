@@ -76,9 +76,8 @@ static inline void planned_into(planned *p, const made_file *file,
                       .terms = {.alike = p->options.part.on, .grows = p->options.append != NULL},
                       .report = &p->report,
                       .source = p->made,
-                      .path = file->path,
-                      .group = "",
-                      .scratch = strdup("/tmp"),
+                      .from = {.path = file->path, .group = ""},
+                      .scratch.folder = strdup("/tmp"),
                       .zarr_format = p->options.zarr_format == 0 ? 3 : p->options.zarr_format};
     p->status = planned_steps(p, last, &p->error);
 }
@@ -103,8 +102,8 @@ static inline void planned_release(planned *p)
         free(job->var[i].name);
     }
     free(job->var);
-    cm_early_free(job->early);
-    free(job->scratch);
+    cm_early_free(job->scratch.early);
+    free(job->scratch.folder);
     cm_json_free(job->sample_chunks);
     cm_job_unstack(job);
     cm_job_unmerge(job);

@@ -37,14 +37,14 @@ static void join_begin(joining *j, const made_file *old, const made_file *new, p
 static void join_run(joining *j)
 {
     j->status = cm_append_source_join(&j->new.job, &j->error);
-    j->new.made = j->new.job.opened; /* the source itself is the join's */
+    j->new.made = j->new.job.from.opened; /* the source itself is the join's */
     if (j->status != CM_OK)
-        assert_null(j->new.job.opened);
+        assert_null(j->new.job.from.opened);
 }
 
 static void join_end(joining *j)
 {
-    cm_append_source *a = j->new.job.grown;
+    cm_append_source *a = j->new.job.from.grown;
     cm_store *store = j->old.store;
     planned_release(&j->new);
     cm_append_source_free(a);

@@ -89,7 +89,7 @@ static void release(cm_job *job)
 static int choose(cm_transform_options *options, char *out, size_t size)
 {
     cm_transform_report report = {0};
-    cm_job job = {.options = options, .report = &report, .path = path, .group = ""};
+    cm_job job = {.options = options, .report = &report, .from = {.path = path, .group = ""}};
     cm_error err = {0};
     char type[32];
     size_t n = 0;

@@ -193,7 +193,7 @@ static void clashes(void **state)
                      ROWS[i].warning != NULL ? ROWS[i].warning : "", &bad);
         tell_compare(ROWS[i].name, c.report.clash != NULL ? c.report.clash : "",
                      ROWS[i].clash != NULL ? ROWS[i].clash : "", &bad);
-        assert_int_equal(c.job.inputs_differ, ROWS[i].warning != NULL);
+        assert_int_equal(c.job.evidence.inputs_differ, ROWS[i].warning != NULL);
         /* It is done once. */
         assert_int_equal(cm_job_compare_inputs(&c.job, NULL), CM_OK);
         clash_end(&c);

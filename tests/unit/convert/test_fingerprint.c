@@ -48,8 +48,7 @@ static cm_json *fingerprint_of(const made_file *file, const cm_transform_options
     const cm_job job = {.options = options,
                         .terms = {.alike = options->part.on},
                         .source = ds,
-                        .path = ds->path,
-                        .group = "",
+                        .from = {.path = ds->path, .group = ""},
                         .zarr_format = options->zarr_format == 0 ? 3 : options->zarr_format};
     OK(cm_fingerprint(&job, &out, err));
     cm_dataset_close(ds);

@@ -395,7 +395,7 @@ int cm_append_foresee_windows(cm_job *job, cm_append_state *a, cm_error *err)
     a->append = job->options->append;
     int rc = open_target(a, job, err);
     /* Of files the survey has compared all but the data. */
-    if (rc == CM_OK && job->grown != NULL)
+    if (rc == CM_OK && job->from.grown != NULL)
         rc = cm_job_compare_inputs(job, err);
     return rc == CM_OK ? begin_windows(job, a, err) : rc;
 }

@@ -23,7 +23,7 @@ unsigned cm_append_joined_axis(const cm_append_state *s, const cm_multi_var *v)
 const cm_multi_var *cm_append_joined_var(const cm_job *job, const cm_variable *v)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
-    const cm_multi_var *of = spec != NULL && job->grown == NULL ? cm_multi_var_of(v) : NULL;
+    const cm_multi_var *of = spec != NULL && job->from.grown == NULL ? cm_multi_var_of(v) : NULL;
     return of != NULL && of >= spec->var && of < spec->var + spec->nvars ? of : NULL;
 }
 

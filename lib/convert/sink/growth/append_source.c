@@ -116,7 +116,7 @@ static int check_same(const cm_job *job, const cm_variable *s, const cm_variable
                        t->name, cm_dtype_name(&s->dtype, a, sizeof(a)),
                        cm_dtype_name(&t->dtype, b, sizeof(b)));
     int rc = check_shape(job, s, t, axis, err);
-    bool other_format = job->grown->own->zarr_format != job->grown->base->zarr_format;
+    bool other_format = job->from.grown->own->zarr_format != job->from.grown->base->zarr_format;
     return rc == CM_OK ? check_meaning(s, t, other_format, err) : rc;
 }
 
@@ -365,7 +365,7 @@ static int take_places(cm_append_source *a, cm_job *job, cm_error *err)
     int rc = cm_multi_dataset_open(&a->spec, &options, &joined, err);
     if (rc != CM_OK)
         return rc;
-    job->source = job->opened = joined;
+    job->source = job->from.opened = joined;
     for (size_t i = 0; i < job->nvars; i++)
         job->var[i].source = &joined->var[i];
     return CM_OK;
@@ -378,9 +378,9 @@ int cm_append_source_join(cm_job *job, cm_error *err)
     cm_append_source *a = cm_calloc(1, sizeof(*a), err);
     if (a == NULL)
         return CM_ENOMEM;
-    job->grown = a;
+    job->from.grown = a;
     a->own = job->source;
-    job->opened = NULL;
+    job->from.opened = NULL;
     int rc = cm_dataset_open(append->opens, "", &options, &a->base, err);
     if (rc == CM_OK && a->base->kind != CM_DATASET_ZARR)
         rc = cm_fail(err, CM_EINVAL, "is no Zarr store");
@@ -417,18 +417,18 @@ int cm_append_source_join(cm_job *job, cm_error *err)
 
 void cm_append_source_of(const cm_job *job, cm_job_var *v)
 {
-    if (job->grown == NULL)
+    if (job->from.grown == NULL)
         return;
-    v->source = job->grown->from[v->source->index];
-    v->dataset = job->grown->own;
+    v->source = job->from.grown->from[v->source->index];
+    v->dataset = job->from.grown->own;
 }
 
 int cm_append_source_layout(const cm_job *job, const cm_variable *v, cm_transform_variable *out,
                             cm_error *err)
 {
-    if (job->grown == NULL)
+    if (job->from.grown == NULL)
         return CM_OK;
-    const cm_variable *s = job->grown->from[v->index];
+    const cm_variable *s = job->from.grown->from[v->index];
     for (unsigned j = 0; j < s->rank; j++) {
         out->chunk_before[j] = s->has_source_chunks ? s->source_chunk[j] : 0;
         out->shard_before[j] = s->is_sharded ? s->source_shard[j] : 0;

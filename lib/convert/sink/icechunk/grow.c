@@ -38,7 +38,7 @@ static int begin_journal(growing *g, cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = cm_repository_settle(r, job, head, false, &left, err);
     if (rc == CM_OK)
-        rc = cm_run_journal_begin(&r->journal, head, job->scratch, err);
+        rc = cm_run_journal_begin(&r->journal, head, job->scratch.folder, err);
     r->begun = rc == CM_OK;
     cm_json_free(head);
     return rc;

@@ -130,11 +130,13 @@ int cm_grow_refer_agree(cm_grow_refer *r, cm_job *job, cm_error *err)
     int rc = CM_OK;
     if (spec == NULL || spec->nchecks == 0)
         return CM_OK;
-    if ((job->agreed = cm_calloc(spec->nchecks, sizeof(job->agreed[0]), err)) == NULL)
+    if ((job->evidence.agreed = cm_calloc(spec->nchecks, sizeof(job->evidence.agreed[0]), err)) ==
+        NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < spec->nchecks; i++)
         if (spec->file[spec->check[i].part[0].file].open != NULL)
-            rc = agree(r, job->options->append, spec, &spec->check[i], &kept, &job->agreed[i], err);
+            rc = agree(r, job->options->append, spec, &spec->check[i], &kept,
+                       &job->evidence.agreed[i], err);
     cm_ice_kept_release(&kept);
     return rc;
 }

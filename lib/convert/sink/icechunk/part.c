@@ -154,7 +154,7 @@ static int begin_part(void *context, cm_error *err)
     if (rc == CM_OK)
         rc = cm_repository_part_head(p, "plan", &head, err);
     if (rc == CM_OK)
-        rc = cm_run_journal_begin(j, head, p->job->scratch, err);
+        rc = cm_run_journal_begin(j, head, p->job->scratch.folder, err);
     cm_json_free(head);
     return rc;
 }

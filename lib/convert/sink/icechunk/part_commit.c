@@ -70,7 +70,7 @@ static int begin_commit(cm_repository_part *p, bool *done, cm_error *err)
     if (rc == CM_OK)
         rc = cm_repository_settle(r, p->job, head, true, &left, err);
     if (rc == CM_OK)
-        rc = cm_run_journal_begin(&r->journal, head, p->job->scratch, err);
+        rc = cm_run_journal_begin(&r->journal, head, p->job->scratch.folder, err);
     r->begun = rc == CM_OK;
     cm_json_free(head);
     return rc;

@@ -97,7 +97,7 @@ static int list_paths(const cm_job *job, const char ***path, size_t *n, cm_error
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     size_t kept = 0;
-    int rc = cm_job_inputs_paths(job, job->path, path, n, err);
+    int rc = cm_job_inputs_paths(job, job->from.path, path, n, err);
     if (rc != CM_OK || spec == NULL)
         return rc;
     for (size_t i = 0; i < *n; i++)

@@ -427,7 +427,7 @@ static int begin(cm_repository *r, cm_sink *s, cm_job *job, bool *done, cm_error
     if (rc == CM_OK && !*done)
         rc = cm_repository_check(r, s, job, err);
     if (rc == CM_OK && !*done && !r->resumes)
-        rc = cm_run_journal_begin(&r->journal, head, job->scratch, err);
+        rc = cm_run_journal_begin(&r->journal, head, job->scratch.folder, err);
     s->out.begun = r->begun = rc == CM_OK;
     cm_json_free(head);
     return rc;

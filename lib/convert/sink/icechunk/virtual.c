@@ -83,7 +83,7 @@ static int set_config(referring *r, cm_job *job, cm_error *err)
     size_t n = 0;
     int rc = cm_refer_urls_prefix(&r->urls, &prefix, err);
     if (rc == CM_OK)
-        rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
+        rc = cm_job_inputs_paths(job, job->from.path, &path, &n, err);
     if (rc == CM_OK && strncmp(prefix, "file:", 5) == 0)
         rc = cm_refer_folder(path, n, &folder, err);
     if (rc == CM_OK && !repo->base->there)

@@ -122,8 +122,8 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
 int cm_parts_make_plan(cm_job *job, cm_output *out, cm_error *err)
 {
     if (job->options->scratch == NULL && !out->beside.remote) {
-        free(job->scratch);
-        if ((job->scratch = cm_strdup(out->path, err)) == NULL)
+        free(job->scratch.folder);
+        if ((job->scratch.folder = cm_strdup(out->path, err)) == NULL)
             return CM_ENOMEM;
     }
     return cm_job_plan(job, out->store, err);

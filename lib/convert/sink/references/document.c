@@ -254,8 +254,8 @@ static int write_states(writing *w, cm_error *err)
         if (spec->file[i].copy == NULL)
             rc = write_state(w, spec->file[i].path, spec->file[i].nbytes, spec->file[i].mtime_ns,
                              &any, err);
-    if (spec == NULL && stat(w->job->path, &st) == 0)
-        rc = write_state(w, w->job->path, (uint64_t)st.st_size,
+    if (spec == NULL && stat(w->job->from.path, &st) == 0)
+        rc = write_state(w, w->job->from.path, (uint64_t)st.st_size,
                          (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec,
                          &any, err);
     if (any)
@@ -320,7 +320,7 @@ static int prepare(cm_sink *s, cm_job *job, bool claims, cm_error *err)
         return rc == CM_OK ? CM_ENOMEM : rc;
     w->job = job;
     w->file.fd = -1;
-    rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
+    rc = cm_job_inputs_paths(job, job->from.path, &path, &n, err);
     const cm_outfile_guard guard = {
         .read = path, .nread = n, .canceled = is_canceled, .context = job->options->monitor};
     if (rc == CM_OK)

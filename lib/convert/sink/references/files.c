@@ -48,7 +48,7 @@ int cm_refer_escape(cm_buf *out, const char *path, cm_error *err)
 /* Whether the only input came over a network: then the open file is a temporary copy. */
 bool cm_refer_was_fetched(const cm_job *job)
 {
-    return job->options->dataset == NULL && cm_store_url_is_remote(job->path);
+    return job->options->dataset == NULL && cm_store_url_is_remote(job->from.path);
 }
 
 /* By the base URL; a bucket's keys are not escaped, URLs are.  REST is the path below it. */
@@ -99,7 +99,7 @@ int cm_refer_files_name(const cm_refer_files *f, const char *path, char **out, c
     const bool at_base = f->job->options->base_url != NULL;
     *out = NULL;
     if (cm_refer_was_fetched(f->job))
-        return name_object(f, f->job->path, out, err);
+        return name_object(f, f->job->from.path, out, err);
     if (f->job->options->dataset != NULL && cm_store_url_is_remote(path))
         return name_object(f, path, out, err);
     char *real = realpath(path, NULL);

@@ -15,12 +15,12 @@ int cm_job_claim_files(cm_job *job, const char *source, const char *target, cm_o
     size_t n;
     if (o->scratch == NULL && o->trace == NULL && o->certificate == NULL)
         return CM_OK;
-    int rc = cm_job_inputs_paths(job, source, &job->guarded, &n, err);
+    int rc = cm_job_inputs_paths(job, source, &job->files.guarded, &n, err);
     if (rc != CM_OK)
         return rc;
     if (job->terms.against != NULL)
-        job->guarded[n++] = job->terms.against;
-    const cm_outfile_guard guard = {.read = job->guarded,
+        job->files.guarded[n++] = job->terms.against;
+    const cm_outfile_guard guard = {.read = job->files.guarded,
                                     .nread = n,
                                     .made = target,
                                     .canceled = is_canceled,
@@ -28,13 +28,14 @@ int cm_job_claim_files(cm_job *job, const char *source, const char *target, cm_o
     if (o->scratch != NULL)
         rc = cm_outfile_check_folder(o->scratch, &guard, err);
     if (rc == CM_OK && o->trace != NULL)
-        rc = cm_outfile_claim(&job->trace, o->trace, &CM_KIND_TRACE, &guard, o->overwrite, err);
+        rc = cm_outfile_claim(&job->files.trace, o->trace, &CM_KIND_TRACE, &guard, o->overwrite,
+                              err);
     if (rc == CM_OK && o->certificate != NULL)
         rc = cm_outfile_claim(certificate, o->certificate, &CM_KIND_CERTIFICATE, &guard,
                               o->overwrite, err);
     /* A pipe that nobody reads is told before the work, not after it. */
-    if (rc == CM_OK && job->trace.in_place)
-        rc = cm_outfile_open(&job->trace, err);
+    if (rc == CM_OK && job->files.trace.in_place)
+        rc = cm_outfile_open(&job->files.trace, err);
     if (rc == CM_OK && certificate->in_place)
         rc = cm_outfile_open(certificate, err);
     return rc;
@@ -46,15 +47,15 @@ int cm_job_finish_files(cm_job *job, int rc, cm_outfile *certificate, cm_error *
     const char *target = job->report->written ? "; the target is complete" : "";
     int failed = CM_OK;
     if (done && certificate->path != NULL)
-        failed = cm_job_certify(job, job->path, certificate, err);
+        failed = cm_job_certify(job, job->from.path, certificate, err);
     if (failed != CM_OK) {
         cm_error_suffix(err, "%s, but has no certificate", target);
         return failed;
     }
-    if (!done || job->trace_error.status == CM_OK)
+    if (!done || job->files.trace_error.status == CM_OK)
         return rc;
     if (err != NULL)
-        *err = job->trace_error;
+        *err = job->files.trace_error;
     cm_error_suffix(err, "%s, but has no trace", target);
-    return job->trace_error.status;
+    return job->files.trace_error.status;
 }

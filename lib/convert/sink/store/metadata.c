@@ -158,7 +158,7 @@ static int add_groups(const cm_job *job, cm_zarr_meta *group, cm_zarr_entry *ent
         const cm_dataset_group *g = &job->source->group[i];
         if (!cm_job_wants_group(job, g->path))
             continue;
-        const char *path = g->path + strlen(job->group);
+        const char *path = g->path + strlen(job->from.group);
         rc = describe_group(job, g, &group[i], err);
         entry[(*n)++] = (cm_zarr_entry){path + (*path == '/'), &group[i]};
     }

@@ -54,7 +54,7 @@ int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err)
         const char *path = ds->group[i].path;
         if (!cm_job_wants_group(job, path))
             continue;
-        path += strlen(job->group);
+        path += strlen(job->from.group);
         made->node[made->n++] = (cm_made_node){.path = path + (*path == '/')};
     }
     return CM_OK;
@@ -142,8 +142,9 @@ static int plan(cm_job *job, cm_output *out, bool fresh, cm_error *err)
 {
     const bool local = !cm_store_is_remote(out->store);
     if (job->options->scratch == NULL && local) {
-        free(job->scratch);
-        if ((job->scratch = cm_strdup(out->is_zip ? out->beside.path : out->path, err)) == NULL)
+        free(job->scratch.folder);
+        if ((job->scratch.folder = cm_strdup(out->is_zip ? out->beside.path : out->path, err)) ==
+            NULL)
             return CM_ENOMEM;
     }
     int rc = cm_job_plan(job, out->store, err);
@@ -273,7 +274,7 @@ static int commit(cm_sink *s, cm_job *job, cm_error *err)
 /* Errors without a place concern the source. */
 void cm_job_name_source(const cm_job *job, cm_error *err)
 {
-    cm_error_place(err, job->path);
+    cm_error_place(err, job->from.path);
 }
 
 /* Work that can be resumed stays, and finished work; everything else is removed. */
