@@ -108,6 +108,22 @@ def test_a_gap(made, tmp_path):
     tool.nc2zarr("--append", "time", p, store).ok()
 
 
+def test_an_array_of_another_length(made, tmp_path):
+    """Another program resized one array and not the others: nobody can say which steps the store has."""
+    store = work_on(made, tmp_path)
+    p = F.day(tmp_path / "new.nc", 2, 2)
+    tas = zarr.open_group(store, mode="r+")["tas"]
+    tas.resize((3, *tas.shape[1:]))
+    zarr.consolidate_metadata(store)
+    for options in (["--dry-run"], []):
+        r = tool.nc2zarr(*options, "--append", "time", p, store)
+        assert r.status == 1 and "elements along time, and" in r.err and "tas" in r.err and "resized to one length first" in r.err, str(r)
+    tas.resize((2, *tas.shape[1:]))
+    zarr.consolidate_metadata(store)
+    tool.nc2zarr("-q", "--append", "time", p, store).ok()
+    F.same(store, [*sorted(made.glob("*.nc")), p])
+
+
 @pytest.mark.parametrize("fmt, names", [(3, "absent"), (3, "null"), (2, "absent")])
 def test_an_array_without_names_of_dimensions(fmt, names, tmp_path):
     """It stays as it is; a variable of the files with its name has no place in the store."""

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "archive/survey/form.h"
+#include "archive/survey/lengths.h"
 #include "base/cpu.h"
 #include "codec/checksum.h"
 #include "format/counted.h"
@@ -322,6 +323,8 @@ static int describe_at(look *s, const char *path)
     /* This process is the trial. */
     const cm_dataset_options options = {.guard = CM_GUARD_NONE, .plain = true, .net = s->l->net};
     int rc = cm_dataset_open(path, "", &options, &s->file, s->err);
+    if (rc == CM_OK && s->file->kind == CM_DATASET_ZARR) /* files have one length for each name */
+        rc = cm_lengths_check(s->file, s->err);
     if (rc == CM_OK)
         rc = describe(s);
     cm_dataset_close(s->file);
