@@ -114,7 +114,10 @@ def test_an_array_of_another_length(made, tmp_path):
     p = F.day(tmp_path / "new.nc", 2, 2)
     tas = zarr.open_group(store, mode="r+")["tas"]
     tas.resize((3, *tas.shape[1:]))
-    zarr.consolidate_metadata(store)
+    for options in (["--dry-run"], []):
+        r = tool.nc2zarr(*options, "--append", "time", p, store)
+        assert r.status == 1 and "other metadata say; --consolidate renews them" in r.err, str(r)
+    tool.nc2zarr("--consolidate", store).ok()
     for options in (["--dry-run"], []):
         r = tool.nc2zarr(*options, "--append", "time", p, store)
         assert r.status == 1 and "elements along time, and" in r.err and "tas" in r.err and "resized to one length first" in r.err, str(r)

@@ -187,12 +187,18 @@ static int forget_statistics(cm_job *job, const cm_append_state *s, cm_error *er
     return rc;
 }
 
-int cm_append_begin_chunks(cm_job *job, cm_append_state *s, cm_error *err)
+/* Documents that cannot be changed are found before anything is. */
+static int check_documents(const cm_append_state *s, cm_error *err)
 {
     cm_commit trial = {0};
-    /* Documents that cannot be changed are found before anything is. */
     int rc = make_commit(s, NULL, &trial, err);
     cm_commit_release(&trial);
+    return rc;
+}
+
+int cm_append_begin_chunks(cm_job *job, cm_append_state *s, cm_error *err)
+{
+    int rc = check_documents(s, err);
     if (rc == CM_OK)
         rc = cm_job_plan(job, s->append->store, err);
     if (rc == CM_OK && job->nvars > 0)
@@ -424,6 +430,8 @@ static int foresee(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
     if (a == NULL)
         return CM_ENOMEM;
     int rc = cm_append_foresee_windows(job, a, err);
+    if (rc == CM_OK)
+        rc = check_documents(a, err);
     return rc == CM_OK ? cm_append_foresee(job, a, err) : rc;
 }
 

@@ -248,8 +248,8 @@ int cm_commit_make(cm_store *store, int zarr_format, const cm_growth *growth, si
                               : consolidated_v2(store, growth, n, &found, out, err);
     if (rc == CM_OK && found > 0 && found < n)
         rc = cm_fail(err, CM_EFORMAT,
-                     "consolidated metadata list %zu of %zu arrays that grow; consolidate the "
-                     "store first",
+                     "consolidated metadata list %zu of %zu arrays that grow; `consolidate` renews "
+                     "them",
                      found, n);
     if (rc == CM_OK && ledger != NULL)
         rc = cm_json_set(out->record, "ledger", cm_json_copy(ledger), err);

@@ -121,7 +121,7 @@ int cm_grown_document_edit_array(cm_grown_document *d, cm_json_place array, cons
     if (!number || length != g->was)
         return cm_fail(err, CM_EFORMAT,
                        "%s: array %s: its length is not %" PRIu64
-                       ", which other metadata say; consolidate the store first",
+                       ", which other metadata say; `consolidate` renews them",
                        d->key, g->path, g->was);
     int rc = g->in_place ? CM_OK : add_edit(d, at, cm_asprintf(err, "%" PRIu64, g->length), err);
     if (rc != CM_OK || g->chunk > 0)
