@@ -37,6 +37,37 @@ static void join_levels(const cm_json *of, cm_load_normal *out)
     all->std = cm_json_length(counts) == 1 ? number_at(stds, 0) : sqrt(squares / n);
 }
 
+static bool has_texts(const cm_json *list)
+{
+    for (size_t i = 0; i < cm_json_length(list); i++)
+        if (cm_json_text(cm_json_at(list, i), NULL) != NULL)
+            return true;
+    return false;
+}
+
+static int take_labels(const cm_json *list, cm_load_normal *out, cm_error *err)
+{
+    const size_t n = cm_json_length(list);
+    out->label = cm_calloc(n + 1, sizeof *out->label, err);
+    if (out->label == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = cm_json_text(cm_json_at(list, i), NULL);
+        if (text != NULL && (out->label[i] = cm_strdup(text, err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+static int take_coordinates(const cm_json *list, cm_load_normal *out, cm_error *err)
+{
+    const size_t n = cm_json_length(list);
+    out->coordinate = cm_calloc(n + 1, sizeof *out->coordinate, err);
+    for (size_t i = 0; out->coordinate != NULL && i < n; i++)
+        out->coordinate[i] = number_at(list, i);
+    return out->coordinate != NULL ? CM_OK : CM_ENOMEM;
+}
+
 /* Of each level by itself, where there are any. */
 static int take_levels(const cm_json *of, cm_load_normal *out, cm_error *err)
 {
@@ -53,16 +84,13 @@ static int take_levels(const cm_json *of, cm_load_normal *out, cm_error *err)
         return CM_ENOMEM;
     if (units != NULL && (out->units = cm_strdup(units, err)) == NULL)
         return CM_ENOMEM;
-    if (n > 0 && cm_json_length(coordinates) == n &&
-        (out->coordinate = cm_calloc(n, sizeof *out->coordinate, err)) == NULL)
-        return CM_ENOMEM;
-    for (; out->nlevels < n; out->nlevels++) {
-        const size_t i = out->nlevels;
-        out->level[i] = (cm_feed_normal){number_at(means, i), number_at(stds, i)};
-        if (out->coordinate != NULL)
-            out->coordinate[i] = number_at(coordinates, i);
-    }
-    return CM_OK;
+    for (; out->nlevels < n; out->nlevels++)
+        out->level[out->nlevels] =
+            (cm_feed_normal){number_at(means, out->nlevels), number_at(stds, out->nlevels)};
+    if (n == 0 || cm_json_length(coordinates) != n)
+        return CM_OK;
+    return has_texts(coordinates) ? take_labels(coordinates, out, err)
+                                  : take_coordinates(coordinates, out, err);
 }
 
 static int take_all(const cm_json *attrs, const char *path, cm_load_normals *out, cm_error *err)
@@ -121,6 +149,9 @@ void cm_load_normals_release(cm_load_normals *n)
         free((void *)n->of[i].dim);
         free(n->of[i].level);
         free(n->of[i].coordinate);
+        for (size_t k = 0; n->of[i].label != NULL && k < n->of[i].nlevels; k++)
+            free(n->of[i].label[k]);
+        free(n->of[i].label);
         free((void *)n->of[i].units);
     }
     free(n->of);

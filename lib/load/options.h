@@ -29,7 +29,8 @@ typedef struct cm_load_normal {
     cm_feed_normal all;
     const char *dim; /* along which they were counted for each place; NULL: there are no levels */
     cm_feed_normal *level;
-    double *coordinate; /* of each level, NaN: no finite number; NULL: not known */
+    double *coordinate; /* of each level, NaN: no finite number; NULL: not known, or texts */
+    char **label;       /* of each level, NULL: no text; NULL: not known, or numbers */
     const char *units;  /* of these; NULL: not known */
     size_t nlevels;
 } cm_load_normal;

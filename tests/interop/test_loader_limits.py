@@ -295,6 +295,23 @@ def test_statistics_of_levels_in_another_order(tmp_path, dtype):
     assert batches(up, down)  # coordinates that cannot be read tell nothing
 
 
+def test_statistics_of_channels_in_another_order(tmp_path):
+    """Channels are told by their labels: those of a stack in another order are refused, but where `subset` leaves out what differs."""
+    xarray.Dataset({n: (("time",), np.arange(6.0) * k) for n, k in (("t", 1), ("u", 2), ("v", 3))}).to_netcdf(tmp_path / "in.nc")
+    for name, channels in (("tuv", "t,u,v"), ("tvu", "t,v,u"), ("twv", "t,u,v")):
+        assert nc2zarr("-q", "--statistics", "--stack", f"z={channels}", tmp_path / "in.nc", tmp_path / f"{name}.zarr").status == 0
+
+    def batches(name, of, **options):
+        normalize = str(tmp_path / f"{of}.zarr.statistics.zarr")
+        with chunkmill.Loader(str(tmp_path / f"{name}.zarr"), variables="z", sample={"time": 1}, normalize=normalize, **options) as loader:
+            return sum(1 for _ in loader)
+
+    assert batches("tuv", "tuv") and batches("tuv", "twv")
+    with pytest.raises(ValueError, match=r'variable z: normalize: channel 1 \(from 0\) is "v" here, and "u" where the statistics'):
+        batches("tvu", "tuv")
+    assert batches("tvu", "tuv", subset={"channel": slice(0, 1)})
+
+
 HOURS = 1_040_000 + np.arange(4)
 
 

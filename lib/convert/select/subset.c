@@ -121,6 +121,23 @@ int cm_coordinate_read(cm_dataset *ds, const cm_variable *of, const char *dim, u
     return rc == CM_OK ? cm_packing_read(c, n, *out, err) : rc;
 }
 
+int cm_coordinate_read_texts(cm_dataset *ds, const cm_variable *of, const char *dim, uint64_t n,
+                             cm_strings *out, bool *there, cm_error *err)
+{
+    cm_variable *c = cm_coordinate_of(ds, of, dim, n);
+    const cm_box all = {.rank = 1, .shape = {n}};
+    *there = false;
+    if (c == NULL || c->dtype.kind != CM_KIND_STRING)
+        return CM_OK;
+    int rc = cm_dataset_prepare(ds, c, err);
+    if (rc == CM_OK)
+        rc = cm_strings_reset(out, (size_t)n, err);
+    if (rc == CM_OK)
+        rc = cm_dataset_read_strings(ds, c, &all, out, err);
+    *there = rc == CM_OK;
+    return rc == CM_EBUDGET ? CM_OK : rc; /* longer than anybody wants */
+}
+
 static bool is_time(const cm_variable *c)
 {
     const char *units = cm_json_text(cm_json_member(c->attrs, "units"), NULL);

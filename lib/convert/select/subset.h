@@ -14,6 +14,9 @@ cm_variable *cm_coordinate_of(const cm_dataset *ds, const cm_variable *of, const
  */
 int cm_coordinate_read(cm_dataset *ds, const cm_variable *of, const char *dim, uint64_t n,
                        double **out, cm_error *err);
+/* The same, of texts, into OUT, which is empty and limits what they take: *THERE: it has such. */
+int cm_coordinate_read_texts(cm_dataset *ds, const cm_variable *of, const char *dim, uint64_t n,
+                             cm_strings *out, bool *there, cm_error *err);
 
 typedef struct cm_job_range {
     bool applies; /* the variable has the dimension */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/utf8.h"
 #include "convert/select/rename.h"
 #include "convert/select/subset.h"
 #include "convert/statistics/statistics_impl.h"
@@ -17,7 +18,8 @@
 #define BEGUN ".chunkmill-statistics"
 
 enum {
-    NKINDS = 6
+    NKINDS = 6,
+    MOST_TEXT = 1 << 16 /* bytes of the names of levels that are kept */
 };
 static const char *const KIND[NKINDS] = {"count", "missing", "minimum", "maximum", "mean", "std"};
 
@@ -291,40 +293,76 @@ static int add_array(writing *w, const cm_job_var *v, const cm_tally *t, unsigne
     return write_chunk(w, path, m, t, kind, err);
 }
 
-/* LIST, the coordinates along dimension J, which is OF's then, and their units. */
-static int set_coordinates(const cm_dataset *ds, const cm_job_var *v, unsigned j, cm_json *of,
-                           cm_json *list, cm_error *err)
+static int add_units(const cm_dataset *ds, const cm_job_var *v, unsigned j, cm_json *of,
+                     cm_error *err)
 {
     const cm_variable *c =
         cm_coordinate_of(ds, v->source, v->source->dim_name[j], v->source->shape[j]);
     const char *units = cm_json_text(cm_json_member(c->attrs, "units"), NULL);
-    int rc = cm_json_set(of, "coordinates", list, err);
-    return rc == CM_OK && units != NULL ? cm_json_set(of, "units", cm_json_string(units), err) : rc;
+    return units != NULL ? cm_json_set(of, "units", cm_json_string(units), err) : CM_OK;
+}
+
+/* The place in the source of level I. */
+static uint64_t place_of(const cm_job_var *v, uint64_t i)
+{
+    const unsigned j = (unsigned)v->statistics->level;
+    return v->view.start[j] + i * v->view.step[j];
+}
+
+static int add_numbers(const cm_job_var *v, const double *all, cm_json *list, cm_error *err)
+{
+    int rc = CM_OK;
+    for (uint64_t i = 0; rc == CM_OK && i < v->statistics->nlevels; i++) {
+        const double at = all[place_of(v, i)];
+        rc = isfinite(at) ? cm_json_append(list, cm_json_double(at), err)
+                          : cm_json_append_null(list, err);
+    }
+    return rc;
+}
+
+static int add_texts(const cm_job_var *v, const cm_strings *all, cm_json *list, cm_error *err)
+{
+    int rc = CM_OK;
+    for (uint64_t i = 0; rc == CM_OK && i < v->statistics->nlevels; i++) {
+        size_t n;
+        const char *text = cm_strings_get(all, (size_t)place_of(v, i), &n);
+        rc = cm_utf8_is_valid(text, n) ? cm_json_append(list, cm_json_string_n(text, n), err)
+                                       : cm_json_append_null(list, err);
+    }
+    return rc;
 }
 
 /*
- * The coordinates of V's levels, where they are numbers, and their units: who uses the statistics
- * for another store can tell whether it has the same levels.
+ * The coordinates of V's levels, numbers and their units, or texts: who uses the statistics for
+ * another store can tell whether it has the same levels.
  */
 static int add_coordinates(const cm_job *job, const cm_job_var *v, cm_json *of, cm_error *err)
 {
     const unsigned j = (unsigned)v->statistics->level;
+    const char *dim = v->source->dim_name[j];
     cm_dataset *ds = v->dataset != NULL ? v->dataset : job->source;
-    double *all = NULL;
-    int rc = v->source->dim_name[j] == NULL
-                 ? CM_OK
-                 : cm_coordinate_read(ds, v->source, v->source->dim_name[j], v->source->shape[j],
-                                      &all, err);
-    cm_json *list = rc == CM_OK && all != NULL ? cm_json_array() : NULL;
-    for (uint64_t i = 0; list != NULL && rc == CM_OK && i < v->statistics->nlevels; i++) {
-        const double at = all[v->view.start[j] + i * v->view.step[j]];
-        rc = isfinite(at) ? cm_json_append(list, cm_json_double(at), err)
-                          : cm_json_append_null(list, err);
+    double *number = NULL;
+    cm_strings text;
+    bool has_text = false;
+    if (dim == NULL)
+        return CM_OK;
+    cm_strings_init(&text, MOST_TEXT);
+    int rc = cm_coordinate_read(ds, v->source, dim, v->source->shape[j], &number, err);
+    if (rc == CM_OK && number == NULL)
+        rc = cm_coordinate_read_texts(ds, v->source, dim, v->source->shape[j], &text, &has_text,
+                                      err);
+    if (rc == CM_OK && (number != NULL || has_text)) {
+        cm_json *list = cm_json_array();
+        rc = number != NULL ? add_numbers(v, number, list, err) : add_texts(v, &text, list, err);
+        if (rc == CM_OK)
+            rc = cm_json_set(of, "coordinates", list, err);
+        else
+            cm_json_free(list);
     }
-    free(all);
-    if (rc == CM_OK && list != NULL)
-        return set_coordinates(ds, v, j, of, list, err);
-    cm_json_free(list);
+    if (rc == CM_OK && number != NULL)
+        rc = add_units(ds, v, j, of, err);
+    cm_strings_release(&text);
+    free(number);
     return rc;
 }
 

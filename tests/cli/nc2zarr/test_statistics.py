@@ -303,7 +303,7 @@ def test_a_dimension_of_another_name(tmp_path):
 
 
 def test_coordinates_of_levels(tmp_path):
-    """As they are shown, of the levels that are written; none where there are no numbers."""
+    """As they are shown, of the levels that are written: numbers, or texts, and null in place of what JSON cannot hold."""
     source = tmp_path / "in.nc"
     with netCDF4.Dataset(source, "w") as ds:
         for name, n in (("time", 6), ("level", 4), ("depth", 4)):
@@ -325,6 +325,11 @@ def test_coordinates_of_levels(tmp_path):
     assert coordinates("nc2zarr", source, "--subset", "level=1:4:2") == [101.0, 100.0]
     tool.nc2zarr("-q", source, tmp_path / "in.zarr").ok()
     assert coordinates("rechunk", tmp_path / "in.zarr", "--chunks", "time=2") == [101.5, 101.0, 100.5, 100.0]
+    with netCDF4.Dataset(source, "a") as ds:
+        ds.renameVariable("level", "heights")
+        ds.createVariable("level", str, ("level",))[:] = np.array(["low", "", "\u00e4", "high"], object)
+    assert coordinates("nc2zarr", source, "--statistics-by", "level") == ["low", "", "\u00e4", "high"]
+    assert coordinates("nc2zarr", source, "--statistics-by", "level", "--subset", "level=1:4:2") == ["", "high"]
 
 
 def test_by_a_dimension(source, values, tmp_path):
