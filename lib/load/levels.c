@@ -138,9 +138,9 @@ static void differ(const levels *l, const cm_load_normal *n, uint64_t i, char ou
     out[0] = '\0';
     if (l->has_text) {
         const char *text = cm_strings_get(&l->text, (size_t)i, &nbytes), *of = n->label[i];
-        if (of == NULL || strlen(of) != nbytes || memcmp(text, of, nbytes) != 0)
+        if (of != NULL && (strlen(of) != nbytes || memcmp(text, of, nbytes) != 0))
             snprintf(out, 200, "\"%.*s\" here, and \"%.60s\"", nbytes < 60 ? (int)nbytes : 60, text,
-                     of != NULL ? of : "");
+                     of);
     } else if (!is_same(l, n, i)) {
         snprintf(out, 200, "%.12g here, and %.12g", l->value[i], n->coordinate[i]);
     }

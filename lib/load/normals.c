@@ -52,8 +52,10 @@ static int take_labels(const cm_json *list, cm_load_normal *out, cm_error *err)
     if (out->label == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        const char *text = cm_json_text(cm_json_at(list, i), NULL);
-        if (text != NULL && (out->label[i] = cm_strdup(text, err)) == NULL)
+        size_t nbytes;
+        const char *text = cm_json_text(cm_json_at(list, i), &nbytes);
+        if (text != NULL && strlen(text) == nbytes &&
+            (out->label[i] = cm_strdup(text, err)) == NULL)
             return CM_ENOMEM;
     }
     return CM_OK;

@@ -30,7 +30,7 @@ typedef struct cm_load_normal {
     const char *dim; /* along which they were counted for each place; NULL: there are no levels */
     cm_feed_normal *level;
     double *coordinate; /* of each level, NaN: no finite number; NULL: not known, or texts */
-    char **label;       /* of each level, NULL: no text; NULL: not known, or numbers */
+    char **label;       /* of each level, NULL: not known; NULL: of none, or numbers */
     const char *units;  /* of these; NULL: not known */
     size_t nlevels;
 } cm_load_normal;

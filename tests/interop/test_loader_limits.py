@@ -11,7 +11,7 @@ import xarray
 import zarr
 
 from support import paths
-from support.tool import nc2zarr
+from support.tool import nc2zarr, run
 
 pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python")
 
@@ -310,6 +310,11 @@ def test_statistics_of_channels_in_another_order(tmp_path):
     with pytest.raises(ValueError, match=r'variable z: normalize: channel 1 \(from 0\) is "v" here, and "u" where the statistics'):
         batches("tvu", "tuv")
     assert batches("tvu", "tuv", subset={"channel": slice(0, 1)})
+    # A label with NUL in it is none that a text can be held against.
+    ds = xarray.Dataset({"z": (("time", "channel"), np.random.default_rng(1).normal(size=(6, 2)))}, {"channel": np.array(["a\0b", "c"], object)})
+    ds.to_zarr(tmp_path / "in.zarr", zarr_format=3)
+    assert run("rechunk", "-q", "--statistics", "--statistics-by", "channel", tmp_path / "in.zarr", tmp_path / "odd.zarr").status == 0
+    assert batches("odd", "odd")
 
 
 HOURS = 1_040_000 + np.arange(4)

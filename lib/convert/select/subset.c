@@ -135,7 +135,8 @@ int cm_coordinate_read_texts(cm_dataset *ds, const cm_variable *of, const char *
     if (rc == CM_OK)
         rc = cm_dataset_read_strings(ds, c, &all, out, err);
     *there = rc == CM_OK;
-    return rc == CM_EBUDGET ? CM_OK : rc; /* longer than anybody wants */
+    /* Of a codec that is not known, or longer than anybody wants. */
+    return rc == CM_EUNSUPPORTED || rc == CM_EBUDGET ? CM_OK : rc;
 }
 
 static bool is_time(const cm_variable *c)
