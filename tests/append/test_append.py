@@ -162,6 +162,48 @@ def test_a_listed_file_that_changed(tmp_path):
     assert failio.contents(tmp_path) == before
 
 
+def test_a_file_that_was_taken_in_part(tmp_path):
+    """Behind the end of a subset files are not in the store; what lies before its beginning was not wanted."""
+    paths = [F.day(tmp_path / f"{i}.nc", 4 * i, 4) for i in range(4)]
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", "--chunks", "time=4", "--subset", "time=2:10", *paths, store).ok()
+    assert F.listed(store) == [str(p) for p in paths[:2]]
+    append(*paths, store).ok()
+    np.testing.assert_array_equal(xr.open_zarr(store).tas.values, F.values(2, 14))
+
+
+def test_a_store_that_lost_steps(tmp_path):
+    """Restored from a copy, say, while the ledger stayed: files whose steps are gone are added again."""
+    paths = F.days(tmp_path, 0, 6)
+    store, copy = tmp_path / "s.zarr", tmp_path / "copy"
+    tool.nc2zarr("-q", "--chunks", "time=2", *paths[:4], store).ok()
+    shutil.copytree(store, copy)
+    append(*paths[4:], store).ok()
+    shutil.rmtree(store)
+    copy.rename(store)
+    report = tool.nc2zarr("--append", "time", "--json", *paths, store).json()
+    assert report["append"] == {"dimension": "time", "was": 4, "length": 6, "nheld": 0, "nlisted": 4}
+    F.same(store, paths)
+
+
+@pytest.mark.parametrize("made", [[], ["--overlap", "first"]])
+def test_steps_that_were_dropped(made, tmp_path):
+    """A file whose steps lost to another's is read again: the next time it may win."""
+    a, b = F.days(tmp_path, 0, 4), F.day(tmp_path / "x.nc", 2, 2, data=F.values(2, 2) + np.float32(0.5))
+    store = tmp_path / "s.zarr"
+    if made:
+        tool.nc2zarr("-q", *made, *a, b, store).ok()
+    else:
+        tool.nc2zarr("-q", *a, store).ok()
+        append("--overlap", "first", b, store).ok()
+    np.testing.assert_array_equal(xr.open_zarr(store).tas.values, F.values(0, 4))
+    assert F.listed(store) == [str(p) for p in a]
+    append("--overlap", "last", b, store).ok()
+    want = F.values(0, 4)
+    want[2:] += 0.5
+    np.testing.assert_array_equal(xr.open_zarr(store).tas.values, want)
+
+
 def test_the_ledger_is_not_needed(tmp_path):
     """Without it the files are read, found to be there, and taken once."""
     paths = F.days(tmp_path, 0, 6)
@@ -224,7 +266,7 @@ def test_a_ledger_with_other_digests(tmp_path):
     ledger = tmp_path / "s.zarr.chunkmill" / "ledger"
     head, *lines, end = ledger.read_bytes().splitlines(keepends=True)
     files = [json.loads(line[9:]) for line in lines]
-    assert all(set(f) == {"path", "bytes", "mtime_ns", "xxh128"} and len(f["xxh128"]) == 32 for f in files)
+    assert all(set(f) == {"path", "bytes", "mtime_ns", "xxh128", "along", "end"} and len(f["xxh128"]) == 32 for f in files)
     for f in files:
         del f["xxh128"]
         f["sha256"] = hashlib.sha256(open(f["path"], "rb").read()).hexdigest()

@@ -24,11 +24,10 @@ void cm_growth_print(const cm_append_report *a)
              cm_format_count(a->length, length, sizeof(length)));
 }
 
-static void print_listed(const cm_append_report *a, const char *before, const char *after)
+static void print_listed(const cm_append_report *a, const char *before)
 {
-    if (a->nlisted > 0)
-        cm_print(stdout, "%s%zu file%s in the store already, and not read%s", before, a->nlisted,
-                 a->nlisted == 1 ? " is" : "s are", after);
+    cm_print(stdout, "%s%zu file%s in the store already, and not read", before, a->nlisted,
+             a->nlisted == 1 ? " is" : "s are");
 }
 
 void cm_growth_print_nothing(const cm_append_report *a)
@@ -37,7 +36,8 @@ void cm_growth_print_nothing(const cm_append_report *a)
     if (a->nheld > 0)
         cm_print(stdout, "; %llu are held back until they fill a chunk or shard",
                  (unsigned long long)a->nheld);
-    print_listed(a, "; ", "");
+    if (a->nlisted > 0)
+        print_listed(a, "; ");
     putchar('\n');
 }
 
@@ -46,7 +46,10 @@ void cm_growth_print_rest(const cm_append_report *a)
     if (a->nheld > 0)
         cm_print(stdout, "  Held back until they fill a chunk or shard: %llu along %s\n",
                  (unsigned long long)a->nheld, a->dimension);
-    print_listed(a, "  ", "\n");
+    if (a->nlisted > 0) {
+        print_listed(a, "  ");
+        putchar('\n');
+    }
 }
 
 void cm_growth_document(cm_document *doc, cm_json *o, const cm_append_report *a)

@@ -18,7 +18,16 @@ enum {
 
 /* ---- reading ---- */
 
-static int parse(const char *payload, cm_ledger_entry *out, cm_error *err)
+/* The end along ALONG in a line. */
+static uint64_t end_of(const cm_json *j, const char *along)
+{
+    uint64_t end;
+    const char *has = cm_json_text(cm_json_member(j, "along"), NULL);
+    const bool is_it = along != NULL && has != NULL && strcmp(has, along) == 0;
+    return is_it && cm_json_get_u64(cm_json_member(j, "end"), &end) ? end : 0;
+}
+
+static int parse(const char *payload, const char *along, cm_ledger_entry *out, cm_error *err)
 {
     cm_json *j = NULL;
     *out = (cm_ledger_entry){0};
@@ -37,6 +46,7 @@ static int parse(const char *payload, cm_ledger_entry *out, cm_error *err)
     const char *tag = cm_json_text(cm_json_member(j, "etag"), NULL);
     if (rc == CM_OK && tag != NULL && strlen(tag) < sizeof(out->tag))
         memcpy(out->tag, tag, strlen(tag) + 1);
+    out->end = end_of(j, along);
     if (rc == CM_OK && (out->path = cm_strdup(path, err)) == NULL)
         rc = CM_ENOMEM;
     cm_json_free(j);
@@ -143,13 +153,14 @@ static int get_files(const cm_beside *b, cm_buf *text, char ***list, size_t *n, 
     return rc == CM_OK ? check_ends(*list, n, err) : rc;
 }
 
-static int parse_all(char *const *payload, size_t n, cm_ledger *out, cm_error *err)
+static int parse_all(char *const *payload, size_t n, const char *along, cm_ledger *out,
+                     cm_error *err)
 {
     line *list = cm_calloc(n + 1, sizeof(*list), err);
     int rc = list == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         list[i].number = i;
-        rc = parse(payload[i], &list[i].entry, err);
+        rc = parse(payload[i], along, &list[i].entry, err);
     }
     if (rc == CM_OK)
         rc = keep_last(list, n, out, err);
@@ -159,7 +170,7 @@ static int parse_all(char *const *payload, size_t n, cm_ledger *out, cm_error *e
     return rc;
 }
 
-int cm_ledger_read(const cm_beside *b, cm_ledger *out, cm_error *err)
+int cm_ledger_read(const cm_beside *b, const char *along, cm_ledger *out, cm_error *err)
 {
     cm_buf text = {0};
     char **list;
@@ -169,7 +180,7 @@ int cm_ledger_read(const cm_beside *b, cm_ledger *out, cm_error *err)
         return CM_OK;
     int rc = get_files(b, &text, &list, &n, err);
     if (rc == CM_OK && n > 0)
-        rc = parse_all(list + 1, n, out, err);
+        rc = parse_all(list + 1, n, along, out, err);
     if (rc != CM_OK)
         cm_error_place(err, b->path);
     free(list);
@@ -218,6 +229,10 @@ int cm_ledger_json(const cm_ledger_entry *entry, cm_json **out, cm_error *err)
         rc = cm_json_set(j, "xxh128", cm_json_string(entry->xxh128), err);
     if (rc == CM_OK && entry->tag[0] != '\0')
         rc = cm_json_set(j, "etag", cm_json_string(entry->tag), err);
+    if (rc == CM_OK && entry->along != NULL)
+        rc = cm_json_set(j, "along", cm_json_string(entry->along), err);
+    if (rc == CM_OK && entry->along != NULL)
+        rc = cm_json_set(j, "end", cm_json_u64(entry->end), err);
     if (rc == CM_OK)
         *out = j;
     else
@@ -236,7 +251,7 @@ static int put_known_line(cm_ledger_writer *w, const char *payload, const cm_led
                           cm_error *err)
 {
     cm_ledger_entry entry;
-    int rc = parse(payload, &entry, err);
+    int rc = parse(payload, NULL, &entry, err);
     if (rc == CM_OK && cm_ledger_find(renewed, entry.path) == NULL)
         rc = put_line(w, payload, strlen(payload), err);
     free(entry.path);

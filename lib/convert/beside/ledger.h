@@ -4,8 +4,9 @@
  * A file in the folder beside the store, lines as those of a journal.  The first says what it
  * is; every other is a JSON object, {"path", "bytes", "mtime_ns", "xxh128"}, the last being
  * absent where nobody had read the whole file, and "sha256" in lines of earlier versions.  An
- * object behind a network has "etag", too, and its URL for a path.  Of several lines of one path
- * the last counts.
+ * object behind a network has "etag", too, and its URL for a path.  "end" is where the store's
+ * elements along "along" end that are the file's, where that is known: a store that ends before
+ * has lost them, or is another one.  Of several lines of one path the last counts.
  * The very last line has the number of those, {"chunkmill", "lines"}: a ledger that was cut short
  * is told from a whole one, and refused.
  */
@@ -24,6 +25,8 @@ typedef struct cm_ledger_entry {
     char xxh128[CM_XXH128_TEXT]; /* of all bytes; "": not known */
     char sha256[65];             /* the same, in lines of earlier versions */
     char tag[136];               /* of an object behind a network; "": there is none */
+    const char *along;           /* borrowed; of lines to be written; NULL: none is known */
+    uint64_t end;                /* along it; 0: not known */
 } cm_ledger_entry;
 
 typedef struct cm_ledger {
@@ -31,8 +34,8 @@ typedef struct cm_ledger {
     size_t n;
 } cm_ledger;
 
-/* That of B, which is open or, with B->in NULL, has none. */
-int cm_ledger_read(const cm_beside *b, cm_ledger *out, cm_error *err);
+/* That of B, which is open or, with B->in NULL, has none.  Ends are those along ALONG, or NULL. */
+int cm_ledger_read(const cm_beside *b, const char *along, cm_ledger *out, cm_error *err);
 void cm_ledger_release(cm_ledger *l);
 /* NULL: it lists no such file. */
 const cm_ledger_entry *cm_ledger_find(const cm_ledger *l, const char *path);

@@ -25,7 +25,7 @@ static cm_json *list_of(const char *text)
 static const char *say_ledger(const cm_beside *b, cm_buf *text)
 {
     cm_ledger l;
-    OK(cm_ledger_read(b, &l, err));
+    OK(cm_ledger_read(b, NULL, &l, err));
     tell_begin(text);
     for (size_t i = 0; i < l.n; i++) {
         tell(text, "%s%s %u", i > 0 ? " " : "", l.entry[i].path, (unsigned)l.entry[i].nbytes);
@@ -76,7 +76,7 @@ static void added(void **state)
     assert_int_equal(bad, 0);
     const cm_beside none = {.fd = -1};
     cm_ledger l;
-    OK(cm_ledger_read(&none, &l, err)); /* of no folder */
+    OK(cm_ledger_read(&none, NULL, &l, err)); /* of no folder */
     assert_int_equal(l.n, 0);
     cm_ledger_release(&l);
 }
@@ -124,7 +124,7 @@ static void written(void **state)
         assert_int_equal(cm_ledger_end(&w, run == 1 ? CM_ECANCELED : CM_OK, NULL),
                          run == 1 ? CM_ECANCELED : CM_OK);
     }
-    OK(cm_ledger_read(&m.beside, &l, err));
+    OK(cm_ledger_read(&m.beside, NULL, &l, err));
     assert_int_equal(l.n, N + 5);
     const cm_ledger_entry *e = cm_ledger_find(&l, "/a/path/that/is/not/short/run0/0999");
     assert_non_null(e);
@@ -160,7 +160,7 @@ static void damaged(void **state)
             if (kind == 1)
                 other.data[at] ^= 1;
             OK(cm_store_put(b.in, CM_LEDGER_NAME, other.data, other.nbytes, err));
-            if (cm_ledger_read(&b, &l, &why) != CM_EFORMAT)
+            if (cm_ledger_read(&b, NULL, &l, &why) != CM_EFORMAT)
                 fail_msg("%s at %zu: %s", kind == 0 ? "cut" : "changed", at, why.text);
             if (strstr(why.text, CUT) == NULL)
                 fail_msg("at %zu: %s", at, why.text);
@@ -199,7 +199,7 @@ static void another_file(void **state)
         for (size_t k = 0; k < 3 && FILES[i].line[k] != NULL; k++)
             OK(cm_journal_line_append(&text, FILES[i].line[k], strlen(FILES[i].line[k]), err));
         OK(cm_store_put(m.beside.in, CM_LEDGER_NAME, text.data, text.nbytes, err));
-        assert_int_equal(cm_ledger_read(&m.beside, &l, &why), CM_EFORMAT);
+        assert_int_equal(cm_ledger_read(&m.beside, NULL, &l, &why), CM_EFORMAT);
         if (strstr(why.text, FILES[i].error) == NULL)
             fail_msg("%s", why.text);
         cm_ledger_release(&l);
@@ -238,10 +238,41 @@ static void looked_at(void **state)
     made_folder_end(&folder);
 }
 
+/* Where a file's elements end is kept with the dimension, and told of that one alone. */
+static void ends(void **state)
+{
+    (void)state;
+    static const cm_ledger_entry ENTRY[] = {
+        {.path = (char *)(uintptr_t) "a", .along = "time", .end = 4},
+        {.path = (char *)(uintptr_t) "b", .along = "x", .end = 7},
+        {.path = (char *)(uintptr_t) "c"}};
+    static const struct {
+        const char *along;
+        uint64_t end[3];
+    } ROWS[] = {{"time", {4, 0, 0}}, {"x", {0, 7, 0}}, {"y", {0}}, {NULL, {0}}};
+    made_beside m;
+    cm_ledger_writer w;
+    made_beside_begin(&m);
+    OK(cm_ledger_begin(&m.beside, &w, err));
+    for (size_t i = 0; i < 3; i++)
+        OK(cm_ledger_put(&w, &ENTRY[i], err));
+    OK(cm_ledger_end(&w, CM_OK, err));
+    for (size_t r = 0; r < sizeof(ROWS) / sizeof(ROWS[0]); r++) {
+        cm_ledger l;
+        OK(cm_ledger_read(&m.beside, ROWS[r].along, &l, err));
+        assert_int_equal(l.n, 3);
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(l.entry[i].end, ROWS[r].end[i]);
+        cm_ledger_release(&l);
+    }
+    made_beside_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(added),   cmocka_unit_test(it_does_not_grow), cmocka_unit_test(written),
-        cmocka_unit_test(damaged), cmocka_unit_test(another_file),     cmocka_unit_test(looked_at)};
+        cmocka_unit_test(damaged), cmocka_unit_test(another_file),     cmocka_unit_test(looked_at),
+        cmocka_unit_test(ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

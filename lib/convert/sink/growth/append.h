@@ -45,6 +45,7 @@ struct cm_append {
     cm_lock *lock;
     cm_store *store;
     cm_ledger ledger;
+    uint64_t ends; /* where the shortest array along the dimension does */
     size_t nlisted;
     cm_stopped stopped;
     uint64_t reach; /* elements that a run that was killed may have written; 0: there was none */

@@ -207,7 +207,9 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
         rc = settle(a, o, note, err);
     if (rc == CM_OK && a->repository != NULL)
         rc = cm_append_read_repository(a, err);
-    if (rc == CM_OK && (a->part || a->look))
+    if (rc == CM_OK)
+        rc = cm_ledger_read(&a->beside, a->dimension, &a->ledger, err);
+    if (rc == CM_OK && (a->part || a->look || a->ledger.n > 0))
         rc = cm_append_note_length(a, err);
     if (rc == CM_OK)
         rc = cm_replace_read_note(a, err);
@@ -215,8 +217,6 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
         rc = cm_repair_read_note(a, err);
     if (rc == CM_OK)
         rc = check_stopped(a, err);
-    if (rc == CM_OK)
-        rc = cm_ledger_read(&a->beside, &a->ledger, err);
     if (a->part) {
         cm_lock_release(a->lock, &a->beside);
         a->lock = NULL;
@@ -279,7 +279,8 @@ int cm_append_listed(void *context, const char *path, uint64_t nbytes, const cha
                      "%s: has changed since it was taken into the store; `recheck` compares it "
                      "with what the store has",
                      path);
-    *out = rc == CM_OK && was != NULL;
+    /* Of a store that is shorter now some of them are gone: they are read like new ones. */
+    *out = rc == CM_OK && was != NULL && was->end <= a->ends;
     a->nlisted += *out;
     free(now.path);
     return rc;

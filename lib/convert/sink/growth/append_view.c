@@ -34,8 +34,10 @@ int cm_append_note_length(cm_append *a, cm_error *err)
     int rc = open_store(a, &ds, err);
     if (rc == CM_OK) {
         const lengths l = lengths_of(ds, a->dimension);
-        a->knows_was = l.least == l.most; /* else no array has it, or they never agreed */
+        /* Else nobody else changes it, no array has it, or they never agreed. */
+        a->knows_was = (a->part || a->look) && l.least == l.most;
         a->was = l.most;
+        a->ends = l.least;
     }
     cm_dataset_close(ds);
     return rc;
