@@ -127,6 +127,28 @@ def test_an_array_of_another_length(made, tmp_path):
     F.same(store, [*sorted(made.glob("*.nc")), p])
 
 
+@pytest.mark.parametrize("fmt", [2, 3])
+@pytest.mark.parametrize("member", ["attributes", "fill_value"])
+def test_metadata_that_contradict_each_other(fmt, member, tmp_path):
+    """An array's own document was changed, and what is consolidated was not: neither run nor dry run go by one of the two."""
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", "--zarr-format", str(fmt), *F.days(tmp_path, 0, 2), store).ok()
+    name = "zarr.json" if fmt == 3 else ".zattrs" if member == "attributes" else ".zarray"
+    own = store / "tas" / name
+    document = json.loads(own.read_text())
+    (document if member == "fill_value" else document["attributes"] if fmt == 3 else document)[member] = 7
+    own.write_text(json.dumps(document))
+    p = F.day(tmp_path / "new.nc", 2, 2)
+    before = failio.contents(store)
+    for options in (["--dry-run"], []):
+        r = tool.nc2zarr(*options, "--append", "time", p, store)
+        assert r.status == 1 and f"tas/{name}: array tas: its {member}: not as other metadata say; --consolidate renews them" in r.err, str(r)
+    assert failio.contents(store) == before
+    tool.nc2zarr("--consolidate", store).ok()
+    if member == "attributes":
+        tool.nc2zarr("-q", "--append", "time", p, store).ok()
+
+
 @pytest.mark.parametrize("fmt, names", [(3, "absent"), (3, "null"), (2, "absent")])
 def test_an_array_without_names_of_dimensions(fmt, names, tmp_path):
     """It stays as it is; a variable of the files with its name has no place in the store."""

@@ -7,6 +7,7 @@
 
 #include "convert/beside/ledger.h"
 #include "convert/sink/growth/append_document.h"
+#include "convert/sink/growth/append_listed.h"
 #include "format/zarr/meta.h"
 #include "model/digest.h"
 
@@ -46,9 +47,9 @@ static bool any_below(const cm_growth *growth, size_t n, const char *group)
 }
 
 /* The consolidated metadata in the document of GROUP, which stands at NODE. */
-static int edit_consolidated(cm_grown_document *d, cm_json_place node, const char *group,
-                             const cm_growth *growth, size_t n, size_t *found, unsigned depth,
-                             cm_error *err)
+static int edit_consolidated(cm_store *store, cm_grown_document *d, cm_json_place node,
+                             const char *group, const cm_growth *growth, size_t n, size_t *found,
+                             unsigned depth, cm_error *err)
 {
     cm_json_place list, name, value;
     size_t cursor = 0;
@@ -68,8 +69,10 @@ static int edit_consolidated(cm_grown_document *d, cm_json_place node, const cha
         if (g != NULL) {
             ++*found;
             rc = cm_grown_document_edit_array(d, value, g, err);
+            if (rc == CM_OK)
+                rc = cm_listed_check_v3(store, g, cm_grown_document_text(d), value, err);
         } else if (any_below(growth, n, path)) {
-            rc = edit_consolidated(d, value, path, growth, n, found, depth + 1, err);
+            rc = edit_consolidated(store, d, value, path, growth, n, found, depth + 1, err);
         }
         free(path);
     }
@@ -77,8 +80,8 @@ static int edit_consolidated(cm_grown_document *d, cm_json_place node, const cha
 }
 
 /* .zmetadata: "a/tas/.zarray" and all others in one list. */
-static int edit_v2(cm_grown_document *d, const cm_growth *growth, size_t n, size_t *found,
-                   cm_error *err)
+static int edit_v2(cm_store *store, cm_grown_document *d, const cm_growth *growth, size_t n,
+                   size_t *found, cm_error *err)
 {
     cm_json_place root, list, value;
     int rc = CM_OK;
@@ -92,6 +95,8 @@ static int edit_v2(cm_grown_document *d, const cm_growth *growth, size_t n, size
         if (cm_json_place_member(cm_grown_document_text(d), list, name, &value)) {
             ++*found;
             rc = cm_grown_document_edit_array(d, value, &growth[i], err);
+            if (rc == CM_OK)
+                rc = cm_listed_check_v2(store, &growth[i], cm_grown_document_text(d), list, err);
         }
         free(name);
     }
@@ -178,7 +183,7 @@ static int group_document(cm_store *store, const char *group, const cm_growth *g
     if (rc == CM_OK)
         rc = get(store, &d, err);
     if (rc == CM_OK && cm_json_place_root(cm_grown_document_text(&d), d.text.nbytes, &root))
-        rc = edit_consolidated(&d, root, group, growth, n, found, 0, err);
+        rc = edit_consolidated(store, &d, root, group, growth, n, found, 0, err);
     if (rc == CM_OK)
         rc = add_object(out, &d, err);
     cm_grown_document_release(&d);
@@ -223,7 +228,7 @@ static int consolidated_v2(cm_store *store, const cm_growth *growth, size_t n, s
     if (rc == CM_OK)
         rc = get(store, &d, err);
     if (rc == CM_OK)
-        rc = edit_v2(&d, growth, n, found, err);
+        rc = edit_v2(store, &d, growth, n, found, err);
     if (rc == CM_OK)
         rc = add_object(out, &d, err);
     cm_grown_document_release(&d);
