@@ -34,3 +34,30 @@ void cm_bitround(const cm_dtype *t, unsigned keepbits, void *data, uint64_t nele
     else if (t->nbytes == 8 && keepbits < 52)
         ROUND_LOOP(any_u64, 52, UINT64_C(0x7ff0000000000000));
 }
+
+/* Half a step below infinity, and above, ties to even go there. */
+#define BEYOND_LOOP(type, mantissa_bits, infinity)                                                 \
+    do {                                                                                           \
+        const type *v = data;                                                                      \
+        const type first = (type)((type)infinity - ((type)1 << (mantissa_bits - keepbits - 1)));   \
+        const type magnitude = (type)((type) ~(type)0 >> 1);                                       \
+        for (uint64_t i = 0; i < nelem; i++) {                                                     \
+            const type x = (type)(v[i] & magnitude);                                               \
+            if (x >= first && x < (type)infinity && !skip[i])                                      \
+                return i;                                                                          \
+        }                                                                                          \
+    } while (0)
+
+uint64_t cm_bitround_beyond(const cm_dtype *t, unsigned keepbits, const void *data,
+                            const uint8_t *skip, uint64_t nelem)
+{
+    if (t->kind != CM_KIND_FLOAT)
+        return nelem;
+    if (t->nbytes == 2 && keepbits < 10)
+        BEYOND_LOOP(any_u16, 10, 0x7c00);
+    else if (t->nbytes == 4 && keepbits < 23)
+        BEYOND_LOOP(any_u32, 23, 0x7f800000);
+    else if (t->nbytes == 8 && keepbits < 52)
+        BEYOND_LOOP(any_u64, 52, UINT64_C(0x7ff0000000000000));
+    return nelem;
+}

@@ -450,8 +450,10 @@ static size_t convert_block(const cm_conversion *c, uint8_t *d, const uint8_t *s
         memcpy(d, s, n * c->src.nbytes);
     if (c->exact && !c->unpack)
         done = first_inexact(c, d, s, skip, done);
-    if (c->keepbits)
+    if (c->keepbits) {
+        done = (size_t)cm_bitround_beyond(&c->dst, c->keepbits, d, skip, done);
         cm_bitround(&c->dst, c->keepbits, d, done);
+    }
     /* Last, so that a missing value is neither rounded nor refused. */
     for (size_t i = 0; any_skip && i < done; i++) {
         if (skip[i])
@@ -470,8 +472,11 @@ static int refuse(const cm_conversion *c, const uint8_t *element, uint64_t index
         cm_element_text(&c->src, element, number, sizeof number);
     else
         cm_format_double(cm_element_to_double(&c->src, element), number, sizeof number);
-    return cm_fail(err, CM_EINVAL, "element %llu: %s does not fit %s", (unsigned long long)index,
-                   number, cm_dtype_name(&c->dst, type, sizeof type));
+    int rc = cm_fail(err, CM_EINVAL, "element %llu: %s does not fit %s", (unsigned long long)index,
+                     number, cm_dtype_name(&c->dst, type, sizeof type));
+    if (c->keepbits)
+        cm_error_suffix(err, " rounded by `keepbits` %u", c->keepbits);
+    return rc;
 }
 
 int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64_t nelem,

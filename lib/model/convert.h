@@ -42,8 +42,9 @@ bool cm_conversion_is_identity(const cm_conversion *c);
  * NELEM elements from SRC to DST (which may be SRC when both types are as
  * large).  A value that DST cannot hold (NaN or out of range to an integer) is
  * CM_EINVAL and *bad is the index of the first; a fraction lost in a cast to
- * integer is rounded to the nearest, ties to even, and a finite number too large for
- * a smaller float is refused likewise.  With `saturate` only NaN to an integer is.
+ * integer is rounded to the nearest, ties to even, and a finite number too large
+ * for a smaller float, or to be rounded, is refused likewise.  With `saturate`
+ * only NaN to an integer is.
  */
 int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64_t nelem,
                       uint64_t *bad, cm_error *err);
@@ -73,5 +74,8 @@ bool cm_element_from_double(const cm_dtype *t, double value, void *element);
  * and the bitround codec.)
  */
 void cm_bitround(const cm_dtype *t, unsigned keepbits, void *data, uint64_t nelem);
+/* The first finite number, but for those to SKIP, that this would make infinite; NELEM: none. */
+uint64_t cm_bitround_beyond(const cm_dtype *t, unsigned keepbits, const void *data,
+                            const uint8_t *skip, uint64_t nelem);
 
 #endif

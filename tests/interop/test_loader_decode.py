@@ -57,6 +57,8 @@ FIELDS = {
     "two of them": (with_value("i2", 9), {"missing_value": np.int16(9), "_FillValue": np.int16(10)}),
     "_Unsigned": (numbers("i1"), {"_Unsigned": "true"}),
     "_Unsigned, with fill": (with_value("i1", -1), {"_Unsigned": "true", "_FillValue": np.int8(-1)}),
+    "signed": (numbers("u2"), {"_Unsigned": "false"}),
+    "signed, packed": (numbers("u1"), {"_Unsigned": "false", "scale_factor": np.float32(0.5)}),
     "_Unsigned, packed": (with_value("i2", -1), {"_Unsigned": "true", "_FillValue": np.int16(-1), "scale_factor": np.float32(0.5)}),
     "a missing value that is text": (numbers("i2"), {"missing_value": "none"}),
 }

@@ -8,13 +8,18 @@
 
 /* ---- arrays ---- */
 
-/* A signed integer may be taken for an unsigned one: CF's _Unsigned. */
+static bool is_integer(const cm_dtype *t)
+{
+    return t->kind == CM_KIND_INT || t->kind == CM_KIND_UINT;
+}
+
+/* An integer may be taken for one of the other sign: _Unsigned of CF, "true" or "false". */
 static bool can_be_taken_for(const cm_dtype *stored, const cm_dtype *taken)
 {
-    cm_dtype as_signed = *taken;
-    if (taken->kind == CM_KIND_UINT && stored->kind == CM_KIND_INT)
-        as_signed.kind = CM_KIND_INT;
-    return cm_dtype_equal(&as_signed, stored);
+    cm_dtype as_stored = *taken;
+    if (is_integer(taken) && is_integer(stored))
+        as_stored.kind = stored->kind;
+    return cm_dtype_equal(&as_stored, stored);
 }
 
 static int check_part(const cm_load_arrays *in, const cm_sample_part *part, const cm_feed *feed,

@@ -311,6 +311,21 @@ static void test_missing_values_are_neither_refused_nor_rounded(void **state)
     assert_int_equal(cm_conversion_run(&c, out, in, 4, &bad, &err), CM_OK);
     assert_true(out[0] == 1.125f && out[1] == 1e20f && isnan(out[2]) && out[3] == 2.5f);
 
+    /* Rounding makes no finite number infinite. */
+    const float large[] = {INFINITY, -3.2e38f, 3.4e38f, -3.4e38f};
+    c = (cm_conversion){.src = type_of("f4"), .dst = type_of("f4"), .keepbits = 4};
+    assert_int_equal(cm_conversion_run(&c, out, large, 2, &bad, &err), CM_OK);
+    assert_true(out[0] == INFINITY && isfinite(out[1]));
+    assert_int_equal(cm_conversion_run(&c, out, large, 3, &bad, &err), CM_EINVAL);
+    assert_int_equal(bad, 2);
+    assert_string_equal(
+        err.text, "element 2: 3.3999999521443642e+38 does not fit float32 rounded by `keepbits` 4");
+    c.has_nodata = true;
+    memcpy(c.nodata, &large[2], sizeof large[2]);
+    memcpy(c.dst_nodata, &large[2], sizeof large[2]);
+    assert_int_equal(cm_conversion_run(&c, out, large, 4, &bad, &err), CM_EINVAL);
+    assert_true(bad == 3 && out[2] == large[2]);
+
     /* Unsigned and 64 bits wide: no double may stand between. */
     const uint64_t wide[] = {UINT64_MAX, UINT64_MAX - 1};
     uint64_t got[2] = {0, 0};
