@@ -97,6 +97,9 @@ static void lengths_noted(void **state)
         cm_append a = {.dimension = (char[]){"t"}, .root = folder.path, .opens = folder.path};
         write_store(folder.path, &NOTED[i].file);
         OK(cm_append_note_length(&a, err));
+        assert_false(a.knows_was); /* it has the lock */
+        a.look = true;
+        OK(cm_append_note_length(&a, err));
         if (a.knows_was != NOTED[i].knows || (a.knows_was && a.was != NOTED[i].was))
             fail_msg("%s: %u", NOTED[i].name, (unsigned)a.was);
         OK(cm_append_check(&a, err));
