@@ -43,7 +43,7 @@ int cm_load_level_dim(const cm_load_normal *n, const cm_array *a)
 /* ---- coordinates ---- */
 
 enum {
-    MOST_TEXT = 1 << 16 /* bytes of texts, more than statistics keep */
+    MOST_TEXT = 1 << 16 /* bytes of texts, as many as statistics keep */
 };
 
 /* The coordinates of a dimension, which many arrays have. */
