@@ -21,7 +21,7 @@
 typedef struct cm_passport_step {
     uint64_t count; /* not missing; 0: the other numbers mean nothing */
     uint64_t missing;
-    double min, max, mean, std;
+    double min, max, mean, std; /* std: NaN where a number is infinite */
 } cm_passport_step;
 
 /* A field, sampled on a coarse grid; NaN is missing. */

@@ -66,8 +66,9 @@ static int finish_elements(cm_worker *w, const cm_transfer *t, const cm_grid *gr
         return CM_OK;
     }
     uint64_t bad = 0;
+    /* With the first element, which fits if any does. */
     if (edge)
-        pad(grid, valid, elements, t->source->dtype.nbytes, NULL);
+        pad(grid, valid, elements, t->source->dtype.nbytes, elements);
     *data = w->converted.data;
     int rc = cm_conversion_run(t->conversion, *data, elements, grid->chunk_nelem, &bad, err);
     if (rc == CM_OK && edge)

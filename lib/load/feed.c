@@ -123,8 +123,8 @@ static int use_levels(const cm_load_options *o, const cm_array *a, unsigned j,
     for (uint64_t k = used.first; k < used.first + used.count && k < n->nlevels; k++)
         if (!divides(&n->level[k]))
             return cm_fail(err, CM_EINVAL,
-                           "normalize: its values at %s %llu (from 0) are all the same or missing: "
-                           "there is no standard deviation to divide by",
+                           "normalize: its values at %s %llu (from 0) are all the same or missing, "
+                           "or some are infinite: there is no standard deviation to divide by",
                            n->dim, (unsigned long long)k);
     f->normalize = n->nlevels > 0;
     f->normal = n->level[used.first < n->nlevels ? used.first : 0];
@@ -145,8 +145,8 @@ static int find_normal(const cm_load_options *o, const cm_load_data *d, const cm
         return use_levels(o, a, (unsigned)level, n, f, err);
     if (!divides(&n->all))
         return cm_fail(err, CM_EINVAL,
-                       "normalize: its values are all the same or missing: there is no standard "
-                       "deviation to divide by");
+                       "normalize: its values are all the same or missing, or some are infinite: "
+                       "there is no standard deviation to divide by");
     f->normalize = true;
     f->normal = n->all;
     return CM_OK;

@@ -293,6 +293,7 @@ static int add_parts(const cm_load_options *o, const cm_load_setting *setting,
                      const cm_load_data *d, const bool *named, cm_load_space *s, cm_error *err)
 {
     int rc = CM_OK;
+    s->space.reach = setting->behind; /* lag 0 lies in the array, though no variable has it */
     for (size_t i = 0; i < d->narrays && rc == CM_OK; i++) {
         const cm_array *a = d->array[i];
         cm_sample_part p = part_of(s, a, (unsigned)i);

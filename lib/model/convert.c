@@ -44,7 +44,7 @@ int cm_conversion_check(const cm_conversion *c, cm_error *err)
     if (c->keepbits && c->keepbits > mantissa_bits(&c->dst))
         return cm_fail(err, CM_EINVAL, "`keepbits` is %u, but %s has %u mantissa bits", c->keepbits,
                        dst, mantissa_bits(&c->dst));
-    if (c->has_nodata && c->src.nbytes > sizeof c->nodata)
+    if (c->nnodata > 0 && c->src.nbytes > sizeof c->nodata->src)
         return cm_fail(err, CM_EINVAL, "a missing value of type %s is too long", src);
     return CM_OK;
 }
@@ -55,7 +55,10 @@ bool cm_conversion_is_identity(const cm_conversion *c)
         return false;
     if (c->keepbits && c->keepbits < mantissa_bits(&c->dst))
         return false;
-    return !c->has_nodata || !memcmp(c->nodata, c->dst_nodata, c->src.nbytes);
+    for (unsigned k = 0; k < c->nnodata; k++)
+        if (memcmp(c->nodata[k].src, c->nodata[k].dst, c->src.nbytes) != 0)
+            return false;
+    return true;
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
@@ -257,36 +260,50 @@ typedef union wide {
     uint64_t u[BLOCK];
 } wide;
 
-static bool is_nodata_float(double v, double nodata)
+/* add_equal, of floats that are loaded. */
+static void add_equal_floats(const cm_dtype *t, const uint8_t *nodata, const double *v, size_t n,
+                             uint8_t *equal)
 {
-    return v == nodata || (isnan(v) && isnan(nodata));
+    double x;
+    load_float(t->nbytes, nodata, 1, &x);
+    for (size_t i = 0; i < n && isnan(x); i++)
+        equal[i] |= isnan(v[i]);
+    for (size_t i = 0; i < n && !isnan(x); i++)
+        equal[i] |= v[i] == x;
 }
 
-/* skip[i] = 1 where the source holds the missing value; true when there is one. */
-static bool find_nodata(const cm_conversion *c, const uint8_t *s, size_t n, uint8_t *skip)
+/* Sets equal[i] where element I of type T, in S, is NODATA, and leaves others. */
+static void add_equal(const cm_dtype *t, const uint8_t *nodata, const uint8_t *s, size_t n,
+                      uint8_t *equal)
 {
     wide w;
-    bool any = false;
-    memset(skip, 0, n);
-    if (!c->has_nodata)
-        return false;
-    if (c->src.kind == CM_KIND_FLOAT) {
-        double nodata;
-        load_float(c->src.nbytes, c->nodata, 1, &nodata);
-        load_float(c->src.nbytes, s, n, w.d);
+    if (t->kind == CM_KIND_FLOAT) {
+        load_float(t->nbytes, s, n, w.d);
+        add_equal_floats(t, nodata, w.d, n, equal);
+    } else if (is_integer(t)) {
+        uint64_t x;
+        load_integers(t, nodata, 1, &x);
+        load_integers(t, s, n, w.u);
         for (size_t i = 0; i < n; i++)
-            any |= skip[i] = is_nodata_float(w.d[i], nodata);
-    } else if (is_integer(&c->src)) {
-        uint64_t nodata;
-        load_integers(&c->src, c->nodata, 1, &nodata);
-        load_integers(&c->src, s, n, w.u);
-        for (size_t i = 0; i < n; i++)
-            any |= skip[i] = w.u[i] == nodata;
+            equal[i] |= w.u[i] == x;
     } else {
         for (size_t i = 0; i < n; i++)
-            any |= skip[i] = !memcmp(s + i * c->src.nbytes, c->nodata, c->src.nbytes);
+            equal[i] |= memcmp(s + i * t->nbytes, nodata, t->nbytes) == 0;
     }
-    return any;
+}
+
+/* The first of N results, but for those to SKIP, that is a missing value's number; or N. */
+static size_t first_nodata(const cm_conversion *c, const uint8_t *d, const uint8_t *skip, size_t n)
+{
+    for (unsigned k = 0; k < c->nnodata; k++) {
+        uint8_t equal[BLOCK] = {0};
+        const uint8_t *nodata = c->nodata[k].dst;
+        if (c->dst.kind == CM_KIND_FLOAT && isnan(cm_element_to_double(&c->dst, nodata)))
+            continue; /* NaN is missing before and after */
+        add_equal(&c->dst, nodata, d, n, equal);
+        n = first_bad(equal, skip, n);
+    }
+    return n;
 }
 
 /* ---- saturating ------------------------------------------------------------------------------ */
@@ -439,10 +456,18 @@ cm_dtype cm_unpacked_dtype(const cm_packed_as *p)
     return cm_dtype_make(CM_KIND_FLOAT, single ? 4 : 8);
 }
 
-static size_t convert_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, size_t n)
+/* As many of N elements as could be converted; *HIDDEN: the next would become a missing value. */
+static size_t convert_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, size_t n,
+                            bool *hidden)
 {
-    uint8_t skip[BLOCK];
-    const bool any_skip = find_nodata(c, s, n, skip);
+    /* By missing value, so that work in place may overwrite the source. */
+    uint8_t equal[CM_NODATA_MAX][BLOCK], skip[BLOCK] = {0};
+    for (unsigned k = 0; k < c->nnodata; k++) {
+        memset(equal[k], 0, n);
+        add_equal(&c->src, c->nodata[k].src, s, n, equal[k]);
+        for (size_t i = 0; i < n; i++)
+            skip[i] |= equal[k][i];
+    }
     size_t done = n;
     if (c->unpack || !cm_dtype_equal(&c->src, &c->dst))
         done = cast_block(c, d, s, skip, n);
@@ -454,29 +479,54 @@ static size_t convert_block(const cm_conversion *c, uint8_t *d, const uint8_t *s
         done = (size_t)cm_bitround_beyond(&c->dst, c->keepbits, d, skip, done);
         cm_bitround(&c->dst, c->keepbits, d, done);
     }
+    const size_t apart = c->apart ? first_nodata(c, d, skip, done) : done;
+    *hidden = apart < done;
     /* Last, so that a missing value is neither rounded nor refused. */
-    for (size_t i = 0; any_skip && i < done; i++) {
-        if (skip[i])
-            memcpy(d + i * c->dst.nbytes, c->dst_nodata, c->dst.nbytes);
-    }
-    return done;
+    for (unsigned k = 0; k < c->nnodata; k++)
+        for (size_t i = 0; i < apart; i++)
+            if (equal[k][i])
+                memcpy(d + i * c->dst.nbytes, c->nodata[k].dst, c->dst.nbytes);
+    return apart;
+}
+
+/* The number that ELEMENT of the source stands for. */
+static void source_text(const cm_conversion *c, const uint8_t *element, char *buf, size_t size)
+{
+    const double value = cm_element_to_double(&c->src, element);
+    if (c->unpack)
+        cm_format_double(value * c->scale + c->offset, buf, size);
+    else if (is_integer(&c->src))
+        cm_element_text(&c->src, element, buf, size);
+    else
+        cm_format_double(value, buf, size);
 }
 
 static int refuse(const cm_conversion *c, const uint8_t *element, uint64_t index, cm_error *err)
 {
     char type[32], number[32];
-    const double value = cm_element_to_double(&c->src, element) * c->scale + c->offset;
-    if (c->unpack)
-        cm_format_double(value, number, sizeof number);
-    else if (is_integer(&c->src))
-        cm_element_text(&c->src, element, number, sizeof number);
-    else
-        cm_format_double(cm_element_to_double(&c->src, element), number, sizeof number);
+    source_text(c, element, number, sizeof number);
     int rc = cm_fail(err, CM_EINVAL, "element %llu: %s does not fit %s", (unsigned long long)index,
                      number, cm_dtype_name(&c->dst, type, sizeof type));
     if (c->keepbits)
         cm_error_suffix(err, " rounded by `keepbits` %u", c->keepbits);
     return rc;
+}
+
+/* ELEMENT would become RESULT, which is a missing value's number. */
+static int refuse_hidden(const cm_conversion *c, const uint8_t *element, const uint8_t *result,
+                         uint64_t index, cm_error *err)
+{
+    char number[32], becomes[32];
+    source_text(c, element, number, sizeof number);
+    if (is_integer(&c->dst))
+        cm_element_text(&c->dst, result, becomes, sizeof becomes);
+    else
+        cm_format_double(cm_element_to_double(&c->dst, result), becomes, sizeof becomes);
+    return cm_fail(err, CM_EINVAL,
+                   "element %llu: %s would become %s, which stands for missing values; %s keeps "
+                   "them apart",
+                   (unsigned long long)index, number, becomes,
+                   c->keepbits ? "a greater `keepbits`" : "a larger `dtype`");
 }
 
 int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64_t nelem,
@@ -491,11 +541,14 @@ int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64
     }
     for (uint64_t i = 0; i < nelem; i += BLOCK) {
         const size_t n = nelem - i < BLOCK ? (size_t)(nelem - i) : BLOCK;
-        const size_t done = convert_block(c, d, s, n);
+        bool hidden;
+        const size_t done = convert_block(c, d, s, n, &hidden);
         if (done < n) {
+            const uint8_t *element = s + done * c->src.nbytes;
             if (bad != NULL)
                 *bad = i + done;
-            return refuse(c, s + done * c->src.nbytes, i + done, err);
+            return hidden ? refuse_hidden(c, element, d + done * c->dst.nbytes, i + done, err)
+                          : refuse(c, element, i + done, err);
         }
         s += n * c->src.nbytes;
         d += n * c->dst.nbytes;

@@ -8,10 +8,18 @@
 
 #include "model/dtype.h"
 
+enum {
+    CM_NODATA_MAX = 8
+};
+
+/* A value that readers take for missing, as the source and as the result has it. */
+typedef struct cm_nodata {
+    uint8_t src[16], dst[16];
+} cm_nodata;
+
 /*
  * Steps for each element, in this order: unpack, cast, round.  Zeroed
- * memory is "nothing".  Values equal to NODATA (given in the source type) skip
- * unpacking and the cast and become DST_NODATA.
+ * memory is "nothing".  Values equal to the SRC of a NODATA skip them all and become its DST.
  */
 typedef struct cm_conversion {
     cm_dtype src;
@@ -25,9 +33,9 @@ typedef struct cm_conversion {
     bool saturate; /* a number beyond DST's range becomes the end of it; otherwise it is refused */
     /* A number that DST does not hold to the last digit is refused too; not in place. */
     bool exact;
-    bool has_nodata;
-    uint8_t nodata[16];
-    uint8_t dst_nodata[16];
+    cm_nodata nodata[CM_NODATA_MAX];
+    unsigned nnodata;
+    bool apart; /* another number that becomes the DST of one is refused; not in place */
 } cm_conversion;
 
 /*
@@ -44,7 +52,7 @@ bool cm_conversion_is_identity(const cm_conversion *c);
  * CM_EINVAL and *bad is the index of the first; a fraction lost in a cast to
  * integer is rounded to the nearest, ties to even, and a finite number too large
  * for a smaller float, or to be rounded, is refused likewise.  With `saturate`
- * only NaN to an integer is.
+ * only NaN to an integer is.  `apart` refuses further numbers.
  */
 int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64_t nelem,
                       uint64_t *bad, cm_error *err);

@@ -179,6 +179,20 @@ void cm_tally_run(cm_tally_sum *s, const cm_tally_rule *rule, const void *data, 
 
 /* ---- sums ---- */
 
+/*
+ * Of numbers some of which are infinite, the mean as IEEE arithmetic has it, and no deviation.
+ * Sums of differences to a shift would depend on the order.
+ */
+static void settle_infinite(cm_tally *t)
+{
+    const bool below = t->min == -INFINITY, above = t->max == INFINITY;
+    if (t->count == 0 || (!below && !above))
+        return;
+    t->mean = below && above ? NAN : above ? INFINITY : -INFINITY;
+    t->rest = 0;
+    t->m2 = NAN;
+}
+
 bool cm_tally_end(const cm_tally_sum *s, cm_tally *out)
 {
     double sum[LANES], square[LANES];
@@ -207,8 +221,11 @@ bool cm_tally_end(const cm_tally_sum *s, cm_tally *out)
     out->mean = s->shift;
     out->rest = sum[0] / n;
     out->m2 = square[0] - lost > 0 ? square[0] - lost : 0;
-    if (!isfinite(out->rest) || !isfinite(square[0]))
+    if (!isfinite(out->rest) || !isfinite(square[0])) {
+        out->m2 = INFINITY; /* finite numbers whose squares are not */
+        settle_infinite(out);
         return true;
+    }
     return lost <= square[0] * (1 - 0x1p-10);
 }
 
@@ -231,6 +248,7 @@ static cm_tally merge(const cm_tally *a, const cm_tally *b)
     out.max = b->max > a->max ? b->max : a->max;
     out.rest = a->rest + d * (nb / n);
     out.m2 = a->m2 + b->m2 + d * d * (na * (nb / n));
+    settle_infinite(&out);
     return out;
 }
 
@@ -261,6 +279,7 @@ cm_tally cm_tally_of_one(const cm_tally_rule *rule, const void *element, uint64_
         return out;
     out.count = nelem;
     out.min = out.max = out.mean = cm_element_to_double(&rule->type, element);
+    settle_infinite(&out);
     return out;
 }
 

@@ -76,7 +76,7 @@ cm_tally cm_tally_tree(const cm_tally *tally, size_t n);
 cm_tally cm_tally_of_one(const cm_tally_rule *rule, const void *element, uint64_t nelem);
 /* As element * SCALE + OFFSET are counted. */
 cm_tally cm_tally_unpacked(const cm_tally *t, double scale, double offset);
-/* Of all that were counted (population); 0 of one, NaN of none. */
+/* Of all that were counted (population); 0 of one, NaN of none and where one is infinite. */
 double cm_tally_std(const cm_tally *t);
 
 #endif

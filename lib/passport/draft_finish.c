@@ -28,7 +28,9 @@ static cm_passport_step step_of(const cm_draft_entry *e, const cm_bin *b)
     s.min = e->scale < 0 ? high : low;
     s.max = e->scale < 0 ? low : high;
     s.mean = shown(e, mean);
-    s.std = square > 0 ? sqrt(square / n) * fabs(e->scale) : 0;
+    s.std = isinf(b->min) || isinf(b->max) ? NAN
+            : square > 0                   ? sqrt(square / n) * fabs(e->scale)
+                                           : 0;
     /* Rounding may not leave a mean outside of the values. */
     s.mean = s.mean < s.min ? s.min : s.mean > s.max ? s.max : s.mean;
     return s;

@@ -70,7 +70,7 @@ static int check_dimension(const cm_sample_space *s, unsigned j, char *const *na
         return CM_OK;
     if (reach != 0)
         return cm_fail(err, CM_EINVAL,
-                       "a sample of %" PRIu64 " and lags up to %" PRIu64
+                       "a sample of %" PRIu64 " and lags that span %" PRIu64
                        " do not fit dimension %s, which has %" PRIu64,
                        s->sample[j], reach, text, s->length[j]);
     return cm_fail(err, CM_EINVAL,
@@ -131,9 +131,10 @@ int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *er
     if (space->order == CM_ORDER_LIST)
         return init_list(space, name, err);
     if (space->rank > 0 && space->length[0] != 0 && space->reach >= space->length[0])
-        return cm_fail(
-            err, CM_EINVAL, "lags up to %" PRIu64 " do not fit dimension %s, which has %" PRIu64,
-            space->reach, dimension_text(0, name, number, sizeof(number)), space->length[0]);
+        return cm_fail(err, CM_EINVAL,
+                       "lags that span %" PRIu64 " do not fit dimension %s, which has %" PRIu64,
+                       space->reach, dimension_text(0, name, number, sizeof(number)),
+                       space->length[0]);
     if (space->reach != 0)
         space->whole_chunks = false;
     if (space->rank > 0 && space->length[0] != 0)

@@ -125,6 +125,15 @@ def test_a_sample_fits_the_subset(stores):
         elements(stores["standard"], subset={"time": slice(8)}, lags=[-6, 3])
 
 
+@pytest.mark.parametrize("lags", ([-2], [-5, -2], [2], [-1, 2]))
+def test_lag_0_lies_in_the_array(stores, lags):
+    n = 20
+    with chunkmill.Loader(stores["standard"], variables="t2m", sample={"time": 1}, lags=lags, subset={"time": slice(n)},
+                          order="sequential", batch=1) as loader:
+        first = [int(batch.index[0, 0]) for batch in loader]
+    assert first == list(range(max(0, -min(lags)), n - max(0, *lags)))
+
+
 @pytest.mark.parametrize("kind", ("map", "planned"))
 @pytest.mark.parametrize("shares", ((0.7,), (0.5, 0.25)))
 def test_parts_share_no_element(stores, kind, shares):

@@ -106,7 +106,8 @@ def check_batch(group, loader, batch, limits):
             lag = batch[key].lag if own and own[0] == names[0] else 0
             for d in own:
                 first = at[d] + lag * (d == names[0])
-                assert limits[d].start <= first and first + size[d] <= limits[d].stop, (key, at)
+                for start in (at[d], first):
+                    assert limits[d].start <= start and start + size[d] <= limits[d].stop, (key, at)
             box = tuple(slice(at[d] + lag * (d == names[0]), at[d] + lag * (d == names[0]) + size[d]) for d in own)
             assert np.array_equal(got[k], array[box]), (key, at)
     return [tuple(row) for row in batch.index.tolist()]

@@ -68,6 +68,8 @@ static int set_attributes(cm_job *job, const cm_job_var *v, const uint8_t *missi
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     for (size_t i = 0; v->view.conversion.unpack && packed_attributes[i] != NULL; i++)
         cm_json_remove(m->attrs, packed_attributes[i]);
+    if (v->view.one_nodata)
+        cm_json_remove(m->attrs, "missing_value");
     /* Strings are UTF-8, and numbers no text: readers would decode them by it. */
     if (v->source->is_char && (v->view.join || v->view.type.kind == CM_KIND_UINT))
         cm_json_remove(m->attrs, "_Encoding");

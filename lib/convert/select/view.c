@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/path.h"
 #include "convert/job.h"
+#include "format/attr_value.h"
 #include "format/packing.h"
 #include "options/varopt.h"
 
@@ -50,28 +51,79 @@ static int set_unpack(const cm_job_var *v, cm_conversion *k, const cm_packing *p
     return CM_OK;
 }
 
-/*
- * Missing values stay missing: they become the same value, or NaN where that does
- * not fit or means nothing.  Integers have no NaN, and any number instead would
- * make real values missing.
- */
-static int set_nodata(const cm_job_var *v, cm_conversion *k, cm_error *err)
+static int add_nodata(const cm_job_var *v, cm_conversion *k, const uint8_t *element, cm_error *err)
 {
+    for (unsigned i = 0; i < k->nnodata; i++)
+        if (memcmp(k->nodata[i].src, element, k->src.nbytes) == 0)
+            return CM_OK;
+    if (k->nnodata == CM_NODATA_MAX)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "variable %s: more than %d values stand for missing ones, and its numbers "
+                       "cannot be changed",
+                       v->name, CM_NODATA_MAX);
+    memcpy(k->nodata[k->nnodata++].src, element, k->src.nbytes);
+    return CM_OK;
+}
+
+/* The values that readers mask: _FillValue first, and those of missing_value. */
+static int read_nodata(const cm_job_var *v, cm_conversion *k, cm_error *err)
+{
+    const cm_json *more = cm_json_member(v->source->attrs, "missing_value");
+    const bool is_list = cm_json_is(more, CM_JSON_ARRAY);
+    const size_t n = is_list ? cm_json_length(more) : more != NULL;
+    int rc = v->source->has_fill_value ? add_nodata(v, k, v->source->fill_value, err) : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        uint8_t element[16];
+        if (cm_attr_element(is_list ? cm_json_at(more, i) : more, &k->src, element))
+            rc = add_nodata(v, k, element, err);
+    }
+    return rc;
+}
+
+/* Whether the result's type has the missing value N to the last digit; N's DST is that. */
+static bool stays(const cm_conversion *k, cm_nodata *n)
+{
+    const cm_conversion cast = {.src = k->src, .dst = k->dst, .exact = true};
+    uint64_t bad;
+    return !k->unpack && cm_conversion_run(&cast, n->dst, n->src, 1, &bad, NULL) == CM_OK;
+}
+
+/*
+ * Missing values stay missing: each becomes the same number, or, where one does not fit or means
+ * nothing, all become the fill value or NaN.  Integers have no NaN, and any number instead would
+ * make real values missing; so would one that is rounded to a missing value's number.
+ */
+static int set_nodata(const cm_job_var *v, cm_view *out, cm_error *err)
+{
+    cm_conversion *k = &out->conversion;
     char type[32], number[32];
-    if (!v->source->has_fill_value)
+    uint8_t one[16];
+    bool all = true;
+    int rc = read_nodata(v, k, err);
+    if (rc != CM_OK || k->nnodata == 0)
+        return rc;
+    k->apart = true;
+    cm_nodata *first = &k->nodata[0], *lost = NULL;
+    for (unsigned i = 0; i < k->nnodata; i++)
+        if (!stays(k, &k->nodata[i])) {
+            all = false;
+            lost = lost == NULL ? &k->nodata[i] : lost;
+        }
+    if (all)
         return CM_OK;
-    k->has_nodata = true;
-    memcpy(k->nodata, v->source->fill_value, k->src.nbytes);
-    double value = cm_element_to_double(&k->src, k->nodata);
-    if (!k->unpack && cm_element_from_double(&k->dst, value, k->dst_nodata))
-        return CM_OK;
-    if (cm_element_from_double(&k->dst, (double)__builtin_nanf(""), k->dst_nodata))
-        return CM_OK;
-    return cm_fail(err, CM_EINVAL,
-                   "variable %s: %s has nothing to stand for its missing value %s; a floating "
-                   "point `dtype` has",
-                   v->name, cm_dtype_name(&k->dst, type, sizeof(type)),
-                   cm_format_double(value, number, sizeof(number)));
+    if (v->source->has_fill_value && first != lost)
+        memcpy(one, first->dst, sizeof(one));
+    else if (!cm_element_from_double(&k->dst, (double)__builtin_nanf(""), one))
+        return cm_fail(
+            err, CM_EINVAL,
+            "variable %s: %s has nothing to stand for its missing value %s; a floating "
+            "point `dtype` has",
+            v->name, cm_dtype_name(&k->dst, type, sizeof(type)),
+            cm_format_double(cm_element_to_double(&k->src, lost->src), number, sizeof(number)));
+    for (unsigned i = 0; i < k->nnodata; i++)
+        memcpy(k->nodata[i].dst, one, sizeof(one));
+    out->one_nodata = true;
+    return CM_OK;
 }
 
 /*
@@ -134,7 +186,7 @@ static int set_conversion(const cm_job *job, changes *c, const cm_job_var *v, cm
                        v->name);
     out->converts = !cm_conversion_is_identity(k);
     out->type = k->dst;
-    return out->converts ? set_nodata(v, k, err) : CM_OK;
+    return out->converts ? set_nodata(v, out, err) : CM_OK;
 }
 
 /* How V's characters are to be read; names as Python has them. */

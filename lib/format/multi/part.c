@@ -301,11 +301,11 @@ static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const 
                        .scale = how->scale,
                        .offset = how->offset,
                        .exact = how->exact,
-                       .has_nodata = how->replaces_fill};
+                       .nnodata = how->replaces_fill};
     if (how->other_sign)
         c.src.kind = c.src.kind == CM_KIND_UINT ? CM_KIND_INT : CM_KIND_UINT;
-    memcpy(c.nodata, how->fill, sizeof(c.nodata));
-    memcpy(c.dst_nodata, v->fill_value, sizeof(c.dst_nodata));
+    memcpy(c.nodata[0].src, how->fill, sizeof(c.nodata[0].src));
+    memcpy(c.nodata[0].dst, v->fill_value, sizeof(c.nodata[0].dst));
     uint64_t nelem = cm_box_nelem(box), bad = nelem;
     int rc = CM_OK;
     if (how->time_from != NULL)

@@ -216,8 +216,8 @@ static void test_exact_casts(void **state)
         if (rc != (ROW[i].held ? CM_OK : CM_EINVAL))
             fail_msg("row %zu, %s to %s: %s", i, ROW[i].src, ROW[i].dst, err.text);
         /* A missing value is not looked at. */
-        c.has_nodata = true;
-        memcpy(c.nodata, &ROW[i].in, 8);
+        c.nnodata = 1;
+        memcpy(c.nodata[0].src, &ROW[i].in, 8);
         assert_int_equal(cm_conversion_run(&c, &got, &ROW[i].in, 1, &bad, &err), CM_OK);
         assert_true(got == 0);
     }
@@ -255,10 +255,10 @@ static void test_unpack_with_missing_values(void **state)
                        .unpack = true,
                        .scale = 0.01,
                        .offset = 273.15,
-                       .has_nodata = true};
+                       .nnodata = 1};
     float out[5];
-    memcpy(c.nodata, &missing, sizeof missing);
-    memcpy(c.dst_nodata, &nan_value, sizeof nan_value);
+    memcpy(c.nodata[0].src, &missing, sizeof missing);
+    memcpy(c.nodata[0].dst, &nan_value, sizeof nan_value);
     assert_int_equal(cm_conversion_check(&c, NULL), CM_OK);
     assert_false(cm_conversion_is_identity(&c));
     assert_int_equal(cm_conversion_run(&c, out, packed, 5, NULL, NULL), CM_OK);
@@ -291,23 +291,22 @@ static void test_missing_values_are_neither_refused_nor_rounded(void **state)
     cm_error err = {0};
     uint64_t bad = 99;
     int8_t bytes[4];
-    cm_conversion c = {.src = type_of("f4"), .dst = type_of("i1"), .has_nodata = true};
-    memcpy(c.nodata, &big, sizeof big);
-    memcpy(c.dst_nodata, &flag, sizeof flag);
+    cm_conversion c = {.src = type_of("f4"), .dst = type_of("i1"), .nnodata = 1};
+    memcpy(c.nodata[0].src, &big, sizeof big);
+    memcpy(c.nodata[0].dst, &flag, sizeof flag);
     assert_int_equal(cm_conversion_run(&c, bytes, in, 4, &bad, &err), CM_EINVAL);
     assert_int_equal(bad, 2);
     assert_string_equal(err.text, "element 2: NaN does not fit int8");
     assert_int_equal(bytes[0], 1);
     assert_int_equal(bytes[1], flag);
-    memcpy(c.nodata, &nan_value, sizeof nan_value);
+    memcpy(c.nodata[0].src, &nan_value, sizeof nan_value);
     assert_int_equal(cm_conversion_run(&c, bytes, in, 4, &bad, &err), CM_EINVAL);
     assert_int_equal(bad, 1);
 
     float out[4];
-    c = (cm_conversion){
-        .src = type_of("f4"), .dst = type_of("f4"), .keepbits = 3, .has_nodata = true};
-    memcpy(c.nodata, &big, sizeof big);
-    memcpy(c.dst_nodata, &big, sizeof big);
+    c = (cm_conversion){.src = type_of("f4"), .dst = type_of("f4"), .keepbits = 3, .nnodata = 1};
+    memcpy(c.nodata[0].src, &big, sizeof big);
+    memcpy(c.nodata[0].dst, &big, sizeof big);
     assert_int_equal(cm_conversion_run(&c, out, in, 4, &bad, &err), CM_OK);
     assert_true(out[0] == 1.125f && out[1] == 1e20f && isnan(out[2]) && out[3] == 2.5f);
 
@@ -320,19 +319,64 @@ static void test_missing_values_are_neither_refused_nor_rounded(void **state)
     assert_int_equal(bad, 2);
     assert_string_equal(
         err.text, "element 2: 3.3999999521443642e+38 does not fit float32 rounded by `keepbits` 4");
-    c.has_nodata = true;
-    memcpy(c.nodata, &large[2], sizeof large[2]);
-    memcpy(c.dst_nodata, &large[2], sizeof large[2]);
+    c.nnodata = 1;
+    memcpy(c.nodata[0].src, &large[2], sizeof large[2]);
+    memcpy(c.nodata[0].dst, &large[2], sizeof large[2]);
     assert_int_equal(cm_conversion_run(&c, out, large, 4, &bad, &err), CM_EINVAL);
     assert_true(bad == 3 && out[2] == large[2]);
 
     /* Unsigned and 64 bits wide: no double may stand between. */
     const uint64_t wide[] = {UINT64_MAX, UINT64_MAX - 1};
     uint64_t got[2] = {0, 0};
-    c = (cm_conversion){.src = type_of("u8"), .dst = type_of("u8"), .has_nodata = true};
-    memcpy(c.nodata, &wide[0], 8);
+    c = (cm_conversion){.src = type_of("u8"), .dst = type_of("u8"), .nnodata = 1};
+    memcpy(c.nodata[0].src, &wide[0], 8);
     assert_int_equal(cm_conversion_run(&c, got, wide, 2, &bad, &err), CM_OK);
     assert_true(got[0] == 0 && got[1] == UINT64_MAX - 1);
+}
+
+static void test_numbers_that_would_become_missing_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *src, *dst;
+        double fill, other, x;
+        unsigned keepbits;
+        bool saturate, refused;
+    } ROW[] = {
+        {"f8", "i2", -9, NAN, -8.6, 0, false, true},
+        {"f8", "i2", -9, NAN, -8.4, 0, false, false},
+        {"f8", "i2", 5, -9, -8.6, 0, false, true},
+        {"f8", "u1", 255, NAN, 300, 0, true, true},
+        {"f4", "f4", -9, NAN, -8.75, 3, false, true},
+        {"f8", "f2", 0.5, NAN, 0.5 + 0x1p-20, 0, false, true},
+        {"f8", "f4", NAN, NAN, NAN, 0, false, false},
+        {"i8", "i4", 7, NAN, 8, 0, false, false},
+    };
+    for (size_t i = 0; i < sizeof ROW / sizeof *ROW; i++) {
+        cm_error err = {0};
+        cm_conversion c = {.src = type_of(ROW[i].src),
+                           .dst = type_of(ROW[i].dst),
+                           .keepbits = ROW[i].keepbits,
+                           .saturate = ROW[i].saturate,
+                           .apart = true};
+        const double marks[] = {ROW[i].fill, ROW[i].other};
+        for (unsigned k = 0; k < (isnan(ROW[i].other) ? 1 : 2); k++, c.nnodata++) {
+            assert_true(cm_element_from_double(&c.src, marks[k], c.nodata[k].src));
+            assert_true(cm_element_from_double(&c.dst, marks[k], c.nodata[k].dst));
+        }
+        uint8_t in[2][8], out[2][8];
+        const size_t size = c.src.nbytes;
+        assert_true(cm_element_from_double(&c.src, ROW[i].fill, in[0]));
+        assert_true(cm_element_from_double(&c.src, ROW[i].x, (uint8_t *)in + size));
+        uint64_t bad = 99;
+        const int rc = cm_conversion_run(&c, out, in, 2, &bad, &err);
+        if (rc != (ROW[i].refused ? CM_EINVAL : CM_OK))
+            fail_msg("row %zu, %s to %s: %s", i, ROW[i].src, ROW[i].dst, err.text);
+        if (ROW[i].refused) {
+            assert_int_equal(bad, 1);
+            assert_non_null(strstr(err.text, "which stands for missing values"));
+        }
+    }
 }
 
 static void test_in_place_and_long_runs(void **state)
@@ -390,9 +434,9 @@ static void test_checks_and_identity(void **state)
         {"from complex", {.src = c8, .dst = f4}, CM_EINVAL, false},
         {"unpack a string", {.src = s, .dst = s, .unpack = true, .scale = 1}, CM_EINVAL, false},
         {"scale of NaN", {.src = i2, .dst = f4, .unpack = true, .scale = NAN}, CM_EINVAL, false},
-        {"missing value stays", {.src = i2, .dst = i2, .has_nodata = true}, CM_OK, true},
+        {"missing value stays", {.src = i2, .dst = i2, .nnodata = 1}, CM_OK, true},
         {"missing value changes",
-         {.src = i2, .dst = i2, .has_nodata = true, .nodata = {1}},
+         {.src = i2, .dst = i2, .nnodata = 1, .nodata = {{.src = {1}}}},
          CM_OK,
          false},
     };
@@ -446,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_unpack_with_missing_values),
         cmocka_unit_test(test_unpack_rounds_twice),
         cmocka_unit_test(test_missing_values_are_neither_refused_nor_rounded),
+        cmocka_unit_test(test_numbers_that_would_become_missing_are_refused),
         cmocka_unit_test(test_in_place_and_long_runs),
         cmocka_unit_test(test_checks_and_identity),
         cmocka_unit_test(test_single_elements),

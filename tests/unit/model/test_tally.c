@@ -167,11 +167,48 @@ static void test_small_integers_are_exact(void **state)
     assert_true(all.m2 == (double)spread / MOST);
 }
 
+/* However they are divided into chunks. */
+static void test_infinite_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        double x[4], mean;
+    } ROW[] = {
+        {"f8", {1, INFINITY, 2, 3}, INFINITY},
+        {"f4", {-INFINITY, NAN, 2, 3}, -INFINITY},
+        {"f2", {-INFINITY, 1, 2, INFINITY}, NAN},
+        {"f8", {INFINITY, INFINITY, INFINITY, INFINITY}, INFINITY},
+    };
+    for (size_t i = 0; i < sizeof ROW / sizeof *ROW; i++)
+        for (unsigned first = 0; first <= 4; first++) {
+            cm_tally_rule rule = {.simd = cm_cpu_simd()};
+            uint8_t data[32];
+            assert_int_equal(cm_dtype_parse(ROW[i].type, &rule.type, NULL), CM_OK);
+            const size_t size = rule.type.nbytes;
+            for (size_t k = 0; k < 4; k++)
+                put(&rule.type, data + k * size, ROW[i].x[k]);
+            const cm_tally part[] = {tally(&rule, data, first, first),
+                                     tally(&rule, data + first * size, 4 - first, 4 - first)};
+            const cm_tally all = cm_tally_tree(part, 2);
+            if (all.rest != 0 || !isnan(cm_tally_std(&all)) ||
+                !(all.mean == ROW[i].mean || (isnan(all.mean) && isnan(ROW[i].mean))))
+                fail_msg("row %zu, %u: mean %g, std %g", i, first, all.mean, cm_tally_std(&all));
+        }
+    /* Finite numbers whose squares are not. */
+    cm_tally_rule rule = {.simd = cm_cpu_simd()};
+    const double large[] = {1e200, -1e200, 0, 1};
+    assert_int_equal(cm_dtype_parse("f8", &rule.type, NULL), CM_OK);
+    const cm_tally all = tally(&rule, (const uint8_t *)large, 4, 4);
+    assert_true(cm_tally_std(&all) == INFINITY && isfinite(all.mean));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_types),
         cmocka_unit_test(test_small_integers_are_exact),
+        cmocka_unit_test(test_infinite_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
