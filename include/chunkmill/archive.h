@@ -60,9 +60,10 @@ typedef struct cm_archive_options {
      * A store that grows by the files: it counts as the first of them, and what it has stays as
      * it is.  LISTED tells of files that are in it already and are not looked at.
      */
-    const char *base; /* its folder, or where it lies in a bucket; NULL: there is none */
-    cm_net *net;      /* for what lies behind a network; or NULL */
-    bool base_yields; /* of steps that it has too, files give the data */
+    const char *base;   /* its folder, or where it lies in a bucket; NULL: there is none */
+    cm_net *net;        /* for what lies behind a network; or NULL */
+    bool base_yields;   /* of steps that it has too, files give the data */
+    bool base_rechecks; /* files that it has are looked at, too: their steps are compared */
     cm_archive_listed *listed;
     void *listed_context;
     const char *scratch;     /* folder for the records; NULL: the system's */

@@ -70,6 +70,7 @@ static int make_how(const cm_join_input *in, const cm_join_tables *tables, const
     cm_multi_how how = {.dtype = d->dtype,
                         .scale = 1,
                         .exact = v->exact && !plain,
+                        .keeps_fill = in->has_base,
                         .pads = v->is_text &&
                                 length < cm_join_length(v, &tables->dim[v->dim[v->rank - 1]]),
                         .width = length};

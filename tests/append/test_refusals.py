@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray
@@ -214,6 +216,51 @@ def test_no_store_and_no_dimension(made, tmp_path):
     r = tool.nc2zarr("--append", "when", p, store)
     assert r.status in (1, 2) and "when" in r.err, str(r)
     assert untouched(made, store)
+
+
+def stations(path, names, text):
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.createDimension("station", len(names))
+        if text == "strings":
+            nc.createVariable("station", str, ("station",))[:] = np.array(names, object)
+        nc.createVariable("t", "f4", ("station",))[:] = np.arange(len(names))
+    return path
+
+
+@pytest.mark.parametrize("text", ("strings", "none"))
+@pytest.mark.parametrize("target", ("s.zarr", "icechunk:s"))
+def test_elements_that_nothing_tells_apart(text, target, tmp_path, monkeypatch):
+    """They are added with a warning, and neither compared nor replaced."""
+    monkeypatch.chdir(tmp_path)
+    first, more = stations("a.nc", ["aa", "bb"], text), stations("b.nc", ["cc", "dd"], text)
+    tool.nc2zarr("-q", first, target).ok()
+    r = tool.nc2zarr("--append", "station", more, target).ok()
+    assert "station: no coordinate of numbers tells which elements along it the store has: all of the files' are added" in r.err
+    for options, word in ((["--append", "station", "--recheck"], "compared"), (["--replace", "station=2:4"], "replaced")):
+        r = tool.nc2zarr(*options, more, target)
+        assert r.status == 4 and f"none can be found there to be {word}" in " ".join(r.err.split()), str(r)
+    said = tool.run("rechunk", "--dry-run", target, "out.zarr").ok().out
+    assert re.search("t +float32 +4 ", said), said
+
+
+def test_data_that_equal_the_stores_fill_value(tmp_path):
+    """No option chooses another one, and none is proposed."""
+    data = F.values(2, 1)
+    data[0, 1, 2] = -9
+    tool.nc2zarr("-q", F.day(tmp_path / "a.nc", 0, 2, fill=-9), tmp_path / "s.zarr").ok()
+    new = F.day(tmp_path / "b.nc", 2, 1, fill=-7, data=data)
+    for more in (["--dry-run"], []):
+        r = tool.nc2zarr("--append", "time", *more, new, tmp_path / "s.zarr")
+        assert r.status == 1 and r.err.endswith("element 2/1/2 is data, but equals the fill value that the store has\n"), str(r)
+        assert r.err.count("variable tas") == 1 and "b.nc: variable tas" in r.err
+
+
+def test_a_dry_run_tells_of_steps_that_are_not_compared_yet(made, tmp_path):
+    store = work_on(made, tmp_path)
+    again = F.day(tmp_path / "again.nc", 0, 2, data=F.values(0, 2) + 1)
+    r = tool.nc2zarr("--append", "time", "--dry-run", again, store).ok()
+    assert "Nothing is to be added" in r.out and "anything else stops the run" in " ".join(r.out.split()), str(r)
+    tool.nc2zarr("--append", "time", again, store).fails(1, "overlapping steps differ")
 
 
 # ---- what a crash of the machine leaves beside a store ---------------------------------------------

@@ -54,6 +54,7 @@ static int open_append(archive_job *job, cm_error *err)
     job->asked.listed = cm_append_listed;
     job->asked.listed_context = job->append;
     job->asked.base_yields = job->v->replace != NULL;
+    job->asked.base_rechecks = job->v->recheck;
     job->options.append = job->append;
     /* The survey leaves them out. */
     job->options.exclude = (cm_texts){0};

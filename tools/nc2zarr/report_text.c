@@ -395,8 +395,11 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     nc2zarr_suits suits;
     const mode m = options->check ? CHECKED : options->dry_run ? PLANNED : MADE;
     print_heading(options, report, m);
-    if (print_nothing(report))
+    if (print_nothing(report)) {
+        if (survey != NULL && m == PLANNED && common->verbosity == 0)
+            nc2zarr_print_notes(survey); /* of steps whose data nobody has compared yet */
         return;
+    }
     print_variables(report, m);
     putchar('\n');
     /* -v says them on standard error, before. */

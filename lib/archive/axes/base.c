@@ -25,6 +25,25 @@ static int find_before(const cm_join_input *in, cm_join_findings *findings, cons
                : CM_OK;
 }
 
+/* Nothing tells which elements of D the store has: all of the files' come after its own. */
+static int tell_unordered(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *findings,
+                          const cm_join_dim *d, cm_error *err)
+{
+    const bool compares = in->options->base_yields || in->options->base_rechecks;
+    if (d->kind != CM_KEY_NONE || in->nfiles < 2)
+        return CM_OK;
+    axes->refused = axes->refused || compares;
+    return cm_join_find(findings, CM_FINDING_ALONG,
+                        compares ? CM_WEIGHT_DECISION : CM_WEIGHT_WARNING, false, d->name, 1, err,
+                        "no coordinate of numbers tells which elements along it the store has: %s",
+                        !compares ? "all of the files' are added"
+                        : in->options->base_yields
+                            ? "none can be found there to be replaced"
+                            : "none can be found there to be compared") == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
 static bool stays(const cm_join_vec *base)
 {
     if (base->n == 0)
@@ -43,7 +62,8 @@ int cm_join_check_base(const cm_join_input *in, const cm_join_tables *tables, cm
         if (base == NULL)
             return cm_fail(err, CM_EINVAL, "%s: the store has no dimension %s", in->file[0]->path,
                            d->name);
-        if (!stays(base)) {
+        rc = tell_unordered(in, axes, findings, d, err);
+        if (rc == CM_OK && !stays(base)) {
             rc = find_before(in, findings, d, base, err);
             axes->refused = true;
         }

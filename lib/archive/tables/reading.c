@@ -327,8 +327,10 @@ static int convert_one(const cm_conversion *c, const cm_join_input *in, const cm
     if (v->has_fill_value && memcmp(dst, v->fill_value, v->dtype.nbytes) == 0 &&
         !(v->dtype.kind == CM_KIND_FLOAT && isnan(cm_element_to_double(&v->dtype, dst))))
         return refuse_element(in, v, file, element,
-                              "is data, but equals the fill value that the store has; choose "
-                              "another with `fill_value`",
+                              in->has_base
+                                  ? "is data, but equals the fill value that the store has"
+                                  : "is data, but equals the fill value that the store has; choose "
+                                    "another with `fill_value`",
                               err);
     return CM_OK;
 }

@@ -54,7 +54,7 @@ int cm_job_estimate(cm_job *job, cm_error *err)
         if (job->var[i].view.as_strings || job->var[i].move.absent || r->decoded_nbytes == 0)
             continue;
         rc = encode_middle(&job->var[i], ctx, &ratio, err);
-        if (rc != CM_OK)
+        if (rc != CM_OK && err != NULL && !err->placed) /* sources name it with their file */
             cm_error_prefix(err, "variable %s", job->var[i].source->name);
         r->stored_nbytes = (uint64_t)(ratio * (double)r->decoded_nbytes);
         job->report->stored_nbytes += r->stored_nbytes;

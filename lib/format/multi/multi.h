@@ -79,6 +79,7 @@ typedef struct cm_multi_how {
     bool replaces_fill;
     uint8_t fill[16];
     bool checks_fill; /* the same check for a file without a fill value */
+    bool keeps_fill;  /* no option chooses another fill value: the store has it already */
     /*
      * The file's FILL is missing, but the variable has no fill value: such an element is an error.
      */

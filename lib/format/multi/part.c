@@ -225,9 +225,10 @@ static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t 
             continue;
         char text[CM_MAX_RANK * 21];
         cm_fail(err, CM_EFORMAT,
-                "variable %s: element %s is data, but equals the fill value that the store has; "
-                "choose another with `fill_value` %s:X",
-                v->name, element_text(box, i, text, sizeof(text)), v->name);
+                "variable %s: element %s is data, but equals the fill value that the store has",
+                v->name, element_text(box, i, text, sizeof(text)));
+        if (!how->keeps_fill)
+            cm_error_suffix(err, "; choose another with `fill_value` %s:X", v->name);
         cm_error_place(err, cm_multi_path_of(p->array, p->part));
         return CM_EFORMAT;
     }

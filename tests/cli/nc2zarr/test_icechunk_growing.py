@@ -305,7 +305,7 @@ def join_with_group(source, path):
     return path
 
 
-@pytest.mark.parametrize("more", [["--subset", "time=0:3"], ["--keepbits", "v:5"], ["--dtype", "v:float64"], []])
+@pytest.mark.parametrize("more", [["--subset", "time=0:3"], ["--keepbits", "v:20"], ["--dtype", "v:float64"], []])
 def test_statistics_that_are_taken_along(files, more, tmp_path):
     """But not where they are of other elements than those that are stored."""
     repo, copy = tmp_path / "repo", tmp_path / "copy"
