@@ -52,3 +52,14 @@ def test_nothing_stands_for_nan(tmp_path):
     tool.run("rechunk", "--dtype", "a:float16", "--overflow", "saturate", "--keepbits", "a:3", source,
              tmp_path / "out.zarr").fails(2, "--overflow", "--keepbits")
     tool.run("rechunk", "--overflow", "wrap", source, tmp_path / "out.zarr").fails(2, "wrap")
+
+
+@pytest.mark.parametrize("program", ["nc2zarr", "rechunk"])
+def test_all_variables_means_those_of_two_dimensions(tmp_path, program):
+    group = zarr.create_group(str(tmp_path / "in.zarr"))
+    group.create_array("a", shape=(3,), chunks=(3,), dtype="f8")[...] = 1.5
+    for option, value in (("--dtype", "float32"), ("--keepbits", "5")):
+        done = tool.run(program, "--overwrite", option, value, tmp_path / "in.zarr", tmp_path / "out.zarr").ok()
+        assert f"{option} {value} changes nothing" in done.err and f"VAR:{value}" in done.err
+        done = tool.run(program, "--overwrite", option, f"a:{value}", tmp_path / "in.zarr", tmp_path / "out.zarr").ok()
+        assert "changes nothing" not in done.err

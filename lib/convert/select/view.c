@@ -299,13 +299,21 @@ static int refuse_unused(const cm_job *job, const char *option, const char *patt
                    pattern);
 }
 
-static int check_used(const cm_job *job, cm_varopts *opts, cm_error *err)
+static int check_used(cm_job *job, cm_varopts *opts, cm_error *err)
 {
+    int rc = CM_OK;
     cm_job_look_elsewhere(job, opts);
-    for (size_t i = 0; i < opts->n; i++)
-        if (opts->item[i].pattern != NULL && !opts->item[i].used)
-            return refuse_unused(job, opts->option, opts->item[i].pattern, err);
-    return CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < opts->n; i++) {
+        const cm_varopt *one = &opts->item[i];
+        if (one->pattern != NULL && !one->used)
+            rc = refuse_unused(job, opts->option, one->pattern, err);
+        else if (!one->used)
+            rc = cm_job_warn(job, err,
+                             "%s %s changes nothing: it means variables of two dimensions or "
+                             "more; others are named, as in VAR:%s",
+                             opts->option, one->value, one->value);
+    }
+    return rc;
 }
 
 static bool is_whole(const cm_view *view, const cm_variable *source)
