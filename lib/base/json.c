@@ -156,6 +156,18 @@ static int parse_pieces(struct json_tokener *tok, const char *text, size_t n, cm
     return CM_OK;
 }
 
+/*
+ * Levels that a tokener is to have room for: no more than TEXT has brackets.  It clears all of
+ * them, which took a quarter of the time for a variable's attributes.
+ */
+static int depth_of(const char *text, size_t n)
+{
+    int depth = 2; /* json-c counts the level below the innermost container too */
+    for (size_t i = 0; i < n && depth <= CM_JSON_MAX_DEPTH; i++)
+        depth += text[i] == '{' || text[i] == '[';
+    return depth <= CM_JSON_MAX_DEPTH ? depth : CM_JSON_MAX_DEPTH + 1;
+}
+
 int cm_json_parse(const void *text, size_t nbytes, cm_json **out, cm_error *err)
 {
     *out = NULL;
@@ -165,8 +177,7 @@ int cm_json_parse(const void *text, size_t nbytes, cm_json **out, cm_error *err)
     if (nul != NULL)
         return cm_fail(err, CM_EFORMAT, "JSON: a NUL at byte %zu",
                        (size_t)(nul - (const char *)text));
-    /* json-c counts the level below the innermost container too. */
-    struct json_tokener *tok = json_tokener_new_ex(CM_JSON_MAX_DEPTH + 1);
+    struct json_tokener *tok = json_tokener_new_ex(depth_of(text, nbytes));
     if (tok == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory to parse JSON");
     int rc = parse_pieces(tok, text, nbytes, out, err);

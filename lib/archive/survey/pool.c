@@ -279,16 +279,26 @@ static cm_trial_fate reap(child *c)
     return fate;
 }
 
-/* Waits until C has ended by itself, so that killing it is not taken for its fate. */
+/*
+ * Waits until C has ended by itself, so that killing it is not taken for its fate.  Its end of the
+ * pipe closes some microseconds before that: to wait 10 ms at once was a fifth of a survey of 400
+ * files.
+ */
 static void wait_for_end(const child *c)
 {
+    enum {
+        FIRST_US = 50,
+        MOST_US = 10000,
+        ALL_US = 500000
+    };
     siginfo_t info;
-    for (int i = 0; i < 50; i++) {
+    for (long us = FIRST_US, waited = 0; waited < ALL_US; us = us < MOST_US ? 2 * us : us) {
         info.si_pid = 0;
         if (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
             info.si_pid == c->pid)
             return;
-        (void)poll(NULL, 0, 10);
+        (void)ppoll(NULL, 0, &(struct timespec){.tv_nsec = us * 1000}, NULL);
+        waited += us;
     }
 }
 

@@ -9,6 +9,7 @@
 #include "archive/survey/form.h"
 #include "base/fd.h"
 #include "base/glibc.h"
+#include "model/meaning.h"
 
 enum {
     WRITE_NBYTES = 64 << 10,   /* the system makes, and maps, pages as large as what is written */
@@ -60,6 +61,23 @@ const cm_json *cm_described_attrs(const cm_described *described)
         r->failed = rc;
     }
     return d->attrs;
+}
+
+const cm_reading *cm_described_reading(const cm_described *d)
+{
+    if (d->reading != NULL)
+        cm_paged_touch(d->records->paged, d->reading, sizeof(*d->reading));
+    return d->reading;
+}
+
+void cm_described_keep_reading(const cm_described *described, const cm_reading *reading)
+{
+    cm_described *d = (cm_described *)(uintptr_t)described; /* as its attributes are parsed */
+    cm_reading *kept =
+        d->records != NULL ? cm_paged_calloc(d->records->paged, 1, sizeof(*kept), NULL) : NULL;
+    if (kept != NULL)
+        *kept = *reading;
+    d->reading = kept;
 }
 
 static void unload(cm_records *r, bool all)

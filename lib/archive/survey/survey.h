@@ -34,7 +34,8 @@ typedef struct cm_described {
     const uint8_t *text;
     size_t text_nbytes;
     cm_json *attrs;
-    bool kept; /* they stay parsed */
+    bool kept;                        /* they stay parsed */
+    const struct cm_reading *reading; /* cm_described_reading */
     struct cm_records *records;
 } cm_described;
 
@@ -43,6 +44,13 @@ typedef struct cm_described {
  * there is no memory, or they are damaged: cm_survey_failed says so later.
  */
 const cm_json *cm_described_attrs(const cm_described *d);
+
+/*
+ * The reading (model/meaning.h) that was made of the attributes of D, which then need not be parsed
+ * for each question; NULL: none yet, or there was no memory.
+ */
+const struct cm_reading *cm_described_reading(const cm_described *d);
+void cm_described_keep_reading(const cm_described *d, const struct cm_reading *reading);
 
 /* The variables of a file.  Like files have one object. */
 typedef struct cm_skeleton {

@@ -56,6 +56,15 @@ static void read_time(const cm_join_input *in, const cm_join_tables *tables, uin
                                       &out->axis, NULL) == CM_OK;
 }
 
+static void read_attributes(const cm_described *d, cm_reading *out)
+{
+    *out = (cm_reading){.dtype = d->dtype, .kind = d->dtype.kind};
+    if (d->has_fill_value)
+        memcpy(out->missing[out->nmissing++], d->fill_value, sizeof(out->missing[0]));
+    read_packing(d, out);
+    add_missing(out, cm_json_member(cm_described_attrs(d), "missing_value"));
+}
+
 bool cm_join_reading(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                      uint32_t file, cm_reading *out)
 {
@@ -64,13 +73,17 @@ bool cm_join_reading(const cm_join_input *in, const cm_join_tables *tables, uint
     if (d == NULL || d->is_char || !cm_dtype_is_number(&d->dtype) || d->dtype.nbytes > 8)
         return false;
     cm_survey_rest(in->survey);
-    out->dtype = d->dtype;
-    out->kind = d->dtype.kind;
-    if (d->has_fill_value)
-        memcpy(out->missing[out->nmissing++], d->fill_value, sizeof(out->missing[0]));
-    read_packing(d, out);
-    add_missing(out, cm_json_member(cm_described_attrs(d), "missing_value"));
+    /* Bounds are read by the attributes of two variables. */
+    const bool alone = tables->var[at].bounds_of == CM_JOIN_NONE;
+    const cm_reading *kept = alone ? cm_described_reading(d) : NULL;
+    if (kept != NULL) {
+        *out = *kept;
+        return true;
+    }
+    read_attributes(d, out);
     read_time(in, tables, at, file, out);
+    if (alone)
+        cm_described_keep_reading(d, out);
     return true;
 }
 
@@ -215,18 +228,27 @@ cm_digest cm_join_meaning(const cm_join_input *in, const cm_join_tables *tables,
 
 /* ---- times ---- */
 
+/* Why FILE does not count the times of AT. */
+static int explain_units(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                         uint32_t file, cm_time_axis *axis, cm_error *err)
+{
+    const char *units = text_of_family(in, tables, at, file, "units");
+    if (units == NULL)
+        return cm_fail(err, CM_EUNSUPPORTED, "it has no units");
+    return cm_time_axis_parse(units, text_of_family(in, tables, at, file, "calendar"), axis, err);
+}
+
 int cm_join_time_coding(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                         uint32_t file, cm_time_coding *out, cm_error *err)
 {
     cm_reading r;
-    const char *units = text_of_family(in, tables, at, file, "units");
-    if (units == NULL)
-        return cm_fail(err, CM_EUNSUPPORTED, "it has no units");
     *out = (cm_time_coding){0};
-    int rc = cm_time_axis_parse(units, text_of_family(in, tables, at, file, "calendar"), &out->axis,
-                                err);
-    if (rc != CM_OK || !cm_join_reading(in, tables, at, file, &r))
+    const bool read = cm_join_reading(in, tables, at, file, &r);
+    const int rc = read && r.is_time ? CM_OK : explain_units(in, tables, at, file, &out->axis, err);
+    if (rc != CM_OK || !read)
         return rc;
+    if (r.is_time)
+        out->axis = r.axis;
     if (r.packed && !tables->var[at].unpacked)
         return cm_fail(err, CM_EINVAL, "packed times are not counted from another date");
     out->dtype = r.dtype;
