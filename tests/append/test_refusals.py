@@ -255,6 +255,17 @@ def test_data_that_equal_the_stores_fill_value(tmp_path):
         assert r.err.count("variable tas") == 1 and "b.nc: variable tas" in r.err
 
 
+def test_an_array_that_must_grow_is_not_to_be_left_out(tmp_path):
+    """Where files lack it, the advice is to fill it."""
+    with xarray.open_dataset(F.day(tmp_path / "a.nc", 0, 2, extra=("pr",))) as ds:
+        ds.to_netcdf(tmp_path / "filled.nc", encoding={"pr": {"_FillValue": np.float32(-9)}})
+    tool.nc2zarr("-q", tmp_path / "filled.nc", tmp_path / "s.zarr").ok()
+    r = tool.nc2zarr("--append", "time", F.day(tmp_path / "b.nc", 2), tmp_path / "s.zarr")
+    said = " ".join(r.err.split())
+    assert r.status == 4 and "pr: missing in 1 file; 1 of 3 steps hold the fill value; chunks of nothing else take no space" in said
+    assert "--exclude pr" not in said, said
+
+
 def test_a_dry_run_tells_of_steps_that_are_not_compared_yet(made, tmp_path):
     store = work_on(made, tmp_path)
     again = F.day(tmp_path / "again.nc", 0, 2, data=F.values(0, 2) + 1)

@@ -120,8 +120,10 @@ static nc2zarr_decision *decision_of(nc2zarr_decisions *d, const nc2zarr_option 
     }
     if (CM_GROW(d->of, d->n, err) != CM_OK)
         return NULL;
-    d->of[d->n] = (nc2zarr_decision){
-        .option = *o, .kind = f->kind, .voluntary = f->weight != CM_WEIGHT_DECISION};
+    d->of[d->n] = (nc2zarr_decision){.option = *o,
+                                     .kind = f->kind,
+                                     .of_store = f->of_store,
+                                     .voluntary = f->weight != CM_WEIGHT_DECISION};
     *grown = true;
     return &d->of[d->n++];
 }

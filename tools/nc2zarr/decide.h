@@ -24,6 +24,7 @@ typedef struct nc2zarr_decision {
     size_t nfiles;
     char *other;     /* of a name: what it becomes */
     double apart;    /* the largest difference */
+    bool of_store;   /* a store grows by the files */
     bool voluntary;  /* the files could be converted without it, unless their data differ */
     char *type[2];   /* of the first variable, in files and in the store; NULL: not known */
     uint64_t nadded; /* bytes, decoded, that it adds to the store */

@@ -23,9 +23,11 @@ static void print_variables(const nc2zarr_decision *d, FILE *f)
         fputs(": ", f);
 }
 
-/* "; or --exclude a,b leaves them out". */
+/* "; or --exclude a,b leaves them out"; all arrays of a store that have the dimension must grow. */
 static void print_exclude(const nc2zarr_decision *d, FILE *f)
 {
+    if (d->of_store && d->nfilled > 0)
+        return;
     fputs("; or --exclude" CM_WRAP_TIE, f);
     for (size_t i = 0; i < d->nvariables; i++)
         cm_print(f, "%s%s", i > 0 ? "," : "", d->variable[i]);
