@@ -242,9 +242,8 @@ static void set_fill(const cm_join_var *v, cm_multi_var *out)
     memcpy(out->fill_value, v->fill_value, sizeof(out->fill_value));
     out->has_fill = v->like->has_fill && cm_dtype_equal(&v->like->dtype, &v->dtype);
     memcpy(out->fill, v->like->fill, sizeof(out->fill));
-    /* Unwritten elements, and those of no file, hold the variable's fill value. */
-    if (v->has_fill_value && (!v->like->has_fill_value ||
-                              memcmp(v->fill_value, v->like->fill_value, v->dtype.nbytes) != 0))
+    /* Elements of no file hold the variable's fill value, whatever unwritten ones of a file are. */
+    if (v->has_fill_value && memcmp(v->fill_value, out->fill, v->dtype.nbytes) != 0)
         out->has_fill = false;
     if (!out->has_fill && v->has_fill_value) {
         out->has_fill = true;

@@ -29,19 +29,15 @@ static void pad(const cm_grid *grid, const cm_box *valid, uint8_t *data, size_t 
     }
 }
 
-/*
- * Notes that a stored element is the value that readers take for "nothing here".  What lies
- * outside VALID is overwritten.
- */
-static void watch_for_fill(const cm_transfer *t, const cm_grid *grid, const cm_box *valid,
-                           uint8_t *data)
+/* Whether an element inside VALID is the target's fill value; the others are overwritten. */
+static bool holds_fill(const cm_transfer *t, const cm_grid *grid, const cm_box *valid,
+                       uint8_t *data)
 {
     size_t itemsize = t->target_type.nbytes;
     const uint8_t *fill = t->target_fill;
-    uint8_t other[16];
-    if (t->found_fill == NULL || itemsize > sizeof(other) ||
-        atomic_load_explicit(t->found_fill, memory_order_relaxed))
-        return;
+    uint8_t other[16] = {0};
+    if (itemsize > sizeof(other))
+        return false;
     for (size_t i = 0; i < itemsize; i++)
         other[i] = (uint8_t)~fill[i];
     pad(grid, valid, data, itemsize, other);
@@ -50,8 +46,25 @@ static void watch_for_fill(const cm_transfer *t, const cm_grid *grid, const cm_b
         found = memchr(data, fill[0], grid->chunk_nelem) != NULL;
     for (uint64_t i = 0; itemsize > 1 && i < grid->chunk_nelem && !found; i++)
         found = memcmp(data + i * itemsize, fill, itemsize) == 0;
-    if (found)
+    return found;
+}
+
+/* Notes or refuses an element that readers take for "nothing here", where it was asked for. */
+static int watch_for_fill(const cm_transfer *t, const cm_grid *grid, const cm_box *valid,
+                          uint8_t *data, cm_error *err)
+{
+    char number[48];
+    if (t->refuses_fill && holds_fill(t, grid, valid, data)) {
+        cm_element_text(&t->target_type, t->target_fill, number, sizeof(number));
+        return cm_fail(err, CM_EINVAL,
+                       "an element is %s, the `fill_value` asked for, which readers take for "
+                       "missing; choose another",
+                       number);
+    }
+    if (t->found_fill != NULL && !atomic_load_explicit(t->found_fill, memory_order_relaxed) &&
+        holds_fill(t, grid, valid, data))
         atomic_store(t->found_fill, true);
+    return CM_OK;
 }
 
 /* The whole chunk as the target's type has it, padded; *data is ELEMENTS or one of W's buffers. */
@@ -60,10 +73,10 @@ static int finish_elements(cm_worker *w, const cm_transfer *t, const cm_grid *gr
 {
     *data = elements;
     if (t->conversion == NULL) {
-        watch_for_fill(t, grid, valid, elements);
-        if (edge)
+        const int rc = watch_for_fill(t, grid, valid, elements, err);
+        if (rc == CM_OK && edge)
             pad(grid, valid, elements, t->target_type.nbytes, t->target_fill);
-        return CM_OK;
+        return rc;
     }
     uint64_t bad = 0;
     /* With the first element, which fits if any does. */
@@ -71,6 +84,8 @@ static int finish_elements(cm_worker *w, const cm_transfer *t, const cm_grid *gr
         pad(grid, valid, elements, t->source->dtype.nbytes, elements);
     *data = w->converted.data;
     int rc = cm_conversion_run(t->conversion, *data, elements, grid->chunk_nelem, &bad, err);
+    if (rc == CM_OK)
+        rc = watch_for_fill(t, grid, valid, *data, err);
     if (rc == CM_OK && edge)
         pad(grid, valid, *data, t->target_type.nbytes, t->target_fill);
     return rc;

@@ -71,6 +71,7 @@ typedef struct cm_transfer {
      */
     uint64_t together;
     bool clips;              /* slots hold only what lies inside the array; else whole chunks */
+    bool refuses_fill;       /* a written element may not equal target_fill */
     atomic_bool *found_fill; /* set when a written element equals target_fill; NULL: nobody asks */
 
     /* Set by cm_transfer_adopt, worker_nbytes by the caller. */

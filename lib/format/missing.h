@@ -1,4 +1,4 @@
-/* Values that readers take for missing, of a variable as it is stored. */
+/* Values that readers take for missing, of a variable as it is stored: xarray's rules. */
 #ifndef CM_FORMAT_MISSING_H
 #define CM_FORMAT_MISSING_H
 
@@ -6,10 +6,24 @@
 #include "model/tally.h"
 
 /*
- * How elements of TYPE with the attributes ATTRS are counted: xarray masks _FillValue,
- * missing_value, and FILL (or NULL), the fill value of the format where that is one.
+ * The stored element of TYPE that _FillValue in ATTRS names; false: there is none.  With _Unsigned
+ * its number may have the sign that is stored or the one that is read.
  */
-void cm_missing_rule(const cm_dtype *type, const cm_json *attrs, const uint8_t *fill,
+bool cm_missing_fill(const cm_json *attrs, const cm_dtype *type, uint8_t *out);
+
+/*
+ * The stored element of TYPE that the number VALUE of missing_value names; false: no element equals
+ * it.  It is compared exactly, after _Unsigned in ATTRS has made another number of the element.
+ */
+bool cm_missing_number(const cm_json *value, const cm_json *attrs, const cm_dtype *type,
+                       uint8_t *out);
+
+/*
+ * How elements of TYPE with the attributes ATTRS are counted: xarray masks _FillValue,
+ * missing_value, and FILL (or NULL), the fill value of the format where that is one.  False: these
+ * are more than CM_TALLY_MAX_FILLS, and RULE is not to be used.
+ */
+bool cm_missing_rule(const cm_dtype *type, const cm_json *attrs, const uint8_t *fill,
                      cm_tally_rule *rule);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "format/attr_value.h"
+#include "format/missing.h"
 #include "format/packing.h"
 #include "load/run.h"
 #include "model/convert.h"
@@ -19,19 +20,25 @@ static int keep_fill(const cm_array *a, const uint8_t *element, cm_feed *f, cm_e
     return CM_OK;
 }
 
+/* The element that VALUE of the attribute NAME names; false: none is equal to it. */
+static bool element_of(const cm_array *a, const cm_feed *f, const char *name, const cm_json *value,
+                       uint8_t *out)
+{
+    if (strcmp(name, "_FillValue") == 0)
+        return cm_missing_fill(a->attrs, &a->dtype, out);
+    return cm_missing_number(value, f->src.kind != a->dtype.kind ? a->attrs : NULL, &a->dtype, out);
+}
+
 static int add_fill(const cm_array *a, const char *name, const cm_json *value, bool as_xarray,
                     cm_feed *f, cm_error *err)
 {
     double number;
-    uint8_t to[sizeof f->fill[0]] = {0};
+    uint8_t to[16] = {0};
     if (!cm_attr_number(value, &number) && as_xarray)
         return CM_OK; /* to xarray no element is equal to it */
     if (!cm_attr_number(value, &number))
         return cm_fail(err, CM_EFORMAT, "its attribute %s is not a number", name);
-    if (!cm_attr_element(value, &a->dtype, to) &&
-        !cm_element_from_double(&f->src, number, to)) /* 255 of a byte that is unsigned */
-        return CM_OK;                                 /* no element can have that value */
-    return keep_fill(a, to, f, err);
+    return element_of(a, f, name, value, to) ? keep_fill(a, to, f, err) : CM_OK;
 }
 
 /* A number, or a list of them (missing_value may have several). */

@@ -24,7 +24,7 @@ typedef struct cm_tally {
 } cm_tally;
 
 enum {
-    CM_TALLY_MAX_FILLS = 4,
+    CM_TALLY_MAX_FILLS = 8,
     CM_TALLY_LANES = 8
 };
 

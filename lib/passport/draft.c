@@ -165,7 +165,9 @@ int cm_draft_describe(cm_draft *d, size_t i, const cm_draft_source *s, cm_error 
     find_meaning(e, s->attrs);
     if (!v->is_counted)
         return CM_OK;
-    cm_missing_rule(&s->type, s->attrs, s->masked, &e->options.rule);
+    v->is_counted = cm_missing_rule(&s->type, s->attrs, s->masked, &e->options.rule);
+    if (!v->is_counted)
+        return CM_OK;
     if (s->fill != NULL)
         memcpy(e->fill, s->fill, s->type.nbytes);
     e->options.rank = s->rank;

@@ -3,8 +3,11 @@
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 
 from support import failio, tool
+
+from . import files as F
 
 LAYOUTS = {
     "v3": ["--chunks", "t=2"],
@@ -99,3 +102,19 @@ def test_places_in_messages(case, tmp_path):
     r = tool.nc2zarr("-q", "-j", "1", "--append", "t", *files[:2], store)
     assert r.status == 1 and key in r.err, str(r)
     assert f"array text: chunk {chunk}:" in r.err, str(r)
+
+
+@pytest.mark.parametrize("layout", ([], ["--zarr-format", "2"], ["--shards", "time=8"]), ids=" ".join)
+@pytest.mark.parametrize("chunk", (1, 4))
+def test_gaps_are_missing_whatever_unwritten_elements_are(layout, chunk, tmp_path):
+    """The store's fill value is not its _FillValue."""
+    first, later = F.day(tmp_path / "a.nc", 0, 2, extra=("pr",)), F.day(tmp_path / "b.nc", 3)
+    with xr.open_dataset(first) as ds:
+        ds.to_netcdf(tmp_path / "filled.nc", encoding={"pr": {"_FillValue": np.float32(-9)}})
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", *layout, "--chunks", f"time={chunk}", "--fill-value", "tas:-7", "--fill-value", "pr:-8",
+                 tmp_path / "filled.nc", store).ok()
+    tool.nc2zarr("-q", "--append", "time", "--gaps", "fill", "--missing", "fill", "--verify", "full", later, store).ok()
+    with xr.open_zarr(store, consolidated=False) as ds:
+        assert np.isnan(ds.tas.values).all((1, 2)).tolist() == [False, False, True, False]
+        assert np.isnan(ds.pr.values).all((1, 2)).tolist() == [False, False, True, True]

@@ -182,6 +182,15 @@ def test_a_missing_element_under_two_fill_values(kind, tmp_path):
     np.testing.assert_array_equal(shown(tmp_path, files).s, [1, NAN])
 
 
+@pytest.mark.parametrize("fill", (0.0, -0.0))
+@pytest.mark.parametrize("other", (None, -999.0))
+def test_zeros_of_both_signs_are_one_fill_value(fill, other, tmp_path):
+    a = {"v": var("time", [1, 2], "f4", fill=fill)}
+    b = {"v": var("time", [3.0, -fill], "f4", **({} if other is None else {"fill": other}))}
+    r = run(tmp_path, two(a, b))
+    assert r.status == 1 and "is data, but equals the fill value that the store has" in r.err, str(r)
+
+
 def test_a_store_keeps_what_its_numbers_mean(tmp_path):
     F.write_all(two({"ref": var("", 0, "f8", units=DAYS)}, {"ref": var("", -48, "f8", units="hours since 2000-01-03")}), tmp_path / "in")
     stores.convert(tmp_path / "in", tmp_path / "out.zarr").ok()

@@ -77,3 +77,82 @@ def test_what_lies_past_the_end_of_an_array_is_not_converted(tmp_path):
     tool.run("nc2zarr", "--unpack", "v", "--dtype", "v:uint8", "--chunks", "x=2", nc, out).ok()
     with xr.open_zarr(out, consolidated=False) as ds:
         assert ds.v.values.tolist() == [50, 60, 200]
+
+
+@pytest.mark.filterwarnings("ignore:variable 'v' has multiple fill values")
+@pytest.mark.parametrize("program", ["nc2zarr", "rechunk"])
+@pytest.mark.parametrize("name", ["fill", "only-missing", "both", "list", "nan", "packed-fill", "packed-both", "integers"])
+def test_another_fill_value_of_zarr_2(name, program, tmp_path):
+    """Readers mask it, and what they masked before."""
+    nc, out = write(tmp_path / "in.nc", *FILES[name]), tmp_path / "out.zarr"
+    source = nc
+    if program == "rechunk":
+        source = tmp_path / "in.zarr"
+        tool.run("nc2zarr", "-q", "--zarr-format", "2", nc, source).ok()
+    tool.run(program, "--zarr-format", "2", "--fill-value", "v:77", "--verify", "full", source, out).ok()
+    with xr.open_dataset(nc) as before, xr.open_zarr(out, consolidated=False) as after:
+        np.testing.assert_array_equal(after.v.values, before.v.values)
+    for value in ("3", "4"):  # FLOATS have 4.0, integers 3
+        done = tool.run(program, "--zarr-format", "2", "--overwrite", "--fill-value", f"v:{value}", source, out)
+        if float(value) in FILES[name][4]:
+            done.fails(2, "variable v", f"an element is {value}, the --fill-value asked for, which readers take for missing")
+        else:
+            done.ok()
+
+
+UNSIGNED = [
+    ("i2", "true", [-2, 5, 3, -1], None), ("u2", "false", [65534, 5, 3, 40000], None),
+    ("i1", "true", [-2, 5, 127], (0.5, 0.0)), ("u1", "false", [254, 5, 3], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("to", ["int32", "float32", "uint16", "int16", "uint8 saturate"])
+@pytest.mark.parametrize("row", UNSIGNED, ids=lambda r: f"{r[0]}-{r[1]}")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_cast_is_of_the_numbers_that_unsigned_makes(row, to, zarr_format, tmp_path):
+    dtype, unsigned, data, packing = row
+    nc, out = write(tmp_path / "in.nc", dtype, 5, None, packing, data), tmp_path / "out.zarr"
+    with netCDF4.Dataset(nc, "a") as ds:
+        ds["v"].setncattr("_Unsigned", unsigned)
+    to, *saturate = to.split()
+    done = tool.run("nc2zarr", "--zarr-format", zarr_format, "--dtype", f"v:{to}", "--verify", "full",
+                    *(["--overflow", "saturate"] if saturate else []), nc, out)
+    with xr.open_dataset(nc) as before:
+        want = before.v.values
+    scale, offset = packing or (1, 0)
+    stored = (want - offset) / scale
+    if saturate:
+        want = np.clip(stored, 0, 255) * scale + offset
+    elif to != "float32" and not all(np.iinfo(to).min <= x <= np.iinfo(to).max for x in stored[~np.isnan(stored)]):
+        done.fails(2, f"does not fit {to}")
+        return
+    done.ok()
+    with xr.open_zarr(out, consolidated=False) as after:
+        np.testing.assert_array_equal(after.v.values, want)
+
+
+@pytest.mark.filterwarnings("ignore:variable 'v' has multiple fill values")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(("dtype", "marks"), [("f4", [np.nan, -999]), ("f8", [-999, np.nan, 4]), ("i2", [np.nan, -999]), ("f4", [np.nan]), ("i4", [np.nan, np.nan])])
+def test_nan_in_a_list_of_missing_values(dtype, marks, zarr_format, tmp_path):
+    nc, out = tmp_path / "in.nc", tmp_path / "out.zarr"
+    write(nc, dtype, None, None, None, [1, 2, -999, 4, 5])
+    with netCDF4.Dataset(nc, "a") as ds:
+        ds["v"].setncattr("missing_value", np.array(marks, "f8"))
+    tool.run("nc2zarr", "--zarr-format", zarr_format, nc, out).ok()
+    with xr.open_dataset(nc) as before, xr.open_zarr(out, consolidated=False) as after:
+        np.testing.assert_array_equal(after.v.values, before.v.values)
+
+
+def test_an_infinite_missing_value_is_told(tmp_path):
+    nc = write(tmp_path / "in.nc", "f4", None, [np.inf, -999], None, [1, -999, np.inf])
+    done = tool.run("nc2zarr", nc, tmp_path / "out.zarr").ok()
+    assert "variable v: missing_value is infinite" in done.err
+    with xr.open_zarr(tmp_path / "out.zarr", consolidated=False) as after:
+        np.testing.assert_array_equal(after.v.values, [1, np.nan, np.inf])
+
+
+def test_statistics_of_more_missing_values_than_there_is_room_for(tmp_path):
+    nc = write(tmp_path / "in.nc", "f4", None, list(range(30)), None, [1, 2, 99])
+    tool.run("nc2zarr", "--statistics", nc, tmp_path / "s.zarr").fails(1, "variable v: more than 8 values stand for missing ones")
+    tool.run("nc2zarr", nc, tmp_path / "s.zarr").ok()

@@ -165,10 +165,11 @@ def test_new_names_everywhere(changed):
 
 
 def test_another_fill_value(changed):
-    out = changed("--fill-value", "t:7", "--fill-value", "f:1.5")
+    fill = 7 if changed.zarr_format == 3 else 2000  # readers of Zarr 2 mask it: it may be no number of the data
+    out = changed("--fill-value", f"t:{fill}", "--fill-value", "f:1.5")
     same(out["t"], PACKED)
     same(out["f"], PLAIN)
-    assert (out["t"].fill_value, out["f"].fill_value) == (7, 1.5)
+    assert (out["t"].fill_value, out["f"].fill_value) == (fill, 1.5)
     if changed.zarr_format == 3:
         assert (missing(out["t"]), missing(out["f"])) == (-9999, -999)
 

@@ -212,8 +212,16 @@ static bool says(const cm_json *values, double x)
     return found;
 }
 
-/* Whether all that missing_value calls missing in A, but for its fill value, is missing in B. */
-static bool misses_all(const cm_described *a, const cm_described *b)
+static bool is_fill_value(const cm_described *d, double x)
+{
+    return d->has_fill_value && cm_element_to_double(&d->dtype, d->fill_value) == x;
+}
+
+/*
+ * Whether all that missing_value calls missing in A, but for its fill value, is missing in B.
+ * FILLS: B's fill value, which becomes A's, is so, too.
+ */
+static bool misses_all(const cm_described *a, const cm_described *b, bool fills)
 {
     const cm_json *value = cm_json_member(cm_described_attrs(a), "missing_value");
     const cm_json *other = cm_json_member(cm_described_attrs(b), "missing_value");
@@ -222,18 +230,18 @@ static bool misses_all(const cm_described *a, const cm_described *b)
     for (size_t i = 0; i < (n > 0 ? n : 1) && all; i++) {
         double x;
         const bool number = cm_json_get_double(n > 0 ? cm_json_at(value, i) : value, &x);
-        all = !number || isnan(x) || says(other, x) ||
-              (a->has_fill_value && cm_element_to_double(&a->dtype, a->fill_value) == x);
+        all = !number || isnan(x) || says(other, x) || is_fill_value(a, x) ||
+              (fills && is_fill_value(b, x));
     }
     return all;
 }
 
-/* Times are counted anew, each with what is missing in its own file. */
-static bool same_missing(const cm_described *a, const cm_described *b)
+/* Times are counted anew, each with what is missing in its own file.  OF_STORE: A is a store's. */
+static bool same_missing(const cm_described *a, const cm_described *b, bool of_store)
 {
     return !cm_dtype_is_number(&a->dtype) || !cm_dtype_is_number(&b->dtype) ||
            same_member(cm_described_attrs(a), cm_described_attrs(b), "missing_value") ||
-           (misses_all(a, b) && misses_all(b, a));
+           (misses_all(a, b, of_store) && misses_all(b, a, false));
 }
 
 /* Compares two lists of variables, under their final names. */
@@ -281,7 +289,7 @@ static comparison compare(const cm_join_input *in, const cm_join_tables *tables,
         c.kinds |= BIT(CM_FINDING_ORDER);
     if (!cm_dtype_equal(&first->dtype, &d->dtype) || first->is_char != d->is_char)
         c.kinds |= BIT(CM_FINDING_TYPE);
-    const bool missing = same_missing(first, d);
+    const bool missing = same_missing(first, d, in->has_base);
     const bool times = cm_join_counts_time(first) && cm_join_counts_time(d);
     if (!same_fill(first, d) || (!missing && times))
         c.kinds |= BIT(CM_FINDING_FILL);

@@ -346,8 +346,11 @@ static int convert_one(const cm_conversion *c, const cm_join_input *in, const cm
         err->status = CM_EFORMAT; /* the fault is not an option's */
         return CM_EFORMAT;
     }
-    if (v->has_fill_value && memcmp(dst, v->fill_value, v->dtype.nbytes) == 0 &&
-        !(v->dtype.kind == CM_KIND_FLOAT && isnan(cm_element_to_double(&v->dtype, dst))))
+    /* Zeros of both signs are one number, and NaN is missing anyway. */
+    const bool is_float = v->dtype.kind == CM_KIND_FLOAT;
+    if (v->has_fill_value && (is_float ? cm_element_to_double(&v->dtype, dst) ==
+                                             cm_element_to_double(&v->dtype, v->fill_value)
+                                       : memcmp(dst, v->fill_value, v->dtype.nbytes) == 0))
         return refuse_element(in, v, file, element,
                               in->has_base
                                   ? "is data, but equals the fill value that the store has"

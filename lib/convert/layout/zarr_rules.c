@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "convert/layout/describe.h"
 #include "convert/select/rename.h"
+#include "format/packing.h"
 #include "options/fill_option.h"
 
 /* xarray reads the _FillValue of a float in Zarr v3 as base64 of the little-endian float64. */
@@ -68,6 +69,8 @@ static int set_attributes(cm_job *job, const cm_job_var *v, const uint8_t *missi
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     for (size_t i = 0; v->view.conversion.unpack && packed_attributes[i] != NULL; i++)
         cm_json_remove(m->attrs, packed_attributes[i]);
+    if (v->view.heeds_sign)
+        cm_json_remove(m->attrs, "_Unsigned");
     if (v->view.one_nodata)
         cm_json_remove(m->attrs, "missing_value");
     /* Strings are UTF-8, and numbers no text: readers would decode them by it. */
@@ -161,6 +164,36 @@ static int set_fill(const cm_job *job, const cm_job_var *v, const char *asked,
     return CM_OK;
 }
 
+/*
+ * The fill value that was asked for, which Zarr 2 has readers mask: what was missing before is
+ * named by missing_value then.
+ */
+static int name_missing(const uint8_t *missing, cm_zarr_meta *m, cm_error *err)
+{
+    cm_dtype type = m->dtype;
+    if (cm_packing_other_sign(m->attrs, &type))
+        type.kind = type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    const double x = cm_element_to_double(&type, missing);
+    const cm_json *was = cm_json_member(m->attrs, "missing_value");
+    cm_json *value = type.kind != CM_KIND_FLOAT ? integer_json(&type, missing)
+                     : type.nbytes == 8         ? cm_json_double(x)
+                                                : cm_json_float((float)x);
+    if (isnan(x) || cm_json_equal(was, value)) { /* NaN always is */
+        cm_json_free(value);
+        return CM_OK;
+    }
+    cm_json *list = cm_json_is(was, CM_JSON_ARRAY) ? cm_json_copy(was) : cm_json_array();
+    int rc = list == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK && was != NULL && !cm_json_is(was, CM_JSON_ARRAY))
+        rc = cm_json_append(list, cm_json_copy(was), err);
+    if (rc == CM_OK && was != NULL)
+        rc = cm_json_append(list, value, err);
+    if (rc == CM_OK && was != NULL)
+        return cm_json_set(m->attrs, "missing_value", list, err);
+    cm_json_free(list);
+    return rc == CM_OK ? cm_json_set(m->attrs, "missing_value", value, err) : rc;
+}
+
 static bool fill_stays(const cm_job_var *v, const cm_zarr_meta *m)
 {
     static const uint8_t zeros[16];
@@ -186,6 +219,12 @@ int cm_job_describe_by_rules(cm_job *job, const cm_job_var *v, const char *asked
         rc = set_attributes(job, v, has_missing ? missing : NULL, &out->meta, err);
     if (rc == CM_OK)
         rc = set_fill(job, v, asked, has_missing ? missing : NULL, &out->meta, err);
+    out->masks_fill = rc == CM_OK && job->zarr_format == 2 && asked != NULL &&
+                      !(has_missing && memcmp(missing, out->meta.fill, v->view.type.nbytes) == 0);
+    if (out->masks_fill)
+        out->pass = CM_PASS_NOTHING; /* its elements are to be looked at */
+    if (out->masks_fill && has_missing)
+        rc = name_missing(missing, &out->meta, err);
     if (rc == CM_OK)
         rc = cm_job_set_codecs(v, out, err);
     out->fill_survives = false;

@@ -121,6 +121,7 @@ static int describe_transfer(cm_job *job, cm_job_var *v, cm_error *err)
         t->target_fill = v->doc.meta.fill;
         t->skip_empty = v->doc.fill_survives;
     }
+    t->refuses_fill = v->doc.masks_fill;
     if (may_be_nodata(job, v))
         t->found_fill = &v->moved.found_fill;
     t->see = NULL;

@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "base/path.h"
 #include "convert/job.h"
-#include "format/attr_value.h"
+#include "format/missing.h"
 #include "format/packing.h"
 #include "options/varopt.h"
 
@@ -74,7 +74,8 @@ static int read_nodata(const cm_job_var *v, cm_conversion *k, cm_error *err)
     int rc = v->source->has_fill_value ? add_nodata(v, k, v->source->fill_value, err) : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         uint8_t element[16];
-        if (cm_attr_element(is_list ? cm_json_at(more, i) : more, &k->src, element))
+        if (cm_missing_number(is_list ? cm_json_at(more, i) : more, v->source->attrs,
+                              &v->source->dtype, element))
             rc = add_nodata(v, k, element, err);
     }
     return rc;
@@ -162,6 +163,9 @@ static int set_conversion(const cm_job *job, changes *c, const cm_job_var *v, cm
         }
         k->single = false;
         out->typed = true;
+        out->heeds_sign = !k->unpack && cm_packing_other_sign(v->source->attrs, &k->src);
+        if (out->heeds_sign)
+            k->src.kind = k->src.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
     }
     const char *bits = cm_varopts_get(&c->keepbits, v->name, general, &named);
     if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
@@ -184,7 +188,7 @@ static int set_conversion(const cm_job *job, changes *c, const cm_job_var *v, cm
                        "variable %s: `overflow` saturate and `keepbits`: the largest number would "
                        "be rounded to infinity",
                        v->name);
-    out->converts = !cm_conversion_is_identity(k);
+    out->converts = !cm_conversion_is_identity(k) || out->heeds_sign;
     out->type = k->dst;
     return out->converts ? set_nodata(v, out, err) : CM_OK;
 }

@@ -12,6 +12,7 @@ typedef struct cm_view {
     bool join;       /* characters whose last dimension becomes the text; */
     bool latin1;     /* they are ISO 8859-1 */
     bool converts;   /* by CONVERSION */
+    bool heeds_sign; /* the numbers are those that _Unsigned makes of the source's */
     bool one_nodata; /* missing values have become one, the result's fill value or NaN */
     cm_conversion conversion;
     unsigned rank;

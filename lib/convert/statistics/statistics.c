@@ -46,11 +46,17 @@ static bool is_vertical(cm_job *job, const cm_job_var *v, unsigned j)
 }
 
 /* The values that xarray masks: the attributes', and the fill_value of version 2. */
-static void find_rule(const cm_job_var *v, cm_tally_rule *rule)
+static int find_rule(const cm_job_var *v, cm_tally_rule *rule, cm_error *err)
 {
     const cm_zarr_meta *m = &v->doc.meta;
     const bool masked = m->zarr_format == 2 && m->has_fill && m->fill != NULL;
-    cm_missing_rule(&v->view.type, m->attrs, masked ? m->fill : NULL, rule);
+    return cm_missing_rule(&v->view.type, m->attrs, masked ? m->fill : NULL, rule)
+               ? CM_OK
+               : cm_fail(
+                     err, CM_EUNSUPPORTED,
+                     "variable %s: more than %d values stand for missing ones, and `statistics` "
+                     "cannot count it",
+                     v->name, CM_TALLY_MAX_FILLS);
 }
 
 static int set_range(cm_job *job, cm_job_var *v, cm_statistics *s, bool *used, cm_error *err)
@@ -107,8 +113,8 @@ static int add_variable(cm_job *job, cm_job_var *v, bool *used, cm_error *err)
     pthread_mutex_init(&s->lock, NULL);
     s->level = find_level(job, v, &used[job->options->statistics_range.n]);
     s->nlevels = s->level >= 0 ? v->view.shape[s->level] : 1;
-    find_rule(v, &s->rule);
-    return set_range(job, v, s, used, err);
+    const int rc = find_rule(v, &s->rule, err);
+    return rc == CM_OK ? set_range(job, v, s, used, err) : rc;
 }
 
 int cm_statistics_prepare(cm_job *job, const char *target, cm_error *err)

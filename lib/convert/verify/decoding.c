@@ -26,19 +26,6 @@ static long double stored_number(const cm_decoding *m, const uint8_t *p)
     return m->is_unsigned ? (long double)bits : (long double)((int64_t)(bits << unused) >> unused);
 }
 
-/* A number of an attribute as an element of M would have it. */
-static long double as_element(const cm_decoding *m, long double x)
-{
-    const long double all = ldexpl(1, (int)(8 * m->dtype.nbytes));
-    if (m->dtype.kind == CM_KIND_FLOAT && m->dtype.nbytes == 4)
-        return (long double)(float)x;
-    if (is_integer(&m->dtype) && m->is_unsigned && x < 0)
-        return x + all;
-    if (is_integer(&m->dtype) && !m->is_unsigned && x >= all / 2)
-        return x - all;
-    return x;
-}
-
 /* ---- what the attributes say ---- */
 
 static bool number_of(const cm_json *j, long double *out)
@@ -65,7 +52,7 @@ static int add_missing(cm_decoding *m, const cm_json *value, cm_error *err)
     if (m->nmissing == CM_DECODING_MISSING)
         return cm_fail(err, CM_EUNSUPPORTED, "more than %d values stand for missing ones",
                        CM_DECODING_MISSING);
-    m->missing[m->nmissing++] = as_element(m, x);
+    m->missing[m->nmissing++] = x;
     return CM_OK;
 }
 

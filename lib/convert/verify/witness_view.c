@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "convert/verify/witness_impl.h"
-#include "format/attr_value.h"
+#include "format/missing.h"
 #include "model/copy.h"
 
 const char *cm_witness_name(const cm_witnesses *w, const char *name, char *buf, size_t size)
@@ -38,10 +38,9 @@ int cm_witness_decoding_of(const cm_dataset *ds, const cm_variable *v, cm_decodi
 /* xarray's rule: version 2 has it as fill_value, version 3 as an attribute. */
 static const uint8_t *fill_in_store(const cm_zarr_meta *meta, uint8_t *room)
 {
-    const cm_json *attribute = cm_json_member(meta->attrs, "_FillValue");
     if (!cm_dtype_is_number(&meta->dtype))
         return NULL;
-    if (attribute != NULL && cm_attr_element(attribute, &meta->dtype, room))
+    if (cm_missing_fill(meta->attrs, &meta->dtype, room))
         return room;
     return meta->zarr_format == 2 && meta->has_fill ? meta->fill : NULL;
 }

@@ -146,6 +146,40 @@ static int leave_out_nan(const reader *r, const attribute *a)
                       a->name);
 }
 
+static double real_at(const attribute *a, const void *values, size_t i)
+{
+    return a->type.base == NC_FLOAT    ? (double)((const float *)values)[i]
+           : a->type.base == NC_DOUBLE ? ((const double *)values)[i]
+                                       : 0;
+}
+
+/*
+ * The finite numbers of missing_value, where there are any.  JSON has no others, and beside the
+ * text of one xarray masks nothing that the list says; NaN is missing anyway.
+ */
+static int set_missing_value(const reader *r, const attribute *a, uint8_t *values)
+{
+    const size_t size = a->type.dtype.nbytes;
+    attribute finite = *a;
+    bool infinite = false;
+    int rc = CM_OK;
+    if (a->nelem == 1 && is_nan_for_integers(r, a, values))
+        return leave_out_nan(r, a);
+    finite.nelem = 0;
+    for (size_t i = 0; i < a->nelem; i++) {
+        const double x = real_at(a, values, i);
+        infinite = infinite || isinf(x);
+        if (isfinite(x))
+            memmove(values + finite.nelem++ * size, values + i * size, size);
+    }
+    if (infinite)
+        rc = cm_nc_warn(r->file, r->err,
+                        "%s: missing_value is infinite, which JSON cannot say: readers of the "
+                        "result take elements equal to it for data",
+                        r->where);
+    return rc == CM_OK ? set_numbers(r, finite.nelem > 0 ? &finite : a, values) : rc;
+}
+
 static int read_plain(const reader *r, const attribute *a)
 {
     if (a->type.base == NC_STRING)
@@ -156,9 +190,8 @@ static int read_plain(const reader *r, const attribute *a)
         return rc;
     if (a->type.base == NC_CHAR)
         rc = cm_json_set(r->attrs, a->name, text_without_nuls(values, a->nelem), r->err);
-    else if (strcmp(a->name, "missing_value") == 0 && a->nelem == 1 &&
-             is_nan_for_integers(r, a, values))
-        rc = leave_out_nan(r, a);
+    else if (r->node != NULL && strcmp(a->name, "missing_value") == 0)
+        rc = set_missing_value(r, a, values);
     else
         rc = set_numbers(r, a, values);
     free(values);

@@ -4,9 +4,9 @@
 
 #include "base/path.h"
 #include "codec/shard.h"
-#include "format/attr_value.h"
 #include "format/dataset_impl.h"
 #include "format/icechunk/read_store.h"
+#include "format/missing.h"
 #include "format/zarr/dataset.h"
 #include "store/net/url.h"
 #include "store/open.h"
@@ -56,9 +56,7 @@ static void find_fill_value(const cm_zarr_meta *m, cm_variable *out)
 {
     if (!cm_dtype_is_number(&m->dtype) || m->dtype.nbytes > sizeof(out->fill_value))
         return;
-    const cm_json *attribute = cm_json_member(m->attrs, "_FillValue");
-    if (attribute != NULL)
-        out->has_fill_value = cm_attr_element(attribute, &m->dtype, out->fill_value);
+    out->has_fill_value = cm_missing_fill(m->attrs, &m->dtype, out->fill_value);
     if (out->has_fill_value || m->zarr_format != 2 || !m->has_fill || m->fill == NULL)
         return;
     out->has_fill_value = true;
