@@ -248,6 +248,32 @@ def test_packed_scalars_are_promoted_unpacked(tmp_path):
     np.testing.assert_array_equal(ds.h, [3, 3, 6, 6])
 
 
+def packed_time(numbers, scale):
+    return F.Var(("time",), np.asarray(numbers, "i4"), {"units": "hours since 2000-01-01", "scale_factor": scale})
+
+
+COMPUTED = {
+    "a promoted field, packed in one file": (
+        two({"s": var("x", [12, 16], "f4", fill=-9999)}, {"s": var("x", [6, 8], "f4", fill=-9999, scale_factor=2.0)}),
+        ["--packing", "unpack", "--promote", "s"]),
+    "packed times": (
+        [F.File(f"{name}.nc", {"time": packed_time(*of), "v": var("time", [1, 2])})
+         for name, of in (("a", ([2, 4], 0.5)), ("b", ([24, 28], 0.25)))],
+        ["--packing", "unpack"]),
+    "times as data, two of them missing": (
+        two({"v": var("time", [99, 5], fill=-1, units="seconds since 1970-01-01", missing_value=np.int32(99))},
+            {"v": var("time", [99, -2], fill=-2, units="hours since 1900-01-01")}), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("verify", ("sample", "full"))
+@pytest.mark.parametrize("name", COMPUTED)
+def test_what_a_join_computes_is_verified_as_readers_see_it(name, verify, tmp_path):
+    files, options = COMPUTED[name]
+    F.write_all(files, tmp_path / "in")
+    stores.convert("--verify", verify, *options, tmp_path / "in", tmp_path / "out.zarr").ok()
+
+
 def test_packed_scalars_that_raw_are_the_same(tmp_path):
     files = [scaled("a.nc", [0, 1], 1.0, h=3), scaled("b.nc", [2, 3], 0.5, h=1.5)]
     refused(tmp_path, files, "--packing", "unpack", text="h: its values are not those of ")

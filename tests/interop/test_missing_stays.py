@@ -4,6 +4,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 from support import tool
 
@@ -156,3 +157,41 @@ def test_statistics_of_more_missing_values_than_there_is_room_for(tmp_path):
     nc = write(tmp_path / "in.nc", "f4", None, list(range(30)), None, [1, 2, 99])
     tool.run("nc2zarr", "--statistics", nc, tmp_path / "s.zarr").fails(1, "variable v: more than 8 values stand for missing ones")
     tool.run("nc2zarr", nc, tmp_path / "s.zarr").ok()
+
+
+@pytest.mark.parametrize("fill", ["-", ""])
+@pytest.mark.parametrize("formats", [(2,), (3,), (2, 3), (3, 2)], ids=str)
+def test_texts(fill, formats, tmp_path):
+    """xarray masks the text of a file's _FillValue; in a store it does so by missing_value."""
+    source = nc = tmp_path / "in.nc"
+    with netCDF4.Dataset(nc, "w") as ds:
+        ds.createDimension("x", 3)
+        ds.createVariable("v", str, ("x",), fill_value=fill)[:] = np.array(["a", "-", ""], object)
+    for at, zarr_format in enumerate(formats):
+        out = tmp_path / f"{at}.zarr"
+        tool.run("rechunk" if at else "nc2zarr", "-q", "--zarr-format", zarr_format, "--verify", "full", source, out).ok()
+        source = out
+    with xr.open_dataset(nc) as before, xr.open_zarr(source, consolidated=False) as after:
+        assert [x if isinstance(x, str) else None for x in after.v.values] == [x if isinstance(x, str) else None for x in before.v.values]
+
+
+def test_texts_of_zarr_2_that_others_wrote(tmp_path):
+    group = zarr.open_group(tmp_path / "in.zarr", mode="w", zarr_format=2)
+    v = group.create_array("v", shape=(3,), chunks=(3,), dtype=str, fill_value="-")
+    v[...] = np.array(["a", "-", ""], object)
+    v.attrs["_ARRAY_DIMENSIONS"] = ["x"]
+    tool.run("rechunk", "-q", "--zarr-format", "3", tmp_path / "in.zarr", tmp_path / "out.zarr").ok()
+    for path in ("in.zarr", "out.zarr"):
+        with xr.open_zarr(tmp_path / path, consolidated=False) as ds:
+            assert [x if isinstance(x, str) else None for x in ds.v.values] == ["a", None, ""], path
+
+
+def test_texts_of_files_that_mask_others(tmp_path):
+    for at, fill in enumerate(("-", "bc")):
+        with netCDF4.Dataset(tmp_path / f"{at}.nc", "w") as ds:
+            ds.createDimension("time", None)
+            t = ds.createVariable("time", "i4", ("time",))
+            t.units, t[:] = "days since 2000-01-01", [at]
+            ds.createVariable("v", str, ("time",), fill_value=fill)[:] = np.array(["-"], object)
+    done = tool.run("nc2zarr", tmp_path / "0.nc", tmp_path / "1.nc", tmp_path / "out.zarr")
+    assert done.status == 4 and "missing-value" in done.err and not (tmp_path / "out.zarr").exists(), str(done)

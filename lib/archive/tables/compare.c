@@ -239,6 +239,9 @@ static bool misses_all(const cm_described *a, const cm_described *b, bool fills)
 /* Times are counted anew, each with what is missing in its own file.  OF_STORE: A is a store's. */
 static bool same_missing(const cm_described *a, const cm_described *b, bool of_store)
 {
+    if (cm_dtype_is_vlen(&a->dtype) && cm_dtype_is_vlen(&b->dtype))
+        return (of_store && !cm_json_has(cm_described_attrs(a), "missing_value")) ||
+               same_member(cm_described_attrs(a), cm_described_attrs(b), "missing_value");
     return !cm_dtype_is_number(&a->dtype) || !cm_dtype_is_number(&b->dtype) ||
            same_member(cm_described_attrs(a), cm_described_attrs(b), "missing_value") ||
            (misses_all(a, b, of_store) && misses_all(b, a, false));

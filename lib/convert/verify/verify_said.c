@@ -1,85 +1,23 @@
 /*
  * Verifies the values that a join computes: coordinates along a joined dimension, times counted
- * from another date, bounds.  Times of both sides are decoded to instants, each by its own units;
- * other numbers are compared as numbers.
+ * from another date, bounds.  Both sides are decoded, each by its own attributes.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "convert/plan/part_cut.h"
 #include "convert/verify/compare.h"
+#include "convert/verify/decoding.h"
 #include "convert/verify/verify_said.h"
 #include "format/multi/multi.h"
-#include "model/calendar.h"
+#include "model/convert.h"
 
 enum {
     SAMPLE_PARTS = 3,
     ROWS = 4096 /* of one part at once */
 };
-
-/* ---- one element as a number, or an instant ---- */
-
-typedef struct reading {
-    cm_dtype dtype;
-    bool is_time, has_fill;
-    uint8_t fill[16];
-    cm_time_axis axis;
-} reading;
-
-static void make_reading(const cm_dtype *type, const char *units, const char *calendar,
-                         bool has_fill, const uint8_t *fill, reading *out)
-{
-    *out = (reading){.dtype = *type, .has_fill = has_fill};
-    memcpy(out->fill, fill, sizeof(out->fill));
-    out->is_time =
-        units != NULL && *units != '\0' && cm_time_axis_is(units) &&
-        cm_time_axis_parse(units, calendar != NULL && *calendar != '\0' ? calendar : NULL,
-                           &out->axis, NULL) == CM_OK;
-}
-
-/* False: it is missing. */
-static bool read_one(const reading *r, const uint8_t *p, long double *out)
-{
-    float f;
-    double d;
-    uint64_t bits = 0;
-    const unsigned unused = 64 - 8 * (r->dtype.nbytes <= 8 ? r->dtype.nbytes : 8);
-    if (r->has_fill && memcmp(p, r->fill, r->dtype.nbytes) == 0)
-        return false;
-    if (r->dtype.kind == CM_KIND_FLOAT && r->dtype.nbytes == 4) {
-        memcpy(&f, p, sizeof(f));
-        *out = (long double)f;
-    } else if (r->dtype.kind == CM_KIND_FLOAT) {
-        memcpy(&d, p, sizeof(d));
-        *out = (long double)d;
-    } else {
-        memcpy(&bits, p, r->dtype.nbytes);
-        *out = r->dtype.kind == CM_KIND_INT ? (long double)((int64_t)(bits << unused) >> unused)
-                                            : (long double)bits;
-    }
-    if (isnan(*out))
-        return false;
-    if (r->is_time)
-        *out = *out * (long double)r->axis.unit_us / (long double)r->axis.per_us +
-               (long double)r->axis.origin_us;
-    return true;
-}
-
-/*
- * Numbers are the same to the last bit, instants to what decoders round: half a microsecond, and
- * the one that lies beside a whole second, on either side.
- */
-static bool is_same(const reading *a, const uint8_t *p, const reading *b, const uint8_t *q)
-{
-    long double x = 0, y = 0;
-    bool here = read_one(a, p, &x), there = read_one(b, q, &y);
-    if (!here || !there)
-        return here == there;
-    return a->is_time && b->is_time ? fabsl(x - y) <= 3.0L : x == y;
-}
 
 /* ---- a variable ---- */
 
@@ -88,21 +26,32 @@ typedef struct said_check {
     cm_job_var *var;
     cm_array *array; /* of the store */
     const cm_multi_var *of;
-    reading store;
+    cm_decoding store;
     cm_compare_buffers *buffers;
     cm_multi_said said;
 } said_check;
 
 static int tell(said_check *c, const cm_multi_part *part, uint64_t row, const uint8_t *want,
-                const reading *file, const uint8_t *got, cm_error *err)
+                const cm_decoding *file, const uint8_t *got, cm_error *err)
 {
     char a[48], b[48];
     const cm_multi_spec *spec = cm_multi_spec_of(c->job->source);
     cm_element_text(&file->dtype, want, a, sizeof(a));
     cm_element_text(&c->store.dtype, got, b, sizeof(b));
     return cm_job_differ(c->job, err, "%s: row %" PRIu64 ": %s (%s) of %s became %s", c->var->name,
-                         row, a, *c->said.units != '\0' ? c->said.units : "no units",
+                         row, a, file->units != NULL ? file->units : "no units",
                          spec->file[part->file].path, b);
+}
+
+/* The element WANT of a file is GOT in the store. */
+static bool is_same(const said_check *c, const cm_decoding *file, const uint8_t *want,
+                    const uint8_t *got)
+{
+    static const cm_decoding_leeway NONE = {0};
+    cm_decoded a, b;
+    cm_decoded_read(file, want, &a);
+    cm_decoded_read(&c->store, got, &b);
+    return cm_decoded_same(file, &a, &c->store, &b, &NONE);
 }
 
 /* COUNT rows of the store from ROW on, every STEP-th of the joined array, from JOINED on. */
@@ -124,16 +73,20 @@ static int compare_rows(said_check *c, const cm_multi_part *part, uint64_t row, 
         rc = cm_buf_resize(&c->buffers->got, (size_t)nelem * v->view.type.nbytes, err);
     if (rc == CM_OK)
         rc = cm_array_read(c->array, c->buffers->ctx, &box, c->buffers->got.data, err);
+    cm_decoding file;
+    const cm_decoding_of said = {.dtype = c->said.dtype,
+                                 .attrs = c->said.attrs,
+                                 .parent = c->said.parent,
+                                 .fill = c->said.has_fill ? c->said.fill : NULL};
+    if (rc == CM_OK)
+        rc = cm_decoding_read(&said, &file, err);
     if (rc != CM_OK)
         return rc;
-    reading file;
-    make_reading(&c->said.dtype, c->said.units, c->said.calendar, c->said.has_fill, c->said.fill,
-                 &file);
     for (uint64_t i = 0; i < nelem; i++) {
         uint64_t k = c->said.repeats ? i % width : i / width * step * width + i % width;
         const uint8_t *got = c->buffers->got.data + i * v->view.type.nbytes;
         const uint8_t *want = c->said.values.data + k * c->said.dtype.nbytes;
-        if (k < c->said.nelem && is_same(&file, want, &c->store, got))
+        if (k < c->said.nelem && is_same(c, &file, want, got))
             continue;
         return tell(c, part, v->window.at[0] + row + i / width, want, &file, got, err);
     }
@@ -197,10 +150,10 @@ static const char *name_of(const cm_job *job, const cm_variable *source)
     return source->name;
 }
 
-static const char *store_text(const cm_zarr_tree *tree, const cm_job *job, const cm_multi_var *of,
-                              const char *name)
+/* The attributes that the store has for OF, or, PARENT, for the coordinate whose bounds it is. */
+static const cm_json *attrs_in_store(const cm_zarr_tree *tree, const cm_job *job,
+                                     const cm_multi_var *of, bool parent)
 {
-    const char *text = cm_json_text(cm_json_member(of->attrs, name), NULL);
     for (size_t i = 0; i < job->source->nvars; i++) {
         const cm_multi_var *var = cm_multi_var_of(&job->source->var[i]);
         const cm_zarr_node *node = cm_zarr_find(tree, name_of(job, &job->source->var[i]));
@@ -209,10 +162,8 @@ static const char *store_text(const cm_zarr_tree *tree, const cm_job *job, const
         const char *bounds = cm_json_text(cm_json_member(var->attrs, "bounds"), NULL);
         if (bounds == NULL)
             bounds = cm_json_text(cm_json_member(var->attrs, "climatology"), NULL);
-        bool own = var == of, parent = bounds != NULL && strcmp(bounds, of->name) == 0;
-        const char *said = cm_json_text(cm_json_member(node->meta.attrs, name), NULL);
-        if (said != NULL && (own || (parent && text == NULL)))
-            return said;
+        if (parent ? bounds != NULL && strcmp(bounds, of->name) == 0 : var == of)
+            return node->meta.attrs;
     }
     return NULL;
 }
@@ -225,10 +176,13 @@ int cm_job_verify_said(cm_job *job, cm_job_var *v, const cm_zarr_tree *tree, cm_
     said_check c = {.job = job, .var = v, .array = array, .of = of, .buffers = &buffers};
     if (of == NULL || of->values == NULL || of->nsaid == 0 || !can_compare(v, of))
         return CM_OK;
-    make_reading(&v->view.type, store_text(tree, job, of, "units"),
-                 store_text(tree, job, of, "calendar"), of->has_fill_value, of->fill_value,
-                 &c.store);
-    int rc = (buffers.ctx = cm_codec_ctx_create(err)) == NULL ? CM_ENOMEM : CM_OK;
+    const cm_decoding_of stored = {.dtype = v->view.type,
+                                   .attrs = attrs_in_store(tree, job, of, false),
+                                   .parent = attrs_in_store(tree, job, of, true),
+                                   .fill = of->has_fill_value ? of->fill_value : NULL};
+    int rc = cm_decoding_read(&stored, &c.store, err);
+    if (rc == CM_OK && (buffers.ctx = cm_codec_ctx_create(err)) == NULL)
+        rc = CM_ENOMEM;
     const size_t n = full || of->nsaid < SAMPLE_PARTS ? of->nsaid : SAMPLE_PARTS;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         size_t at = n == of->nsaid ? i : i * (of->nsaid - 1) / (n - 1);
@@ -236,7 +190,7 @@ int cm_job_verify_said(cm_job *job, cm_job_var *v, const cm_zarr_tree *tree, cm_
                  ? cm_fail(err, CM_ECANCELED, "stopped by request")
                  : compare_own(&c, &of->said[at], err);
     }
-    cm_buf_release(&c.said.values);
+    cm_multi_said_release(&c.said);
     cm_compare_buffers_release(&buffers);
     return rc;
 }

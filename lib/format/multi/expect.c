@@ -289,15 +289,21 @@ static const cm_variable *parent_of(const cm_dataset *ds, const cm_variable *v)
     return NULL;
 }
 
-static void keep_text(const cm_variable *v, const cm_variable *parent, const char *name, char *buf,
-                      size_t size)
+static int copy_attrs(const cm_variable *v, cm_json **out, cm_error *err)
 {
-    const char *text = text_of(v, name);
-    if (text == NULL)
-        text = text_of(parent, name);
-    buf[0] = '\0';
-    if (text != NULL && strlen(text) < size)
-        memcpy(buf, text, strlen(text) + 1);
+    cm_json_free(*out);
+    *out = v != NULL ? cm_json_copy(v->attrs) : NULL;
+    return v == NULL || v->attrs == NULL || *out != NULL
+               ? CM_OK
+               : cm_fail(err, CM_ENOMEM, "no memory for attributes");
+}
+
+void cm_multi_said_release(cm_multi_said *said)
+{
+    cm_buf_release(&said->values);
+    cm_json_free(said->attrs);
+    cm_json_free(said->parent);
+    *said = (cm_multi_said){0};
 }
 
 /* Whether the file has VAR's two dimensions in reverse order. */
@@ -361,10 +367,11 @@ int cm_multi_said_read(cm_dataset *joined, const cm_multi_var *var, const cm_mul
     if (v == NULL) {
         rc = cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path, name);
     } else {
-        const cm_variable *parent = parent_of(ds, v);
-        keep_text(v, parent, "units", out->units, sizeof(out->units));
-        keep_text(v, parent, "calendar", out->calendar, sizeof(out->calendar));
-        rc = read_rows(ds, v, var, first, count, out, err);
+        rc = copy_attrs(v, &out->attrs, err);
+        if (rc == CM_OK)
+            rc = copy_attrs(parent_of(ds, v), &out->parent, err);
+        if (rc == CM_OK)
+            rc = read_rows(ds, v, var, first, count, out, err);
     }
     cm_multi_files_close(d->files, part->file);
     return rc;

@@ -247,8 +247,10 @@ typedef struct cm_multi_said {
     bool repeats;   /* one row, repeated for each step of the file */
     bool has_fill;
     uint8_t fill[16];
-    char units[256], calendar[64]; /* its own, or of the coordinate whose bounds it is; or "" */
+    cm_json *attrs, *parent; /* its own, and of the coordinate whose bounds it is; or NULL */
 } cm_multi_said;
+
+void cm_multi_said_release(cm_multi_said *said);
 
 /*
  * Opens file I of a joined dataset by a library, for this thread alone until it is given back; a

@@ -231,6 +231,9 @@ static int read_fill_text(const reader *r, const attribute *a)
     }
     array->fill_text = cm_strdup(text[0] != NULL ? text[0] : "", r->err);
     rc = array->fill_text != NULL ? CM_OK : CM_ENOMEM;
+    /* xarray masks texts by this name in a store, and opens none whose _FillValue is one. */
+    if (rc == CM_OK && !cm_json_has(r->attrs, "missing_value"))
+        rc = cm_json_set(r->attrs, "missing_value", cm_json_string(array->fill_text), r->err);
     r->free_text(a->nelem, text);
     free(text);
     return rc;

@@ -139,7 +139,7 @@ def test_json_holds_against_the_schema(work, args, outcome, status):
 
 def test_progress_is_a_bar_on_a_terminal(tmp_path, out):
     slow = make_noise(tmp_path / "in.zarr")
-    argv = [tool.program("rechunk"), "--progress", "always", *SLOW, "--variable", "w", slow, out]
+    argv = [tool.program("rechunk"), "--progress", "always", *SLOW, slow, out]
     seen = terminal.shown(argv)
     assert re.search(r"\[=*>? *\] \w+: [\d.]+ \w+ of [\d.]+ \w+ \([\d.]+ %\)", seen), seen
     assert seen.endswith("\r\033[K")
