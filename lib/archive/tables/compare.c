@@ -6,6 +6,7 @@
 
 #include "archive/join.h"
 #include "archive/tables/described.h"
+#include "archive/tables/reading.h"
 #include "model/convert.h"
 
 #define BIT(kind) (UINT32_C(1) << (kind))
@@ -50,19 +51,13 @@ static bool is_one_of(const char *const *list, const char *name)
     return false;
 }
 
-static bool same_member(const cm_json *a, const cm_json *b, const char *name)
-{
-    return cm_json_has(a, name) == cm_json_has(b, name) &&
-           cm_json_equal(cm_json_member(a, name), cm_json_member(b, name));
-}
-
 /* The first of LIST, but for those of EXCEPT, in which A and B differ; NULL: none. */
 static const char *differing(const char *const *list, const char *const *except,
                              const cm_described *a, const cm_described *b)
 {
     const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
     for (size_t i = 0; list[i] != NULL; i++)
-        if (!is_one_of(except, list[i]) && !same_member(x, y, list[i]))
+        if (!is_one_of(except, list[i]) && !cm_join_same_member(x, y, list[i]))
             return list[i];
     return NULL;
 }
@@ -86,7 +81,7 @@ static int keep_common(cm_json *from, const cm_json *b, cm_error *err)
     if (gone == NULL)
         return CM_ENOMEM;
     for (cm_json_iter it = cm_json_begin(from); cm_json_next(&it);)
-        if (is_ordinary(it.name) && !same_member(from, b, it.name))
+        if (is_ordinary(it.name) && !cm_join_same_member(from, b, it.name))
             gone[n++] = it.name;
     for (size_t i = 0; i < n; i++)
         cm_json_remove(from, gone[i]);
@@ -151,8 +146,8 @@ static uint32_t compare_units(const cm_described *a, const cm_described *b)
     if (cm_join_counts_time(a) && cm_join_counts_time(b))
         return compare_time(a, b);
     const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
-    uint32_t kinds = same_member(x, y, "units") ? 0 : BIT(CM_FINDING_UNITS);
-    if (!same_member(x, y, "calendar"))
+    uint32_t kinds = cm_join_same_member(x, y, "units") ? 0 : BIT(CM_FINDING_UNITS);
+    if (!cm_join_same_member(x, y, "calendar"))
         kinds |= BIT(CM_FINDING_CALENDAR);
     return kinds;
 }
@@ -241,9 +236,9 @@ static bool same_missing(const cm_described *a, const cm_described *b, bool of_s
 {
     if (cm_dtype_is_vlen(&a->dtype) && cm_dtype_is_vlen(&b->dtype))
         return (of_store && !cm_json_has(cm_described_attrs(a), "missing_value")) ||
-               same_member(cm_described_attrs(a), cm_described_attrs(b), "missing_value");
+               cm_join_same_member(cm_described_attrs(a), cm_described_attrs(b), "missing_value");
     return !cm_dtype_is_number(&a->dtype) || !cm_dtype_is_number(&b->dtype) ||
-           same_member(cm_described_attrs(a), cm_described_attrs(b), "missing_value") ||
+           cm_join_same_member(cm_described_attrs(a), cm_described_attrs(b), "missing_value") ||
            (misses_all(a, b, of_store) && misses_all(b, a, false));
 }
 
@@ -268,10 +263,10 @@ static const char *mapping_attribute(const cm_described *a, const cm_described *
     if (!cm_json_has(x, "grid_mapping_name") && !cm_json_has(y, "grid_mapping_name"))
         return NULL;
     for (cm_json_iter it = cm_json_begin(x); cm_json_next(&it);)
-        if (!same_member(x, y, it.name))
+        if (!cm_join_same_member(x, y, it.name))
             return it.name;
     for (cm_json_iter it = cm_json_begin(y); cm_json_next(&it);)
-        if (!same_member(x, y, it.name))
+        if (!cm_join_same_member(x, y, it.name))
             return it.name;
     return NULL;
 }
@@ -312,7 +307,7 @@ static comparison compare(const cm_join_input *in, const cm_join_tables *tables,
         meaning = mapping_attribute(first, d);
     const cm_json *x = cm_described_attrs(first), *y = cm_described_attrs(d);
     for (cm_json_iter it = cm_json_begin(x); cm_json_next(&it);)
-        if (is_ordinary(it.name) && !same_member(x, y, it.name))
+        if (is_ordinary(it.name) && !cm_join_same_member(x, y, it.name))
             c.left_out = it.name;
     for (cm_json_iter it = cm_json_begin(y); c.left_out == NULL && cm_json_next(&it);)
         if (is_ordinary(it.name) && !cm_json_has(x, it.name))
@@ -553,18 +548,21 @@ static int compare_variable(const cm_join_input *in, cm_join_tables *tables,
 {
     cm_join_var *v = &tables->var[at];
     memory m = {.last = v->like};
+    cm_reading kept;
     int rc = CM_OK;
     cm_join_widen_types(in, tables, at);
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
         const cm_skeleton *k = cm_join_skeleton(in, v->file[i]);
         const cm_described *d = k->var[tables->to_pos[k->index][at]];
+        bool seen = true;
         if (d == v->like)
             continue;
         if (d != m.last) {
             m.last = d;
             cm_survey_rest(in->survey);
             size_t place = m.capacity > 0 ? place_of(&m, d) : 0;
-            if (m.capacity > 0 && m.seen[place] != NULL)
+            seen = m.capacity > 0 && m.seen[place] != NULL;
+            if (seen)
                 m.result = (comparison){.kinds = m.seen_kinds[place]};
             else
                 rc = see(in, tables, v, &m, d, &m.result, err);
@@ -572,6 +570,9 @@ static int compare_variable(const cm_join_input *in, cm_join_tables *tables,
         v->kinds |= m.result.kinds;
         if (rc == CM_OK)
             rc = note_kinds(in, tables, findings, v, &m, d, &m.result, v->file[i], err);
+        /* While its attributes are parsed: the units of many files differ, and are asked again. */
+        if (rc == CM_OK && !seen && cm_join_counts_time(d))
+            (void)cm_join_reading(in, tables, at, v->file[i], &kept);
     }
     free(m.seen);
     free(m.seen_kinds);

@@ -19,6 +19,12 @@ bool cm_join_record(const cm_join_input *in, const cm_join_tables *tables, uint3
     return d != NULL && cm_surveyed_find(in->file[file], d->name, out);
 }
 
+bool cm_join_same_member(const cm_json *a, const cm_json *b, const char *name)
+{
+    const cm_json *x = cm_json_member(a, name), *y = cm_json_member(b, name);
+    return x == y || (x != NULL && y != NULL && cm_json_equal(x, y));
+}
+
 /* ---- what a description means ---- */
 
 const char *cm_join_text(const cm_described *d, const char *attribute)

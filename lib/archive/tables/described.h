@@ -11,6 +11,9 @@ const cm_described *cm_join_described(const cm_join_input *in, const cm_join_tab
 bool cm_join_record(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                     uint32_t file, cm_surveyed_var *out);
 
+/* Whether the attribute NAME is the same in A and B; a null says no more than nothing. */
+bool cm_join_same_member(const cm_json *a, const cm_json *b, const char *name);
+
 /* The text of ATTRIBUTE; NULL: D has none, or it is no text. */
 const char *cm_join_text(const cm_described *d, const char *attribute);
 /* Whether its units count time from a date. */

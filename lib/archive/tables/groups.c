@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "archive/emit.h"
+#include "archive/tables/described.h"
 
 /* A group, as the first file that has it says it. */
 typedef struct seen_group {
@@ -20,19 +21,13 @@ typedef struct groups {
     size_t nfiles;
 } groups;
 
-static bool same_member(const cm_json *a, const cm_json *b, const char *name)
-{
-    return cm_json_has(a, name) == cm_json_has(b, name) &&
-           cm_json_equal(cm_json_member(a, name), cm_json_member(b, name));
-}
-
 /* Notes names of A that B lacks or has with other values, and removes them from KEPT. */
 static int note_differing(groups *g, const cm_json *a, const cm_json *b, cm_json *kept,
                           bool *differs, cm_error *err)
 {
     int rc = CM_OK;
     for (cm_json_iter it = cm_json_begin(a); rc == CM_OK && cm_json_next(&it);) {
-        if (same_member(a, b, it.name))
+        if (cm_join_same_member(a, b, it.name))
             continue;
         *differs = true;
         if (!g->in->options->first_attrs)

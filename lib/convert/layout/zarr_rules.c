@@ -182,16 +182,19 @@ static int name_missing(const uint8_t *missing, cm_zarr_meta *m, cm_error *err)
         cm_json_free(value);
         return CM_OK;
     }
-    cm_json *list = cm_json_is(was, CM_JSON_ARRAY) ? cm_json_copy(was) : cm_json_array();
-    int rc = list == NULL ? CM_ENOMEM : CM_OK;
-    if (rc == CM_OK && was != NULL && !cm_json_is(was, CM_JSON_ARRAY))
-        rc = cm_json_append(list, cm_json_copy(was), err);
-    if (rc == CM_OK && was != NULL)
+    if (was == NULL)
+        return cm_json_set(m->attrs, "missing_value", value, err);
+    const bool is_list = cm_json_is(was, CM_JSON_ARRAY);
+    cm_json *list = is_list ? cm_json_copy(was) : cm_json_array();
+    int rc = is_list ? CM_OK : cm_json_append(list, cm_json_copy(was), err);
+    if (rc == CM_OK)
         rc = cm_json_append(list, value, err);
-    if (rc == CM_OK && was != NULL)
+    else
+        cm_json_free(value);
+    if (rc == CM_OK)
         return cm_json_set(m->attrs, "missing_value", list, err);
     cm_json_free(list);
-    return rc == CM_OK ? cm_json_set(m->attrs, "missing_value", value, err) : rc;
+    return rc;
 }
 
 static bool fill_stays(const cm_job_var *v, const cm_zarr_meta *m)
