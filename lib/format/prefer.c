@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "format/dataset_impl.h"
+#include "format/missing.h"
+#include "format/packing.h"
 #include "model/convert.h"
 
 enum {
@@ -51,34 +53,31 @@ static preferred *of(const cm_dataset *ds)
 
 /* ---- missing elements ---- */
 
-static void add_mark(marks *m, const uint8_t *element)
+static bool add_mark(marks *m, const uint8_t *element)
 {
     if (m->n == MOST_MARKS)
-        return;
+        return false;
     memcpy(&m->bits[m->n], element, m->dtype.nbytes);
     m->number[m->n++] = cm_element_to_double(&m->dtype, element);
+    return true;
 }
 
-static void add_missing_value(marks *m, const cm_json *value)
-{
-    uint8_t element[16] = {0};
-    double x;
-    if (cm_json_get_double(value, &x) && cm_element_from_double(&m->dtype, x, element))
-        add_mark(m, element);
-}
-
-static marks find_marks(const cm_variable *v)
+static int find_marks(const cm_variable *v, marks *m, cm_error *err)
 {
     const cm_json *value = cm_json_member(v->attrs, "missing_value");
-    marks m = {.dtype = v->dtype};
-    if (v->has_fill_value)
-        add_mark(&m, v->fill_value);
-    if (cm_json_is(value, CM_JSON_ARRAY))
-        for (size_t i = 0; i < cm_json_length(value); i++)
-            add_missing_value(&m, cm_json_at(value, i));
-    else
-        add_missing_value(&m, value);
-    return m;
+    const bool is_list = cm_json_is(value, CM_JSON_ARRAY);
+    const size_t n = is_list ? cm_json_length(value) : value != NULL;
+    *m = (marks){.dtype = v->dtype};
+    bool all = !v->has_fill_value || add_mark(m, v->fill_value);
+    for (size_t i = 0; i < n; i++) {
+        uint8_t element[16] = {0};
+        if (cm_missing_number(is_list ? cm_json_at(value, i) : value, v->attrs, &v->dtype, element))
+            all = add_mark(m, element) && all;
+    }
+    return all ? CM_OK
+               : cm_fail(err, CM_EUNSUPPORTED,
+                         "variable %s: more than %d values stand for missing ones", v->name,
+                         MOST_MARKS);
 }
 
 static inline bool is_missing(const marks *m, const uint8_t *p)
@@ -206,6 +205,7 @@ static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
 /* Values of V that readers mask, computed from its attributes independently of the conversion. */
 typedef struct masks {
     const cm_variable *var;
+    cm_dtype read;        /* by _Unsigned of another sign than stored */
     const cm_json *value; /* of missing_value: one number, or a list */
     size_t nvalues;
     double first; /* of them */
@@ -213,7 +213,9 @@ typedef struct masks {
 
 static masks find_masks(const cm_variable *v)
 {
-    masks m = {.var = v, .value = cm_json_member(v->attrs, "missing_value")};
+    masks m = {.var = v, .read = v->dtype, .value = cm_json_member(v->attrs, "missing_value")};
+    if (cm_packing_other_sign(v->attrs, &v->dtype))
+        m.read.kind = v->dtype.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
     const bool list = cm_json_is(m.value, CM_JSON_ARRAY);
     m.nvalues = list ? cm_json_length(m.value) : 1;
     if (!cm_json_get_double(list ? cm_json_at(m.value, 0) : m.value, &m.first))
@@ -225,7 +227,7 @@ static bool reads_as_missing(const masks *m, const uint8_t *p)
 {
     const cm_variable *v = m->var;
     const bool is_float = v->dtype.kind == CM_KIND_FLOAT;
-    const double x = cm_element_to_double(&v->dtype, p);
+    const double x = cm_element_to_double(&m->read, p);
     double y;
     if ((is_float && isnan(x)) || x == m->first)
         return true;
@@ -345,7 +347,9 @@ static int make_array(chosen *c, cm_error *err)
     cm_array *a = &c->base;
     if (c->prepared)
         return CM_OK;
-    c->missing = find_marks(c->of);
+    int rc = find_marks(c->of, &c->missing, err);
+    if (rc != CM_OK)
+        return rc;
     if (c->missing.n == 0 && c->of->dtype.kind != CM_KIND_FLOAT)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "variable %s: it has no _FillValue and no missing_value, so nothing tells "
@@ -354,7 +358,7 @@ static int make_array(chosen *c, cm_error *err)
     a->fill = (uint8_t *)(uintptr_t)c->of->fill;
     a->serial = c->of->array->serial;
     choose_pieces(c, piece);
-    int rc = cm_grid_init(&a->grid, a->rank, a->shape, piece, err);
+    rc = cm_grid_init(&a->grid, a->rank, a->shape, piece, err);
     a->box_nbytes = rc == CM_OK ? piece_nbytes(c) : 0;
     c->prepared = rc == CM_OK;
     return rc;

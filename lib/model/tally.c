@@ -27,10 +27,13 @@ void cm_tally_begin(cm_tally_sum *s, const double *shift)
 
 bool cm_tally_is_missing(const cm_tally_rule *rule, const void *element)
 {
+    const bool is_float = rule->type.kind == CM_KIND_FLOAT;
+    const double x = is_float ? cm_element_to_double(&rule->type, element) : 0;
     for (unsigned i = 0; i < rule->nfills; i++)
-        if (memcmp(element, rule->fill[i], rule->type.nbytes) == 0)
+        if (is_float ? x == cm_element_to_double(&rule->type, rule->fill[i])
+                     : memcmp(element, rule->fill[i], rule->type.nbytes) == 0)
             return true;
-    return rule->type.kind == CM_KIND_FLOAT && isnan(cm_element_to_double(&rule->type, element));
+    return isnan(x);
 }
 
 static void find_shift(cm_tally_sum *s, const cm_tally_rule *rule, const uint8_t *data,

@@ -110,6 +110,7 @@ MARKS = {
     "both": ("i8", {"missing_value": np.int64(-7)}, -8, -7),
     "zeros": ("f4", {}, np.float32(0), np.float32(-0.0)),
     "half a NaN": ("f4", {}, -9, np.nan),
+    "unsigned": ("i2", {"_Unsigned": "true", "missing_value": np.int32(65535)}, None, -1),
 }
 
 

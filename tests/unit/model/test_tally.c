@@ -203,12 +203,31 @@ static void test_infinite_numbers(void **state)
     assert_true(cm_tally_std(&all) == INFINITY && isfinite(all.mean));
 }
 
+/* A fill value of zero is one of either sign. */
+static void test_zeros_of_both_signs(void **state)
+{
+    (void)state;
+    static const char *const FLOATS[] = {"f2", "f4", "f8"};
+    for (size_t i = 0; i < 3; i++) {
+        cm_tally_rule rule = {.simd = cm_cpu_simd(), .nfills = 1};
+        uint8_t data[32];
+        assert_int_equal(cm_dtype_parse(FLOATS[i], &rule.type, NULL), CM_OK);
+        for (size_t k = 0; k < 4; k++)
+            put(&rule.type, data + k * rule.type.nbytes, k == 2 ? 3.0 : k == 1 ? -0.0 : 0.0);
+        const cm_tally all = tally(&rule, data, 4, 4);
+        assert_true(all.count == 1 && all.missing == 3 && all.min == 3);
+        put(&rule.type, data, -0.0);
+        assert_int_equal(cm_tally_of_one(&rule, data, 5).missing, 5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_types),
         cmocka_unit_test(test_small_integers_are_exact),
         cmocka_unit_test(test_infinite_numbers),
+        cmocka_unit_test(test_zeros_of_both_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
