@@ -29,11 +29,20 @@ static void pad(const cm_grid *grid, const cm_box *valid, uint8_t *data, size_t 
     }
 }
 
+static bool is_anywhere(const uint8_t *data, uint64_t nelem, size_t itemsize,
+                        const uint8_t *element)
+{
+    bool found = itemsize == 1 && memchr(data, element[0], nelem) != NULL;
+    for (uint64_t i = 0; itemsize > 1 && i < nelem && !found; i++)
+        found = memcmp(data + i * itemsize, element, itemsize) == 0;
+    return found;
+}
+
 /* Whether an element inside VALID is the target's fill value; the others are overwritten. */
 static bool holds_fill(const cm_transfer *t, const cm_grid *grid, const cm_box *valid,
                        uint8_t *data)
 {
-    size_t itemsize = t->target_type.nbytes;
+    const size_t itemsize = t->target_type.nbytes;
     const uint8_t *fill = t->target_fill;
     uint8_t other[16] = {0};
     if (itemsize > sizeof(other))
@@ -41,12 +50,14 @@ static bool holds_fill(const cm_transfer *t, const cm_grid *grid, const cm_box *
     for (size_t i = 0; i < itemsize; i++)
         other[i] = (uint8_t)~fill[i];
     pad(grid, valid, data, itemsize, other);
-    bool found = false;
-    if (itemsize == 1)
-        found = memchr(data, fill[0], grid->chunk_nelem) != NULL;
-    for (uint64_t i = 0; itemsize > 1 && i < grid->chunk_nelem && !found; i++)
-        found = memcmp(data + i * itemsize, fill, itemsize) == 0;
-    return found;
+    if (is_anywhere(data, grid->chunk_nelem, itemsize, fill))
+        return true;
+    /* Readers take zeros of both signs for a zero. */
+    if (t->target_type.kind != CM_KIND_FLOAT || cm_element_to_double(&t->target_type, fill) != 0)
+        return false;
+    memcpy(other, fill, itemsize);
+    other[itemsize - 1] ^= 0x80;
+    return is_anywhere(data, grid->chunk_nelem, itemsize, other);
 }
 
 /* Notes or refuses an element that readers take for "nothing here", where it was asked for. */

@@ -29,13 +29,24 @@ static bool element_of(const cm_array *a, const cm_feed *f, const char *name, co
     return cm_missing_number(value, f->src.kind != a->dtype.kind ? a->attrs : NULL, &a->dtype, out);
 }
 
+static bool is_not_finite(const cm_json *value)
+{
+    static const char *const TEXT[] = {"NaN", "Infinity", "-Infinity"};
+    const char *text = cm_json_text(value, NULL);
+    for (size_t i = 0; text != NULL && i < sizeof(TEXT) / sizeof(TEXT[0]); i++)
+        if (strcmp(text, TEXT[i]) == 0)
+            return true;
+    return false;
+}
+
 static int add_fill(const cm_array *a, const char *name, const cm_json *value, bool as_xarray,
                     cm_feed *f, cm_error *err)
 {
     double number;
     uint8_t to[16] = {0};
-    if (!cm_attr_number(value, &number) && as_xarray)
-        return CM_OK; /* to xarray no element is equal to it */
+    /* To xarray no element is equal to a text; stores have NaN and infinities as texts. */
+    if (!cm_attr_number(value, &number) && (as_xarray || is_not_finite(value)))
+        return CM_OK;
     if (!cm_attr_number(value, &number))
         return cm_fail(err, CM_EFORMAT, "its attribute %s is not a number", name);
     return element_of(a, f, name, value, to) ? keep_fill(a, to, f, err) : CM_OK;

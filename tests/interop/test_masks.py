@@ -68,3 +68,17 @@ def test_all_ways_agree_on_what_is_missing(row, tmp_path):
         if np.size(missing) < 4:  # the loader refuses more
             with chunkmill.Loader(source, variables=["v"], sample={"x": len(data)}, batch=1) as loader:
                 np.testing.assert_array_equal(next(iter(loader))["v"].numpy()[0].astype("f8"), want)
+
+
+@pytest.mark.parametrize("mark", [np.nan, np.inf])
+def test_the_loader_casts_beside_a_missing_value_that_is_no_number(mark, tmp_path):
+    nc = tmp_path / "in.nc"
+    with netCDF4.Dataset(nc, "w") as ds:
+        ds.createDimension("x", 3)
+        v = ds.createVariable("v", "f4", ("x",))
+        v.set_auto_maskandscale(False)
+        v.missing_value = np.float32(mark)
+        v[:] = [1, np.nan, 3]
+    tool.run("nc2zarr", "-q", nc, tmp_path / "s.zarr").ok()
+    with chunkmill.Loader(tmp_path / "s.zarr", variables=["v"], sample={"x": 3}, batch=1, cast="float64") as loader:
+        np.testing.assert_array_equal(next(iter(loader))["v"].numpy()[0], [1, np.nan, 3])

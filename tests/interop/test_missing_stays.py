@@ -1,5 +1,7 @@
 """Changed numbers: the elements that xarray shows as missing are the same before and after, or the tool refuses."""
 
+import base64
+
 import netCDF4
 import numpy as np
 import pytest
@@ -195,3 +197,31 @@ def test_texts_of_files_that_mask_others(tmp_path):
             ds.createVariable("v", str, ("time",), fill_value=fill)[:] = np.array(["-"], object)
     done = tool.run("nc2zarr", tmp_path / "0.nc", tmp_path / "1.nc", tmp_path / "out.zarr")
     assert done.status == 4 and "missing-value" in done.err and not (tmp_path / "out.zarr").exists(), str(done)
+
+
+@pytest.mark.parametrize("program", ["rechunk", "nc2zarr"])
+@pytest.mark.parametrize("shards", [None, (4,)], ids=["chunks", "shards"])
+@pytest.mark.parametrize(("dtype", "fill"), [("i2", 0), ("i2", -9), ("f4", np.nan), ("f4", -9.0), ("f8", 0.0)])
+def test_from_zarr_3_to_2(dtype, fill, shards, program, tmp_path):
+    """The value that _FillValue names becomes the fill value; chunks that are absent, and read as another, are written."""
+    group = zarr.create_group(tmp_path / "in.zarr")
+    v = group.create_array("v", shape=(9,), chunks=(2,), shards=shards, dtype=dtype, fill_value=fill, dimension_names=["x"],
+                           attributes={"_FillValue": -9 if dtype == "i2" else base64.b64encode(np.float64(-9)).decode(), "scale_factor": 0.5})
+    v[:5] = np.array([0, -9, 2, 3, 4], dtype)
+    tool.run(program, "-q", "--zarr-format", "2", "--verify", "full", tmp_path / "in.zarr", tmp_path / "out.zarr").ok()
+    with xr.open_zarr(tmp_path / "in.zarr", consolidated=False) as before, xr.open_zarr(tmp_path / "out.zarr", consolidated=False) as after:
+        np.testing.assert_array_equal(after.v.values, before.v.values)
+
+
+def test_fill_values_of_zarr_2_that_are_no_json(tmp_path):
+    nc = write(tmp_path / "in.nc", "f4", np.inf, None, None, [1, np.inf, 2])
+    tool.run("nc2zarr", "--zarr-format", "2", "--fill-value", "v:1e20", nc, tmp_path / "s.zarr").fails(1, "--fill-value v:1e20", "its missing value is infinite")
+    tool.run("nc2zarr", "--zarr-format", "2", nc, tmp_path / "s.zarr").ok()
+
+
+@pytest.mark.parametrize("data", [0.0, -0.0])
+def test_zeros_of_both_signs_are_the_fill_value_that_was_asked_for(data, tmp_path):
+    nc = write(tmp_path / "in.nc", "f4", None, None, None, [data, 1, 2])
+    for fill in ("0", "-0.0"):
+        for cast in ([], ["--dtype", "v:float64"]):
+            tool.run("nc2zarr", "--zarr-format", "2", "--fill-value", f"v:{fill}", *cast, nc, tmp_path / "s.zarr").fails(2, "the --fill-value asked for")

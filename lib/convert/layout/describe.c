@@ -157,6 +157,22 @@ static int rename_parts(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m,
     return cm_job_rename_words(job, v->source, m->attrs, err);
 }
 
+/*
+ * In Zarr 2 readers mask the fill value, in Zarr 3 what _FillValue names: that becomes the fill
+ * value.
+ */
+static int mask_by_fill(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m, cm_error *err)
+{
+    const cm_variable *s = v->source;
+    if (job->zarr_format != 2 || s->words->zarr_format != 3 || !s->has_fill_value)
+        return CM_OK;
+    if (m->fill == NULL && (m->fill = cm_calloc(1, m->dtype.nbytes, err)) == NULL)
+        return CM_ENOMEM;
+    m->has_fill = true;
+    memcpy(m->fill, s->fill_value, m->dtype.nbytes);
+    return CM_OK;
+}
+
 /* Texts that readers of Zarr 2 mask as its fill value, and those of Zarr 3 by an attribute. */
 int cm_job_name_missing_text(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m, cm_error *err)
 {
@@ -188,6 +204,8 @@ static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out
         out->pass = CM_PASS_BYTES;
     if (rc == CM_OK)
         rc = cm_zarr_meta_set_format(m, job->zarr_format, err);
+    if (rc == CM_OK)
+        rc = mask_by_fill(job, v, m, err);
     if (rc == CM_OK)
         rc = set_fill(v->view.as_strings, m, err);
     if (rc == CM_OK && !v->view.as_strings)

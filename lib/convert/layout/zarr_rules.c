@@ -174,6 +174,10 @@ static int name_missing(const uint8_t *missing, cm_zarr_meta *m, cm_error *err)
     if (cm_packing_other_sign(m->attrs, &type))
         type.kind = type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
     const double x = cm_element_to_double(&type, missing);
+    if (isinf(x))
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "its missing value is infinite, which JSON cannot say: Zarr 2 has no place "
+                       "for it but the fill value");
     const cm_json *was = cm_json_member(m->attrs, "missing_value");
     cm_json *value = type.kind != CM_KIND_FLOAT ? integer_json(&type, missing)
                      : type.nbytes == 8         ? cm_json_double(x)
@@ -228,8 +232,9 @@ int cm_job_describe_by_rules(cm_job *job, const cm_job_var *v, const char *asked
                       !(has_missing && memcmp(missing, out->meta.fill, v->view.type.nbytes) == 0);
     if (out->masks_fill)
         out->pass = CM_PASS_NOTHING; /* its elements are to be looked at */
-    if (out->masks_fill && has_missing)
-        rc = name_missing(missing, &out->meta, err);
+    if (out->masks_fill && has_missing &&
+        (rc = name_missing(missing, &out->meta, err)) == CM_EUNSUPPORTED)
+        cm_error_prefix(err, "`fill_value` %s:%s", v->name, asked);
     if (rc == CM_OK)
         rc = cm_job_set_codecs(v, out, err);
     out->fill_survives = false;
