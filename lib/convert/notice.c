@@ -77,10 +77,8 @@ static int notice_fill_values(cm_job *job, cm_error *err)
         return CM_OK;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_zarr_meta *words = job->var[i].source->words;
-        /* Texts are named by missing_value where they need it. */
         if (job->var[i].doc.keeps_words && words->has_fill &&
-            !cm_json_has(words->attrs, "_FillValue") &&
-            !(job->zarr_format == 3 && words->fill_text != NULL))
+            !cm_json_has(words->attrs, "_FillValue"))
             find(&f, job->var[i].name);
     }
     if (f.n == 0)

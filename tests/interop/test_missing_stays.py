@@ -177,17 +177,6 @@ def test_texts(fill, formats, tmp_path):
         assert [x if isinstance(x, str) else None for x in after.v.values] == [x if isinstance(x, str) else None for x in before.v.values]
 
 
-def test_texts_of_zarr_2_that_others_wrote(tmp_path):
-    group = zarr.open_group(tmp_path / "in.zarr", mode="w", zarr_format=2)
-    v = group.create_array("v", shape=(3,), chunks=(3,), dtype=str, fill_value="-")
-    v[...] = np.array(["a", "-", ""], object)
-    v.attrs["_ARRAY_DIMENSIONS"] = ["x"]
-    tool.run("rechunk", "-q", "--zarr-format", "3", tmp_path / "in.zarr", tmp_path / "out.zarr").ok()
-    for path in ("in.zarr", "out.zarr"):
-        with xr.open_zarr(tmp_path / path, consolidated=False) as ds:
-            assert [x if isinstance(x, str) else None for x in ds.v.values] == ["a", None, ""], path
-
-
 def test_texts_of_files_that_mask_others(tmp_path):
     for at, fill in enumerate(("-", "bc")):
         with netCDF4.Dataset(tmp_path / f"{at}.nc", "w") as ds:

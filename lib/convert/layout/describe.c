@@ -173,18 +173,6 @@ static int mask_by_fill(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m,
     return CM_OK;
 }
 
-/* Texts that readers of Zarr 2 mask as its fill value, and those of Zarr 3 by an attribute. */
-int cm_job_name_missing_text(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m, cm_error *err)
-{
-    const cm_zarr_meta *was = v->source->words;
-    if (was == NULL || was->zarr_format != 2 || job->zarr_format != 3 || !v->view.as_strings ||
-        !was->has_fill || was->fill_text == NULL || cm_json_has(m->attrs, "missing_value"))
-        return CM_OK;
-    if (m->attrs == NULL && (m->attrs = cm_json_object()) == NULL)
-        return CM_ENOMEM;
-    return cm_json_set(m->attrs, "missing_value", cm_json_string(was->fill_text), err);
-}
-
 static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out, cm_error *err)
 {
     cm_zarr_meta *m = &out->meta;
@@ -196,8 +184,6 @@ static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out
     if (job->zarr_format == 2 && m->zarr_format == 3 && m->rank == 0)
         m->has_dim_names = true;
     rc = rename_parts(job, v, m, err);
-    if (rc == CM_OK)
-        rc = cm_job_name_missing_text(job, v, m, err);
     if (rc == CM_OK)
         rc = cm_job_set_codecs(v, out, err);
     if (rc == CM_OK && v->layout.same_codec && same_grid(v, m))

@@ -6,8 +6,5 @@
 
 /* The chain of V's chunks, and its shards, into the document, whose old codecs it frees. */
 int cm_job_set_codecs(const cm_job_var *v, cm_array_doc *doc, cm_error *err);
-/* In Zarr 3, the text that readers mask in the source of Zarr 2. */
-int cm_job_name_missing_text(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m,
-                             cm_error *err);
 
 #endif

@@ -225,8 +225,6 @@ int cm_job_describe_by_rules(cm_job *job, const cm_job_var *v, const char *asked
     if (rc == CM_OK)
         rc = set_attributes(job, v, has_missing ? missing : NULL, &out->meta, err);
     if (rc == CM_OK)
-        rc = cm_job_name_missing_text(job, v, &out->meta, err);
-    if (rc == CM_OK)
         rc = set_fill(job, v, asked, has_missing ? missing : NULL, &out->meta, err);
     out->masks_fill = rc == CM_OK && job->zarr_format == 2 && asked != NULL &&
                       !(has_missing && memcmp(missing, out->meta.fill, v->view.type.nbytes) == 0);

@@ -99,21 +99,18 @@ static int set_nodata(const cm_job_var *v, cm_view *out, cm_error *err)
     cm_conversion *k = &out->conversion;
     char type[32], number[32];
     uint8_t one[16];
-    bool all = true;
     int rc = read_nodata(v, k, err);
     if (rc != CM_OK || k->nnodata == 0)
         return rc;
     k->apart = true;
-    cm_nodata *first = &k->nodata[0], *lost = NULL;
-    for (unsigned i = 0; i < k->nnodata; i++)
-        if (!stays(k, &k->nodata[i])) {
-            all = false;
-            lost = lost == NULL ? &k->nodata[i] : lost;
-        }
-    if (all)
+    const cm_nodata *lost = NULL; /* the first that does not stay */
+    for (unsigned i = k->nnodata; i-- > 0;)
+        if (!stays(k, &k->nodata[i]))
+            lost = &k->nodata[i];
+    if (lost == NULL)
         return CM_OK;
-    if (v->source->has_fill_value && first != lost)
-        memcpy(one, first->dst, sizeof(one));
+    if (v->source->has_fill_value && lost != k->nodata)
+        memcpy(one, k->nodata[0].dst, sizeof(one));
     else if (!cm_element_from_double(&k->dst, (double)__builtin_nanf(""), one))
         return cm_fail(
             err, CM_EINVAL,

@@ -66,17 +66,13 @@ static int as_stored(const cm_json *attrs, bool names, cm_json **out, cm_error *
     return rc;
 }
 
-/*
- * A new name or fill value changes what is said, too, and so does another format of texts: then
- * META is what was to be written.
- */
+/* A new name or fill value changes what is said, too: then META is what was to be written. */
 static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_meta *is,
                          cm_error *err)
 {
     const cm_zarr_meta *was = s->source->words;
     bool same = s->doc.keeps_words && was->zarr_format == is->zarr_format;
-    bool stay =
-        s->doc.keeps_words && v->job->options->rename.n == 0 && (same || !s->view.as_strings);
+    bool stay = s->doc.keeps_words && v->job->options->rename.n == 0;
     cm_json *want = NULL, *got = NULL;
     int rc = as_stored(stay ? was->attrs : s->doc.meta.attrs, same, &want, err);
     if (rc == CM_OK)
