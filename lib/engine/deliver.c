@@ -50,14 +50,10 @@ static bool holds_fill(const cm_transfer *t, const cm_grid *grid, const cm_box *
     for (size_t i = 0; i < itemsize; i++)
         other[i] = (uint8_t)~fill[i];
     pad(grid, valid, data, itemsize, other);
-    if (is_anywhere(data, grid->chunk_nelem, itemsize, fill))
-        return true;
-    /* Readers take zeros of both signs for a zero. */
-    if (t->target_type.kind != CM_KIND_FLOAT || cm_element_to_double(&t->target_type, fill) != 0)
-        return false;
-    memcpy(other, fill, itemsize);
-    other[itemsize - 1] ^= 0x80;
-    return is_anywhere(data, grid->chunk_nelem, itemsize, other);
+    cm_element_twin(&t->target_type, fill, other);
+    return is_anywhere(data, grid->chunk_nelem, itemsize, fill) ||
+           (memcmp(other, fill, itemsize) != 0 &&
+            is_anywhere(data, grid->chunk_nelem, itemsize, other));
 }
 
 /* Notes or refuses an element that readers take for "nothing here", where it was asked for. */

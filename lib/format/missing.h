@@ -18,11 +18,25 @@ bool cm_missing_fill(const cm_json *attrs, const cm_dtype *type, uint8_t *out);
 bool cm_missing_number(const cm_json *value, const cm_json *attrs, const cm_dtype *type,
                        uint8_t *out);
 
+enum {
+    CM_MISSING_MOST = CM_TALLY_MAX_FILLS
+};
+
+/* Stored elements that are missing, each once. */
+typedef struct cm_missing {
+    unsigned n;
+    uint8_t element[CM_MISSING_MOST][16];
+} cm_missing;
+
 /*
- * How elements of TYPE with the attributes ATTRS are counted: xarray masks _FillValue,
- * missing_value, and FILL (or NULL), the fill value of the format where that is one.  False: these
- * are more than CM_TALLY_MAX_FILLS, and RULE is not to be used.
+ * Those of TYPE with the attributes ATTRS: FILL first (or NULL), the fill value of the format where
+ * readers mask that, or what was _FillValue; then _FillValue and missing_value.  False: there are
+ * more, and OUT is not to be used.
  */
+bool cm_missing_list(const cm_dtype *type, const cm_json *attrs, const uint8_t *fill,
+                     cm_missing *out);
+
+/* How elements are counted by that list. */
 bool cm_missing_rule(const cm_dtype *type, const cm_json *attrs, const uint8_t *fill,
                      cm_tally_rule *rule);
 

@@ -11,6 +11,14 @@ bool cm_packing_other_sign(const cm_json *attrs, const cm_dtype *t)
            strcasecmp(sign, t->kind == CM_KIND_INT ? "true" : "false") == 0;
 }
 
+cm_dtype cm_packing_type_read(const cm_json *attrs, const cm_dtype *t)
+{
+    cm_dtype read = *t;
+    if (cm_packing_other_sign(attrs, t))
+        read.kind = t->kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    return read;
+}
+
 cm_packing cm_packing_of(const cm_variable *v)
 {
     const cm_json *attrs = v->attrs;
@@ -23,8 +31,7 @@ cm_packing cm_packing_of(const cm_variable *v)
                              .scale_nbytes = v->scale_nbytes,
                              .offset_nbytes = v->offset_nbytes};
     p.shown = cm_unpacked_dtype(&as);
-    if (cm_packing_other_sign(attrs, &p.type))
-        p.type.kind = p.type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    p.type = cm_packing_type_read(attrs, &p.type);
     return p;
 }
 

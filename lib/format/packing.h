@@ -29,5 +29,7 @@ int cm_packing_read(const cm_variable *v, uint64_t n, double *out, cm_error *err
  * sign, as xarray does.
  */
 bool cm_packing_other_sign(const cm_json *attrs, const cm_dtype *t);
+/* The type T as it is read by that. */
+cm_dtype cm_packing_type_read(const cm_json *attrs, const cm_dtype *t);
 
 #endif

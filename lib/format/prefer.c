@@ -11,16 +11,15 @@
 #include "model/convert.h"
 
 enum {
-    PIECE_NBYTES = 4 << 20, /* read at once where the variable is not chunked */
-    MOST_MARKS = 8          /* missing-value markers of one variable */
+    PIECE_NBYTES = 4 << 20 /* read at once where the variable is not chunked */
 };
 
 /* Values that mark an element of a variable as missing. */
 typedef struct marks {
     cm_dtype dtype;
     unsigned n;
-    uint64_t bits[MOST_MARKS]; /* of integers */
-    double number[MOST_MARKS]; /* of floats; NaN is always missing */
+    uint64_t bits[CM_MISSING_MOST]; /* of integers */
+    double number[CM_MISSING_MOST]; /* of floats; NaN is always missing */
 } marks;
 
 typedef struct scratch {
@@ -53,31 +52,19 @@ static preferred *of(const cm_dataset *ds)
 
 /* ---- missing elements ---- */
 
-static bool add_mark(marks *m, const uint8_t *element)
-{
-    if (m->n == MOST_MARKS)
-        return false;
-    memcpy(&m->bits[m->n], element, m->dtype.nbytes);
-    m->number[m->n++] = cm_element_to_double(&m->dtype, element);
-    return true;
-}
-
 static int find_marks(const cm_variable *v, marks *m, cm_error *err)
 {
-    const cm_json *value = cm_json_member(v->attrs, "missing_value");
-    const bool is_list = cm_json_is(value, CM_JSON_ARRAY);
-    const size_t n = is_list ? cm_json_length(value) : value != NULL;
-    *m = (marks){.dtype = v->dtype};
-    bool all = !v->has_fill_value || add_mark(m, v->fill_value);
-    for (size_t i = 0; i < n; i++) {
-        uint8_t element[16] = {0};
-        if (cm_missing_number(is_list ? cm_json_at(value, i) : value, v->attrs, &v->dtype, element))
-            all = add_mark(m, element) && all;
+    cm_missing list;
+    if (!cm_missing_list(&v->dtype, v->attrs, v->has_fill_value ? v->fill_value : NULL, &list))
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "variable %s: more than %d values stand for missing ones", v->name,
+                       CM_MISSING_MOST);
+    *m = (marks){.dtype = v->dtype, .n = list.n};
+    for (unsigned i = 0; i < list.n; i++) {
+        memcpy(&m->bits[i], list.element[i], v->dtype.nbytes);
+        m->number[i] = cm_element_to_double(&v->dtype, list.element[i]);
     }
-    return all ? CM_OK
-               : cm_fail(err, CM_EUNSUPPORTED,
-                         "variable %s: more than %d values stand for missing ones", v->name,
-                         MOST_MARKS);
+    return CM_OK;
 }
 
 static inline bool is_missing(const marks *m, const uint8_t *p)
@@ -213,9 +200,9 @@ typedef struct masks {
 
 static masks find_masks(const cm_variable *v)
 {
-    masks m = {.var = v, .read = v->dtype, .value = cm_json_member(v->attrs, "missing_value")};
-    if (cm_packing_other_sign(v->attrs, &v->dtype))
-        m.read.kind = v->dtype.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    masks m = {.var = v,
+               .read = cm_packing_type_read(v->attrs, &v->dtype),
+               .value = cm_json_member(v->attrs, "missing_value")};
     const bool list = cm_json_is(m.value, CM_JSON_ARRAY);
     m.nvalues = list ? cm_json_length(m.value) : 1;
     if (!cm_json_get_double(list ? cm_json_at(m.value, 0) : m.value, &m.first))

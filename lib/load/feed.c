@@ -94,8 +94,7 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
      * Where a format had no unsigned type (netCDF's conventions for attributes, xarray's rule
      * too).
      */
-    if (cm_packing_other_sign(a->attrs, &f->src))
-        f->src.kind = f->src.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    f->src = cm_packing_type_read(a->attrs, &f->src);
     return CM_OK;
 }
 

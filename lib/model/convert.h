@@ -76,6 +76,8 @@ double cm_element_to_double(const cm_dtype *t, const void *element);
 /* For messages: the number, or the bytes in hexadecimal; cut where BUF is full. */
 void cm_element_text(const cm_dtype *t, const uint8_t *element, char *buf, size_t size);
 bool cm_element_from_double(const cm_dtype *t, double value, void *element);
+/* The other element that readers take for ELEMENT: a zero's of the other sign; else itself. */
+void cm_element_twin(const cm_dtype *t, const void *element, void *out);
 
 /*
  * Rounds the mantissa to KEEPBITS, ties to even; NaN and infinities stay.  (Kouznetsov 2021,

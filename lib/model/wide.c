@@ -282,6 +282,13 @@ bool cm_element_from_double(const cm_dtype *t, double value, void *element)
     return true;
 }
 
+void cm_element_twin(const cm_dtype *t, const void *element, void *out)
+{
+    memcpy(out, element, t->nbytes);
+    if (t->kind == CM_KIND_FLOAT && cm_element_to_double(t, element) == 0)
+        ((uint8_t *)out)[t->nbytes - 1] ^= 0x80;
+}
+
 void cm_element_text(const cm_dtype *t, const uint8_t *element, char *buf, size_t size)
 {
     if (cm_is_integer(t)) {

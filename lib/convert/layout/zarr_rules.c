@@ -170,9 +170,7 @@ static int set_fill(const cm_job *job, const cm_job_var *v, const char *asked,
  */
 static int name_missing(const uint8_t *missing, cm_zarr_meta *m, cm_error *err)
 {
-    cm_dtype type = m->dtype;
-    if (cm_packing_other_sign(m->attrs, &type))
-        type.kind = type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+    const cm_dtype type = cm_packing_type_read(m->attrs, &m->dtype);
     const double x = cm_element_to_double(&type, missing);
     if (isinf(x))
         return cm_fail(err, CM_EUNSUPPORTED,

@@ -51,34 +51,20 @@ static int set_unpack(const cm_job_var *v, cm_conversion *k, const cm_packing *p
     return CM_OK;
 }
 
-static int add_nodata(const cm_job_var *v, cm_conversion *k, const uint8_t *element, cm_error *err)
-{
-    for (unsigned i = 0; i < k->nnodata; i++)
-        if (memcmp(k->nodata[i].src, element, k->src.nbytes) == 0)
-            return CM_OK;
-    if (k->nnodata == CM_NODATA_MAX)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "variable %s: more than %d values stand for missing ones, and its numbers "
-                       "cannot be changed",
-                       v->name, CM_NODATA_MAX);
-    memcpy(k->nodata[k->nnodata++].src, element, k->src.nbytes);
-    return CM_OK;
-}
-
 /* The values that readers mask: _FillValue first, and those of missing_value. */
 static int read_nodata(const cm_job_var *v, cm_conversion *k, cm_error *err)
 {
-    const cm_json *more = cm_json_member(v->source->attrs, "missing_value");
-    const bool is_list = cm_json_is(more, CM_JSON_ARRAY);
-    const size_t n = is_list ? cm_json_length(more) : more != NULL;
-    int rc = v->source->has_fill_value ? add_nodata(v, k, v->source->fill_value, err) : CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < n; i++) {
-        uint8_t element[16];
-        if (cm_missing_number(is_list ? cm_json_at(more, i) : more, v->source->attrs,
-                              &v->source->dtype, element))
-            rc = add_nodata(v, k, element, err);
-    }
-    return rc;
+    const cm_variable *s = v->source;
+    cm_missing m;
+    if (!cm_missing_list(&s->dtype, s->attrs, s->has_fill_value ? s->fill_value : NULL, &m))
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "variable %s: more than %d values stand for missing ones, and its numbers "
+                       "cannot be changed",
+                       v->name, CM_MISSING_MOST);
+    _Static_assert((int)CM_MISSING_MOST <= (int)CM_NODATA_MAX, "all have room");
+    for (k->nnodata = 0; k->nnodata < m.n; k->nnodata++)
+        memcpy(k->nodata[k->nnodata].src, m.element[k->nnodata], k->src.nbytes);
+    return CM_OK;
 }
 
 /* Whether the result's type has the missing value N to the last digit; N's DST is that. */
@@ -162,7 +148,7 @@ static int set_conversion(const cm_job *job, changes *c, const cm_job_var *v, cm
         out->typed = true;
         out->heeds_sign = !k->unpack && cm_packing_other_sign(v->source->attrs, &k->src);
         if (out->heeds_sign)
-            k->src.kind = k->src.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
+            k->src = cm_packing_type_read(v->source->attrs, &k->src);
     }
     const char *bits = cm_varopts_get(&c->keepbits, v->name, general, &named);
     if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {

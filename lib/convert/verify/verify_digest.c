@@ -71,12 +71,12 @@ static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_met
                          cm_error *err)
 {
     const cm_zarr_meta *was = s->source->words;
-    bool same = s->doc.keeps_words && was->zarr_format == is->zarr_format;
     bool stay = s->doc.keeps_words && v->job->options->rename.n == 0;
+    bool names = s->doc.keeps_words && was->zarr_format == is->zarr_format;
     cm_json *want = NULL, *got = NULL;
-    int rc = as_stored(stay ? was->attrs : s->doc.meta.attrs, same, &want, err);
+    int rc = as_stored(stay ? was->attrs : s->doc.meta.attrs, names, &want, err);
     if (rc == CM_OK)
-        rc = as_stored(is->attrs, same, &got, err);
+        rc = as_stored(is->attrs, names, &got, err);
     if (rc == CM_OK && !cm_json_equal(want, got))
         rc = cm_job_differ(v->job, err, "%s: its attributes differ", cm_job_name(s));
     cm_json_free(want);

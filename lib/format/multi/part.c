@@ -216,14 +216,11 @@ static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t 
     const cm_multi_var *v = p->array->var;
     const cm_multi_how *how = p->part->how;
     size_t small = how->dtype.nbytes, large = v->dtype.nbytes;
-    uint8_t other[16]; /* readers take zeros of both signs for a zero */
-    memcpy(other, v->fill_value, sizeof(other));
-    if (v->dtype.kind == CM_KIND_FLOAT) {
-        const double fill = cm_element_to_double(&v->dtype, v->fill_value);
-        if (isnan(fill)) /* always missing */
-            return CM_OK;
-        other[large - 1] ^= fill == 0 ? 0x80 : 0;
-    }
+    uint8_t other[16];
+    if (v->dtype.kind == CM_KIND_FLOAT &&
+        isnan(cm_element_to_double(&v->dtype, v->fill_value))) /* NaN is always missing */
+        return CM_OK;
+    cm_element_twin(&v->dtype, v->fill_value, other);
     for (uint64_t i = 0; i < nelem; i++) {
         const uint8_t *element = to + i * large;
         if ((memcmp(element, v->fill_value, large) != 0 && memcmp(element, other, large) != 0) ||
