@@ -35,6 +35,8 @@ class Archive:
 
 DAILY = Archive("daily", 400, 24, 181, 360, (48, 91, 180))
 QUICK = Archive("daily", 40, 24, 91, 180, (48, 46, 90))
+THOUSAND = Archive("thousand", 1000, 24, 91, 180, (48, 46, 90))
+MANY = Archive("many", 10000, 4, 91, 180, (48, 46, 90))
 TINY = Archive("tiny", 5000, 1, 37, 72)
 QUICK_TINY = Archive("tiny", 500, 1, 37, 72)
 
@@ -61,8 +63,8 @@ REFERENCES = {
     "kerchunk": Contender("kerchunk, scan and combine, written as JSON"),
 }
 CONVERSIONS = {
-    ROOFLINE: Contender("roofline, bare loops over the same chunks"),
-    "one": Contender("nc2zarr of the same data in one file"),
+    ROOFLINE: Contender("roofline, bare loops over the same chunks", ("daily", "thousand", "many")),
+    "one": Contender("nc2zarr of the same data in one file", ("daily", "thousand", "many")),
     "xarray": Contender("xarray open_mfdataset + dask + zarr-python 3"),
     "ncrcat": Contender("ncrcat, then nc2zarr of its one file", judged=False),
 }
@@ -230,7 +232,8 @@ def run(bench, say, only=()):
     """Makes the rows of `archive` in the report; ONLY: survey, references, convert."""
     every, rows = Archives(bench, say), bench.result.setdefault("archive", [])
     daily, tiny = (QUICK, QUICK_TINY) if bench.quick else (DAILY, TINY)
-    for kind, archive in ((SURVEY, daily), (SURVEY, tiny), (REFER, daily), (CONVERT, daily)):
+    larger = () if bench.quick else ((CONVERT, THOUSAND), (CONVERT, MANY))
+    for kind, archive in ((SURVEY, daily), (SURVEY, tiny), (REFER, daily), (CONVERT, daily), *larger):
         if not only or kind in only:
             rows.append(every.measure(kind, archive))
             bench.write()
