@@ -36,9 +36,10 @@ typedef struct engine {
     size_t at;      /* transfer under the cursor */
     cm_range share; /* of its blocks or objects, in this round */
     cm_sweep_cursor cursor;
-    bool direct;            /* it goes chunk by chunk: */
-    uint64_t outer, nouter; /* shards that were begun, and all; without shards one object of all */
-    cm_same_chunks *same;   /* what each worker began; those from LO to HI are to be taken */
+    bool direct;          /* it goes chunk by chunk: */
+    uint64_t folder;      /* objects that one worker takes; of shards one */
+    uint64_t begun;       /* of the share: the objects from here on were begun by nobody */
+    cm_same_chunks *same; /* what each worker began; those from LO to HI are to be taken */
     cm_slots slots;
     cm_buffers buffers;
     cm_slot *ready, **last_ready; /* in the order in which they became ready, and its end */
@@ -208,29 +209,43 @@ static bool at_end(const engine *e)
     return e->at == e->n;
 }
 
-/* The next shard or, without shards, all. */
+/*
+ * The fewest objects that lie in folders which nothing else writes to, and give a batch: two
+ * workers that create files in one folder wait for each other in the kernel.
+ */
+static uint64_t folder_of(const cm_transfer *t)
+{
+    const cm_grid *grid = &t->target->grid;
+    const uint64_t batch = cm_transfer_source_batch(t);
+    uint64_t n = 1;
+    if (cm_transfer_has_shards(t))
+        return 1;
+    for (unsigned j = grid->rank; j-- > 0 && (n == 1 || n < batch);)
+        n *= grid->count[j];
+    return n;
+}
+
+/* The chunks of the next shard, or of the next folder. */
 static void begin_object(engine *e, cm_same_chunks *same)
 {
     const cm_transfer *t = &e->transfer[e->at];
     const cm_grid *grid = &t->target->grid;
-    uint64_t coord[CM_MAX_RANK];
-    *same = (cm_same_chunks){.transfer = t};
+    const uint64_t end = cm_min_u64((e->begun / e->folder + 1) * e->folder, e->share.hi);
+    *same = (cm_same_chunks){.transfer = t, .lo = e->begun, .hi = end};
     memcpy(same->count, grid->count, sizeof(same->count));
     if (cm_transfer_has_shards(t)) {
         const cm_grid *outer = &t->target->outer;
+        uint64_t coord[CM_MAX_RANK];
         cm_box box;
-        cm_grid_coord(outer, e->outer, coord);
+        cm_grid_coord(outer, e->begun, coord);
         cm_grid_box(outer, coord, &box);
         cm_grid_cover(grid, &box, same->first, same->count);
+        same->lo = 0;
+        same->hi = 1;
+        for (unsigned j = 0; j < grid->rank; j++)
+            same->hi *= same->count[j];
     }
-    same->hi = 1;
-    for (unsigned j = 0; j < grid->rank; j++)
-        same->hi *= same->count[j];
-    if (!cm_transfer_has_shards(t)) {
-        same->lo = e->share.lo;
-        same->hi = e->share.hi;
-    }
-    e->outer++;
+    e->begun = end;
 }
 
 /* All blocks of T or, where chunks stay, all objects. */
@@ -279,10 +294,9 @@ static void enter_transfer(engine *e)
             break;
     }
     const cm_transfer *t = &e->transfer[e->at];
-    const bool shards = cm_transfer_has_shards(t);
     e->direct = cm_transfer_is_direct(t);
-    e->outer = shards ? e->share.lo : 0;
-    e->nouter = shards ? e->share.hi : 1;
+    e->folder = folder_of(t);
+    e->begun = e->share.lo;
     if (!e->direct)
         cm_sweep_begin(&t->sweep, e->share.lo, &e->cursor);
 }
@@ -358,14 +372,14 @@ static cm_same_chunks *most_left(const engine *e)
 }
 
 /*
- * Each worker has a shard of its own while there are any, and then helps with
+ * Each worker has a shard or a folder of its own while there are any, and then helps with
  * another's: two that write into one file wait for each other in the kernel.
  */
 static void take_same(engine *e, cm_worker *w)
 {
     size_t limit = cm_transfer_source_batch(&e->transfer[e->at]);
     cm_same_chunks *same = &e->same[w->index];
-    if (left_of(same) == 0 && e->outer < e->nouter)
+    if (left_of(same) == 0 && e->begun < e->share.hi)
         begin_object(e, same);
     else if (left_of(same) == 0)
         same = most_left(e);
@@ -373,7 +387,7 @@ static void take_same(engine *e, cm_worker *w)
     if (limit < left_of(same))
         w->same.hi = same->lo + limit;
     same->lo = w->same.hi;
-    if (e->outer == e->nouter && left_of(most_left(e)) == 0)
+    if (e->begun == e->share.hi && left_of(most_left(e)) == 0)
         next_transfer(e);
 }
 

@@ -65,9 +65,9 @@ uint64_t cm_store_index_nbytes(const cm_store *store);
  */
 void cm_store_set_part(cm_store *store, uint64_t part);
 /*
- * UNREAD: STORE has no documents yet, so that no reader believes its objects.  Short ones may then
- * be put under their own names at once, without renaming them.  A crash may leave one cut short,
- * for which whoever goes on has to look; an error leaves none.  Call it while nothing is written.
+ * UNREAD: STORE has no documents yet, so that no reader believes its objects.  They may then be
+ * put under their own names at once, without renaming them.  A crash may leave one cut short, for
+ * which whoever goes on has to look; an error leaves none.  Call it while nothing is written.
  */
 void cm_store_set_unread(cm_store *store, bool unread);
 /* Whether the temporary at this path belongs to STORE's part; true if STORE is not a part. */

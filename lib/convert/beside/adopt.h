@@ -1,9 +1,9 @@
 /*
  * Which chunks of an unfinished store can be kept.
  *
- * Objects take their names when they are whole, but after a power failure a file may
- * be empty, short or full of zeros; and whatever lies under a chunk's name may be
- * anything.  An object is kept when it decodes to a chunk, or its shard's chunks
+ * A killed run leaves chunks that are cut short (cm_store_set_unread), a power failure
+ * files that are empty, short or full of zeros; and whatever lies under a chunk's name
+ * may be anything.  An object is kept when it decodes to a chunk, or its shard's chunks
  * do; others are written again.
  */
 #ifndef CM_CONVERT_BESIDE_ADOPT_H

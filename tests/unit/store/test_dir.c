@@ -210,6 +210,7 @@ static void test_failed_write_of_unread_store(void **state)
 {
     (void)state;
     check_failed_write(true, 50000);
+    check_failed_write(true, 100000);
 }
 
 static void test_full_disk(void **state)
