@@ -9,7 +9,9 @@ static const cm_option OPTIONS[] = {
                   .section = "Layout of the target (unchanged unless an option names it)",
                   .unset = "source, the present chunks of each array"),
     CM_ROW_SAMPLE(VALUE(o.sample)),
-    CM_ROW_SHARDS(VALUE(o.shards), .unset = "the source's where the chunks stay, otherwise none"),
+    CM_ROW_SHARDS(VALUE(o.shards),
+                  .unset = "the source's where the chunks stay; otherwise none up to 10,000 "
+                           "objects per store, above that auto (256 MiB), and the summary says so"),
     CM_ROW_GRID(VALUE(o.grid), ""),
     {.name = "codec",
      .brief = true,

@@ -13,7 +13,8 @@
 
 enum {
     MAX_CHUNKS = 8,
-    MAX_NS = 25 * 1000 * 1000, /* of reading; writing takes about as long again */
+    MAX_NS = 25 * 1000 * 1000, /* of reading, and of writing */
+    WRITE_NBYTES = 4 << 20,    /* one small write tells of a cold file, and of no rate */
     WORTH_NBYTES = 64 << 20    /* a smaller array is done before a plan could pay */
 };
 
@@ -56,34 +57,65 @@ static int read_chunk(probe *p, uint64_t number, cm_error *err)
     return rc;
 }
 
-/* A target chunk of the array's own values, encoded and written where scratch goes. */
-static int write_chunk(probe *p, int fd, cm_error *err)
+/* Fills a target chunk with the array's own values. */
+static void fill_target(probe *p)
 {
-    const cm_chain *chain = cm_zarr_writer_chain(p->v->move.writer);
-    size_t nbytes = p->target.nbytes;
     for (size_t at = 0; at < p->target.nbytes; at += p->decoded.nbytes) {
         size_t rest = p->target.nbytes - at;
         memcpy(p->target.data + at, p->decoded.data,
                rest < p->decoded.nbytes ? rest : p->decoded.nbytes);
     }
+}
+
+/*
+ * A target chunk, encoded and written where scratch goes: to AT of FD, as into a shard, or, FD
+ * being -1, into a file of its own.  *AT is increased by what was written.
+ */
+static int write_chunk(probe *p, const char *folder, int fd, uint64_t *at, cm_error *err)
+{
+    const cm_chain *chain = cm_zarr_writer_chain(p->v->move.writer);
+    size_t nbytes = p->target.nbytes;
     const cm_buf *from = &p->target;
     uint64_t start = cm_now_ns();
-    int rc = CM_OK;
+    int own = -1, rc = CM_OK;
     if (!cm_chain_is_raw(chain)) {
         rc = cm_chain_encode(chain, p->ctx, p->target.data, p->encoded.data, &nbytes, err);
         from = &p->encoded;
     }
     uint64_t encoded = cm_now_ns();
-    int errnum = rc == CM_OK ? cm_fd_write_at(fd, from->data, nbytes, 0) : 0;
-    uint64_t written = cm_now_ns();
-    p->encode_ns = encoded - start;
-    p->write_ns = written - encoded;
-    p->nwritten = p->target.nbytes;
-    if (rc == CM_OK && errnum == 0)
-        errnum = cm_fd_write_at(fd, p->target.data, p->target.nbytes, 0);
-    p->scratch_ns = cm_now_ns() - written;
-    p->nscratch = p->target.nbytes;
-    return errnum == 0 ? rc : cm_fail_errno(err, errnum, "cannot write to the scratch file");
+    if (rc == CM_OK && fd < 0)
+        rc = cm_scratch_open(folder, &own, err);
+    if (rc != CM_OK)
+        return rc;
+    int errnum = cm_fd_write_at(fd < 0 ? own : fd, from->data, nbytes, fd < 0 ? 0 : *at);
+    if (own >= 0)
+        close(own);
+    p->encode_ns += encoded - start;
+    p->write_ns += cm_now_ns() - encoded;
+    p->nwritten += p->target.nbytes;
+    *at += nbytes;
+    return errnum == 0 ? CM_OK : cm_fail_errno(err, errnum, "cannot write to the scratch file");
+}
+
+/* As many target chunks as give a rate, and as many bytes of scratch behind them. */
+static int write_chunks(probe *p, const char *folder, int fd, cm_error *err)
+{
+    const bool shards = cm_transfer_has_shards(&p->v->move.transfer);
+    uint64_t at = 0;
+    int rc = CM_OK;
+    fill_target(p);
+    do
+        rc = write_chunk(p, folder, shards ? fd : -1, &at, err);
+    while (rc == CM_OK && p->nwritten < WRITE_NBYTES && p->encode_ns + p->write_ns < MAX_NS);
+    uint64_t start = cm_now_ns();
+    for (; rc == CM_OK && p->nscratch < p->nwritten;
+         p->nscratch += p->target.nbytes, at += p->target.nbytes) {
+        int errnum = cm_fd_write_at(fd, p->target.data, p->target.nbytes, at);
+        if (errnum != 0)
+            rc = cm_fail_errno(err, errnum, "cannot write to the scratch file");
+    }
+    p->scratch_ns = cm_now_ns() - start;
+    return rc;
 }
 
 static double rate(uint64_t nbytes, uint64_t ns)
@@ -130,7 +162,7 @@ static bool measure(probe *p, const char *folder)
             rc = read_chunk(p, number, NULL);
     }
     if (rc == CM_OK && p->nread > 0)
-        rc = write_chunk(p, fd, NULL);
+        rc = write_chunks(p, folder, fd, NULL);
     if (fd >= 0)
         close(fd);
     return rc == CM_OK && p->nread > 0;
