@@ -35,7 +35,7 @@ class Server:
         (f / "www" / "bench").symlink_to(root)
         temporary = "".join(f"{k}_temp_path {f}/{k};" for k in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         user = "user root;" if os.geteuid() == 0 else ""
-        common = f"root {f}/www; keepalive_requests 1000000;"
+        common = f"root {f}/www; keepalive_requests 1000000; location = /bench {{ return 501; }}"  # nobody lists
         (f / "nginx.conf").write_text(
             f"load_module modules/ngx_http_echo_module.so; {user} daemon off; worker_processes 1; pid {f}/pid; error_log {f}/log;"
             f" events {{ worker_connections 2048; }} http {{ access_log off; sendfile on; tcp_nopush on; open_file_cache max=10000; {temporary}"

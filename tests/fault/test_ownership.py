@@ -1,5 +1,6 @@
 """Foreign files stay: links, other files, special files; one run at a time; journals that are damaged."""
 
+import itertools
 import json
 import os
 import random
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import paths, rechunked, tool
+from support import failio, paths, rechunked, tool
 from support.locks import lock_text
 
 CHUNKS = ("--chunks", "t:5x8x8", "--verify", "none")
@@ -383,3 +384,19 @@ def test_objects_are_kept_only_when_they_decode(sources, out, damage):
     resume(sources, out).ok()
     assert rechunked.digests(out) == rechunked.digests(sources["good"])
     assert {p for p in chunks if p.stat().st_ino == before[p]} == set(chunks) - set(chunks[::3])
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"], ["--virtual", "icechunk"]], ids=["new", "overwrite", "icechunk"])
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_empty(tmp_path, options):
+    """It may be anybody's: nothing is added and nothing goes, whichever look at it fails."""
+    root, out = tmp_path / "root", tmp_path / "root" / "out"
+    out.mkdir(parents=True)
+    (out / "notes.txt").write_text("mine")
+    place = f"icechunk:{out}" if "icechunk" in options else out
+    copy = lambda nth, way="EIO": failio.inject("nc2zarr", "-q", *options, paths.CORPUS / "cmip_nc4.nc", place, root=root,
+                                                state=tmp_path / "state", kind="list", nth=nth, way=way)  # fmt: skip
+    count = copy(0).counts["list"]
+    assert count > 0
+    for nth, way in itertools.product(range(1, count + 1), ["EIO", "EIO+"]):
+        copy(nth, way).done.fails(1, "out: ", "Input/output error")
+        assert failio.contents(root) == {"out": None, "out/notes.txt": b"mine"}, nth

@@ -265,6 +265,28 @@ def test_absent_may_be_forbidden(bucket, made):
     assert digest(store, bucket, "--absent-403") == expected
 
 
+def test_listing_may_be_forbidden(bucket, made, tmp_path):
+    """Anybody may read, nobody may list: a store whose metadata are consolidated is read; nothing is written beside unseen objects."""
+
+    def refuse(handler):
+        if "list-type" in handler.query:
+            handler.reply(403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", {})
+            return "done"
+
+    bucket.fault = refuse
+    env, store, out = bucket.environment(), "s3://bucket/data/v3.zarr", tmp_path / "out.zarr"
+    assert digest(store, bucket) == digest(made / "v3.zarr")
+    tool.run("rechunk", store, out, env=env).ok()
+    assert digest(out) == digest(made / "v3.zarr")
+    tool.run("readbench", "-q", "--no-out", "--batch", "2", "--batches", "3", "--sample", "2x8x12", f"{store}::g/tas", env=env).ok()
+    tool.run("chunkcalc", "--sample", "2x8x12", f"{store}::g/tas", env=env).ok()
+    refused(bucket, "access denied", "cannot be listed", url="s3://bucket/data/plain.zarr")
+    before = dict(bucket.objects)
+    tool.run("rechunk", made / "v3.zarr", "s3://bucket/data/new.zarr", env=env).fails(1, "access denied", "cannot be listed")
+    tool.run("rechunk", "--overwrite", made / "v3.zarr", store, env=env).fails(1, "access denied", "cannot be listed")
+    assert bucket.objects == before
+
+
 def test_servers_without_ranges(web):
     web.ranges = False
     digest(f"{web.url}/data/v3.zarr")

@@ -49,7 +49,9 @@ static int check_folder(const cm_output *out, cm_store *root, cm_error *err)
     int rc = cm_store_size(root, "repo", NULL, err);
     if (rc != CM_ENOTFOUND)
         return rc;
-    (void)cm_store_list(root, "", is_there, &s, NULL);
+    rc = cm_store_list(root, "", is_there, &s, err);
+    if (rc != CM_OK && !s.any)
+        return rc;
     if (!s.any || cm_run_journal_is_there(&out->beside) || has_plan(&out->beside))
         return CM_OK;
     cm_ice_base base;

@@ -47,11 +47,11 @@ static int is_there(void *context, const char *name, bool is_prefix, cm_error *e
     return CM_ECANCELED;
 }
 
-static bool is_empty(cm_store *store)
+static int see_any(cm_store *store, bool *any, cm_error *err)
 {
-    bool any = false;
-    cm_store_list(store, "", is_there, &any, NULL);
-    return !any;
+    *any = false;
+    int rc = cm_store_list(store, "", is_there, any, err);
+    return *any ? CM_OK : rc;
 }
 
 static int open_node(cm_output *out, cm_store *root, bool create, cm_error *err)
@@ -137,7 +137,7 @@ static int examine_zip(cm_output *out, cm_error *err)
 
 static int examine(cm_output *out, cm_error *err)
 {
-    bool zarr = false;
+    bool zarr = false, any = false;
     if (out->is_zip)
         return name_output(out, examine_zip(out, err), err);
     int rc = open_there(out, err);
@@ -154,9 +154,11 @@ static int examine(cm_output *out, cm_error *err)
         out->state = CM_OUTPUT_BEGUN;
     else if (zarr)
         out->state = CM_OUTPUT_STORE;
-    else
-        out->state = is_empty(out->store) ? CM_OUTPUT_EMPTY : CM_OUTPUT_OTHER;
-    return CM_OK;
+    else {
+        rc = see_any(out->store, &any, err);
+        out->state = any ? CM_OUTPUT_OTHER : CM_OUTPUT_EMPTY;
+    }
+    return name_output(out, rc, err);
 }
 
 /* ---- what may be done with it ---- */
