@@ -125,10 +125,12 @@ int cm_ice_records_name(cm_ice_records *r, char kind, const uint8_t id[CM_ICE_ID
 
 bool cm_ice_records_named(const cm_ice_records *r, uint64_t i, char *kind, uint8_t id[CM_ICE_ID])
 {
+    static const uint8_t unwritten[NAME];
     uint8_t bytes[NAME];
     size_t got;
-    if (cm_fd_read_at(r->files, bytes, NAME, i * NAME, &got) != 0 || got != NAME ||
-        cm_load_le32(bytes + NAME - 4) != sum_of(bytes, NAME - 4))
+    const int errnum = cm_fd_read_at(r->files, bytes, NAME, i * NAME, &got);
+    *kind = errnum != 0 || memcmp(bytes, unwritten, got) != 0 ? CM_ICE_UNREADABLE : 0;
+    if (errnum != 0 || got != NAME || cm_load_le32(bytes + NAME - 4) != sum_of(bytes, NAME - 4))
         return false;
     *kind = (char)bytes[0];
     memcpy(id, bytes + 1, CM_ICE_ID);

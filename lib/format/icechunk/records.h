@@ -60,7 +60,13 @@ int cm_ice_records_small(const cm_ice_records *r, const cm_ice_record *record, v
 
 /* KIND: the first letter of the file's folder. */
 int cm_ice_records_name(cm_ice_records *r, char kind, const uint8_t id[CM_ICE_ID], cm_error *err);
-/* Entry I of them; false: there is none, or it is damaged. */
+/*
+ * Entry I of them; false: *KIND is 0 where none was written, and CM_ICE_UNREADABLE where one may
+ * have been.
+ */
+enum {
+    CM_ICE_UNREADABLE = '?'
+};
 bool cm_ice_records_named(const cm_ice_records *r, uint64_t i, char *kind, uint8_t id[CM_ICE_ID]);
 
 #endif

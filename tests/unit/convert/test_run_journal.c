@@ -308,6 +308,36 @@ static void published(void **state)
     made_beside_end(&m);
 }
 
+/* An entry that is damaged, or cannot be read, may be a snapshot's; one never written is none. */
+static void unreadable_entries(void **state)
+{
+    made_beside m;
+    cm_run_journal j;
+    cm_store *root;
+    seen s = {.wanted = 5};
+    size_t n;
+    const uint8_t damage[] = {0xff, 0xff};
+    (void)state;
+    begin_run(&m, &j, &root);
+    cm_run_journal_snapshots(&j, &n, is_wanted, &s);
+    const size_t before = n;
+    atomic_fetch_add(&j.records.nfiles, 1); /* a hole */
+    name_file(&j, 'c', 3);
+    cm_run_journal_snapshots(&j, &n, is_wanted, &s);
+    assert_int_equal(n, before);
+    assert_int_equal(pwrite(j.records.files, damage, 2, 2), 2);
+    assert_false(cm_run_journal_snapshots(&j, &n, is_wanted, &s));
+    assert_int_equal(n, before + 1);
+    const int files = j.records.files;
+    j.records.files = -1; /* no read succeeds */
+    assert_false(cm_run_journal_snapshots(&j, &n, is_wanted, &s));
+    assert_int_equal(n, atomic_load(&j.records.nfiles));
+    j.records.files = files;
+    cm_store_free(root);
+    cm_run_journal_close(&j);
+    made_beside_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(begun_and_continued),
@@ -316,6 +346,7 @@ int main(void)
                                        cmocka_unit_test(without_names),
                                        cmocka_unit_test(tidied),
                                        cmocka_unit_test(several_stay),
-                                       cmocka_unit_test(published)};
+                                       cmocka_unit_test(published),
+                                       cmocka_unit_test(unreadable_entries)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

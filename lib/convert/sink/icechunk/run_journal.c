@@ -150,10 +150,11 @@ bool cm_run_journal_snapshots(const cm_run_journal *j, size_t *n,
     char kind;
     *n = 0;
     for (uint64_t i = 0; i < most; i++) {
-        if (!cm_ice_records_named(&j->records, i, &kind, id) || kind != CM_RUN_PUBLISHED)
+        const bool named = cm_ice_records_named(&j->records, i, &kind, id);
+        if (kind != CM_RUN_PUBLISHED && kind != CM_ICE_UNREADABLE)
             continue;
         ++*n;
-        if (visit(context, id))
+        if (named && visit(context, id))
             return true;
     }
     return false;

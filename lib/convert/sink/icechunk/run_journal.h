@@ -54,7 +54,8 @@ int cm_run_journal_begin(cm_run_journal *j, const cm_json *head, const char *scr
                          cm_error *err);
 /*
  * The ids of snapshots that were about to be published: calls VISIT with each until it returns
- * true, and returns that.
+ * true, and returns that.  *N: of those that were met, an entry that cannot be read among them,
+ * which may be one.
  */
 bool cm_run_journal_snapshots(const cm_run_journal *j, size_t *n,
                               bool (*visit)(void *context, const uint8_t *id), void *context);
