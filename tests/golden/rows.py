@@ -16,7 +16,7 @@ USUAL = ["-j", "2", "--memory", "256MiB", "--verify", "none"]
 # Of a dry run's document: what follows from the machine or from how a plan is carried out, and sentences.
 DROPPED = {
     "libraries", "version", "memory", "memory_nbytes", "seconds", "threads", "stages", "traffic_nbytes", "bound_nbytes",
-    "gap", "reason", "access", "readers", "stored_nbytes", "nbytes", "kind", "order", "planned", "decodes_per_chunk", "chunks_suit",
+    "gap", "reason", "scratch_nbytes", "access", "readers", "stored_nbytes", "nbytes", "kind", "order", "planned", "decodes_per_chunk", "chunks_suit",
 }  # fmt: skip
 SENTENCES = {"warnings", "notes", "error"}
 # Times in a report: its last line, and the time of statistics.
