@@ -1,5 +1,7 @@
 #include "base/path.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -7,6 +9,14 @@ const char *cm_path_last(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? path : slash + 1;
+}
+
+int cm_path_real(const char *path, char **out, cm_error *err)
+{
+    *out = realpath(path, NULL);
+    return *out != NULL || errno == ENOENT || errno == ENOTDIR
+               ? CM_OK
+               : cm_fail_errno(err, errno, "%s", path);
 }
 
 size_t cm_path_netcdf_ending(const char *name, size_t nbytes)

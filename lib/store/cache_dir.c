@@ -328,13 +328,15 @@ static int look_if_new(const cm_cache_dir *dir, bool *out, cm_error *err)
     bool is = true;
     if (d == NULL)
         return cm_fail_errno(err, errno, "cannot be listed");
+    errno = 0;
     for (struct dirent *e; is && (e = readdir(d)) != NULL;)
         is = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
              strcmp(e->d_name, "lock") == 0 || strcmp(e->d_name, "state") == 0 ||
              is_temporary(e->d_name);
+    const int errnum = is ? errno : 0;
     closedir(d);
     *out = is;
-    return CM_OK;
+    return errnum == 0 ? CM_OK : cm_fail_errno(err, errnum, "cannot be listed");
 }
 
 /*
@@ -346,6 +348,8 @@ static int check_state(const cm_cache_dir *dir, cm_error *err)
     state s = {0};
     struct stat st;
     bool there = fstatat(dir->fd, "state", &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!there && errno != ENOENT)
+        return cm_fail_errno(err, errno, "state");
     if (there && (!S_ISREG(st.st_mode) || st.st_size > (off_t)sizeof(state)))
         return cm_fail(err, CM_EINVAL, "is not a folder for a cache: 'state' in it is another's");
     int fd = there ? openat(dir->fd, "state", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;

@@ -282,6 +282,20 @@ static int dir_delete(cm_store *store, const char *key, cm_error *err)
     return rc;
 }
 
+/* Removes KEY if it is still the file OWN: who broke our lock may have put another there. */
+static void remove_own(cm_store *store, const char *key, const struct stat *own)
+{
+    struct stat named;
+    const char *name;
+    int folder = cm_beneath_parent(root_of(store), key, &name);
+    if (folder < 0)
+        return;
+    if (fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && own->st_dev == named.st_dev &&
+        own->st_ino == named.st_ino)
+        unlinkat(folder, name, 0);
+    close(folder);
+}
+
 /* Puts an object under a name that is free, without another name before; *done: it was. */
 static int put_at_once(cm_store *store, const char *key, const void *data, size_t nbytes,
                        bool *done, cm_error *err)
@@ -291,12 +305,14 @@ static int put_at_once(cm_store *store, const char *key, const void *data, size_
     *done = rc != CM_OK || fd >= 0;
     if (fd < 0)
         return rc;
+    struct stat own;
     rc = write_all(fd, key, 0, data, nbytes, err);
+    const bool known = fstat(fd, &own) == 0;
     /* Network file systems report a full disk only on close. */
     if (close(fd) != 0 && errno != EINTR && rc == CM_OK)
         rc = cm_fail_errno(err, errno, "%s", key);
-    if (rc != CM_OK)
-        (void)dir_delete(store, key, NULL);
+    if (rc != CM_OK && known)
+        remove_own(store, key, &own);
     return rc;
 }
 

@@ -68,14 +68,28 @@ static int next_entry(DIR *dir, struct dirent **out)
     return *out != NULL ? 1 : errno ? -1 : 0;
 }
 
-/* Whether E is a folder; with FOLLOW, also a link to one. */
-static bool is_folder(DIR *dir, const struct dirent *e, bool follow)
+/* Whether E is a folder; with FOLLOW, also a link to one.  0 or an errno. */
+static int look_if_folder(DIR *dir, const struct dirent *e, bool follow, bool *out)
 {
-    if (e->d_type != DT_UNKNOWN && !(follow && e->d_type == DT_LNK))
-        return e->d_type == DT_DIR;
     struct stat st;
-    return fstatat(dirfd(dir), e->d_name, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISDIR(st.st_mode);
+    *out = e->d_type == DT_DIR;
+    if (e->d_type != DT_UNKNOWN && !(follow && e->d_type == DT_LNK))
+        return 0;
+    if (fstatat(dirfd(dir), e->d_name, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT || errno == ELOOP ? 0 : errno;
+    *out = S_ISDIR(st.st_mode);
+    return 0;
+}
+
+static int add_entry(cm_name_list *names, DIR *dir, const struct dirent *e, bool follow,
+                     cm_error *err)
+{
+    bool is_folder;
+    if (is_dot_name(e->d_name) || is_temporary(e->d_name))
+        return CM_OK;
+    const int errnum = look_if_folder(dir, e, follow, &is_folder);
+    return errnum != 0 ? cm_fail_errno(err, errnum, "%s: cannot be listed", e->d_name)
+                       : cm_name_list_add(names, e->d_name, strlen(e->d_name), is_folder, err);
 }
 
 int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
@@ -92,9 +106,8 @@ int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void
     while (rc == CM_OK && (more = next_entry(dir, &e)) != 0) {
         if (more < 0)
             rc = cm_fail_errno(err, errno, "%s: cannot list", prefix[0] ? prefix : store->name);
-        else if (!is_dot_name(e->d_name) && !is_temporary(e->d_name))
-            rc = cm_name_list_add(&names, e->d_name, strlen(e->d_name), is_folder(dir, e, follow),
-                                  err);
+        else
+            rc = add_entry(&names, dir, e, follow, err);
     }
     closedir(dir);
     return cm_name_list_finish(&names, "", rc, visit, context, err);

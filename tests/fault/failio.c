@@ -68,7 +68,8 @@ static const struct {
     int number;
 } errors[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EINTR", EINTR},   {"EMFILE", EMFILE},
               {"EACCES", EACCES}, {"ENOMEM", ENOMEM}, {"EAGAIN", EAGAIN}, {"EROFS", EROFS},
-              {"ENOENT", ENOENT}, {"EDQUOT", EDQUOT}, {"ENOLCK", ENOLCK}, {"ENOSYS", ENOSYS}};
+              {"ENOENT", ENOENT}, {"EDQUOT", EDQUOT}, {"ENOLCK", ENOLCK}, {"ENOSYS", ENOSYS},
+              {"ESTALE", ESTALE}};
 
 enum {
     STATE_NBYTES = 4096,
@@ -582,6 +583,17 @@ PATH_FUNCTION(statx, STAT, fd, path,
               (int fd, const char *restrict path, int flags, unsigned mask,
                struct statx *restrict st),
               fd, path, flags, mask, st)
+/* The room is made here: of its versions the first asks for it. */
+char *realpath(const char *path, char *out)
+{
+    if (path_concerns(AT_FDCWD, path) && fails(STAT, "realpath", path, AT_FDCWD))
+        return NULL;
+    char *room = out != NULL ? out : malloc(PATH_MAX);
+    char *found = room != NULL ? REAL(realpath)(path, room) : NULL;
+    if (found == NULL && room != out)
+        free(room);
+    return found;
+}
 PATH_FUNCTION(access, STAT, AT_FDCWD, path, (const char *path, int mode), path, mode)
 PATH_FUNCTION(faccessat, STAT, fd, path, (int fd, const char *path, int mode, int flags), fd, path,
               mode, flags)

@@ -177,16 +177,19 @@ static int visit(const search *s, const char *path, const char *name, unsigned d
 {
     struct stat st;
     bool matches = s->pattern != NULL && cm_glob_matches(s->pattern, path);
-    /* A link to nothing is a file that cannot be read. */
-    if (stat(path, &st) != 0)
-        return lstat(path, &st) == 0 &&
-                       (matches || (s->pattern == NULL && cm_input_is_netcdf(name)))
-                   ? add(s->in, path, NULL, err)
-                   : CM_OK;
-    if (!S_ISDIR(st.st_mode)) {
-        bool wanted = s->pattern != NULL ? matches : cm_input_is_netcdf(name);
-        return wanted ? add(s->in, path, &st, err) : CM_OK;
+    bool wanted = s->pattern != NULL ? matches : cm_input_is_netcdf(name);
+    if (stat(path, &st) != 0) {
+        const int errnum = errno;
+        if (errnum == ENOENT && lstat(path, &st) != 0 && errno == ENOENT)
+            return CM_OK; /* removed meanwhile */
+        /* A link to nothing is a file that cannot be read; what else it is, a folder may be. */
+        if (wanted)
+            return add(s->in, path, NULL, err);
+        return errnum == ENOENT ? CM_OK
+                                : cm_fail_errno(err, errnum, "%s: cannot be searched", path);
     }
+    if (!S_ISDIR(st.st_mode))
+        return wanted ? add(s->in, path, &st, err) : CM_OK;
     if (is_avoided(s->in, &st) || cm_input_is_store(path))
         return CM_OK;
     if (matches && s->deep == false) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -79,11 +80,33 @@ static int open_lock(const cm_beside *b, const char *name, int *out, cm_error *e
     return cm_beside_refuse(b, name, err);
 }
 
+/*
+ * Whether NAME is still the file in FD.  0 or an errno, after a few tries: a lock that its own
+ * holder takes for another's would never go.
+ */
+static int look_if_ours(const cm_beside *b, const char *name, int fd, bool *ours)
+{
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    struct stat named, opened;
+    int errnum = 0;
+    *ours = false;
+    for (int i = 0; i < 5; i++) {
+        if (fstat(fd, &opened) == 0 && fstatat(b->fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0) {
+            *ours = named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+            return 0;
+        }
+        errnum = errno;
+        if (errnum == ENOENT)
+            return 0;
+        nanosleep(&pause, NULL);
+    }
+    return errnum;
+}
+
 static bool is_still_there(const cm_beside *b, const char *name, int fd)
 {
-    struct stat named, opened;
-    return fstat(fd, &opened) == 0 && fstatat(b->fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+    bool ours;
+    return look_if_ours(b, name, fd, &ours) == 0 && ours;
 }
 
 int cm_lock_refuse(const cm_beside *b, const cm_lock_request *r, cm_holder_state s,
@@ -375,10 +398,15 @@ int cm_lock_take_as(cm_beside *b, const cm_lock_request *r, cm_lock **out, char 
 
 int cm_lock_check(cm_lock *lock, const cm_beside *b, cm_error *err)
 {
-    int rc = CM_OK;
+    int rc = CM_OK, errnum = 0;
+    bool ours = true;
     if (lock != NULL && lock->in != NULL)
         rc = cm_lock_remote_check(lock, b, err);
-    else if (lock != NULL && !is_still_there(b, lock->name, lock->fd))
+    else if (lock != NULL)
+        errnum = look_if_ours(b, lock->name, lock->fd, &ours);
+    if (errnum != 0)
+        return cm_fail_errno(err, errnum, "%s: its lock %s", b->shown, lock->name);
+    if (!ours)
         rc = CM_EEXIST;
     return rc != CM_EEXIST ? rc
                            : cm_fail(err, CM_EEXIST,
@@ -402,7 +430,13 @@ static void release_file(cm_lock *lock, cm_beside *b)
     /* Whoever breaks it holds flock() while it is replaced; then it is not ours to remove. */
     while (flock(lock->fd, LOCK_EX) != 0 && errno == EINTR)
         ;
-    if (is_still_there(b, lock->name, lock->fd)) {
+    bool ours;
+    const int errnum = look_if_ours(b, lock->name, lock->fd, &ours);
+    if (errnum != 0) {
+        (void)cm_fail_errno(&why, errnum, "%s", lock->name);
+        cm_beside_tell(b, lock->name, &why);
+    }
+    if (ours) {
         /*
          * Remove what killed runs left.  Only the holder of the lock writes here; a process that is
          * trying to take it retries.

@@ -1,6 +1,7 @@
 /*
  * Where a target lies: apart from what is read, and in a store or not.
  */
+#include "base/path.h"
 #include "convert/sink/sink.h"
 
 #include <stdlib.h>
@@ -51,20 +52,25 @@ int cm_sink_check_apart(const cm_sink *s, const cm_job *job, cm_error *err)
                                target)
                      : CM_OK;
     }
-    char *source = s->among_sources ? NULL : realpath(job->source->path, NULL);
-    char *there = realpath(target, NULL);
-    int rc = CM_OK;
-    if (there == NULL) {
+    char *source = NULL, *there = NULL;
+    bool lies = false;
+    int rc = s->among_sources ? CM_OK : cm_path_real(job->source->path, &source, err);
+    if (rc == CM_OK)
+        rc = cm_path_real(target, &there, err);
+    if (rc == CM_OK && there == NULL) {
         char *above = cm_sink_folder_above(target, err);
-        there = above == NULL ? NULL : realpath(above, NULL);
+        rc = above == NULL ? CM_ENOMEM : cm_path_real(above, &there, err);
         free(above);
         /* A target that is not there yet can only lie in the source. */
         if (source != NULL && there != NULL && is_inside(there, source))
             rc = cm_fail(err, CM_EINVAL, "%s: lies inside the source", target);
-    } else if (source != NULL && (is_inside(there, source) || is_inside(source, there))) {
+    } else if (source != NULL && there != NULL &&
+               (is_inside(there, source) || is_inside(source, there))) {
         rc = cm_fail(err, CM_EINVAL, "%s: is the source, or lies in it or around it", target);
-    } else if (there != NULL && cm_job_inputs_lie_in(job, there)) {
-        rc = cm_fail(err, CM_EINVAL, "%s: an input lies in it", target);
+    } else if (rc == CM_OK) {
+        rc = cm_job_inputs_lie_in(job, there, &lies, err);
+        if (lies)
+            rc = cm_fail(err, CM_EINVAL, "%s: an input lies in it", target);
     }
     if (rc != CM_OK)
         cm_error_place(err, target);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "convert/source/inputs_impl.h"
 #include "model/digest.h"
 #include "store/open.h"
@@ -242,19 +243,21 @@ int cm_job_inputs_paths(const cm_job *job, const char *path, const char ***out, 
     return CM_OK;
 }
 
-bool cm_job_inputs_lie_in(const cm_job *job, const char *folder)
+int cm_job_inputs_lie_in(const cm_job *job, const char *folder, bool *out, cm_error *err)
 {
     const cm_multi_spec *spec = cm_inputs_spec(job);
     size_t length = strlen(folder);
-    bool found = false;
-    for (size_t i = 0; spec != NULL && i < spec->nfiles && !found; i++) {
+    int rc = CM_OK;
+    *out = false;
+    for (size_t i = 0; spec != NULL && i < spec->nfiles && !*out && rc == CM_OK; i++) {
         const cm_multi_file *f = cm_multi_file_at(spec, i);
         if (f->open != NULL || f->copy != NULL)
             continue;
-        char *real = realpath(f->path, NULL);
-        found = real != NULL && strncmp(real, folder, length) == 0 &&
-                (real[length] == '\0' || real[length] == '/');
+        char *real = NULL;
+        rc = cm_path_real(f->path, &real, err);
+        *out = real != NULL && strncmp(real, folder, length) == 0 &&
+               (real[length] == '\0' || real[length] == '/');
         free(real);
     }
-    return found;
+    return rc;
 }

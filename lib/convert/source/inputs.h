@@ -28,6 +28,6 @@ int cm_job_inputs_ledger_lines(const cm_job *job, cm_ledger_writer *ledger, cm_e
 int cm_job_inputs_paths(const cm_job *job, const char *path, const char ***out, size_t *n,
                         cm_error *err);
 /* True when a file lies in FOLDER, a path without links, or is it. */
-bool cm_job_inputs_lie_in(const cm_job *job, const char *folder);
+int cm_job_inputs_lie_in(const cm_job *job, const char *folder, bool *out, cm_error *err);
 
 #endif

@@ -213,6 +213,38 @@ static void test_failed_write_of_unread_store(void **state)
     check_failed_write(true, 100000);
 }
 
+/* Another run breaks the lock, and puts its own object there, while ours is being written. */
+static void put_another(int number)
+{
+    (void)number;
+    (void)unlink(path("a/big"));
+    write_file("a/big", "another's");
+}
+
+/* The object that is there by then is another's, and stays. */
+static void test_failed_write_over_another(void **state)
+{
+    (void)state;
+    static char data[100000];
+    cm_store *s = open_root();
+    cm_error err = {0};
+    cm_buf buf = {0};
+    struct rlimit old, small = {4096, RLIM_INFINITY};
+    cm_store_set_unread(s, true);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small.rlim_max = old.rlim_max;
+    void (*handler)(int) = signal(SIGXFSZ, put_another);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int rc = cm_store_put(s, "a/big", data, sizeof data, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(rc, CM_EIO);
+    assert_int_equal(cm_store_get(s, "a/big", 100, &buf, &err), CM_OK);
+    assert_int_equal(buf.nbytes, strlen("another's"));
+    cm_buf_release(&buf);
+    cm_store_free(s);
+}
+
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -553,6 +585,7 @@ int main(void)
         TEST(test_no_permission),
         TEST(test_failed_write),
         TEST(test_unread_store),
+        TEST(test_failed_write_over_another),
         TEST(test_failed_write_of_unread_store),
         TEST(test_full_disk),
         TEST(test_left_over_names),

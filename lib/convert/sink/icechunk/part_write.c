@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "convert/sink/icechunk/part.h"
 #include "convert/sink/part/parts_counted.h"
 #include "format/icechunk/key.h"
@@ -46,14 +47,16 @@ static const cm_repository_part_ops ops = {
 
 /* ---- the sink ---- */
 
-static bool is_same_place(const char *a, const char *b)
+static int is_same_place(const char *a, const char *b, bool *out, cm_error *err)
 {
-    char *real[2] = {realpath(a, NULL), realpath(b, NULL)};
-    const bool same =
-        real[0] != NULL && real[1] != NULL ? strcmp(real[0], real[1]) == 0 : strcmp(a, b) == 0;
+    char *real[2] = {NULL, NULL};
+    int rc = cm_path_real(a, &real[0], err);
+    if (rc == CM_OK)
+        rc = cm_path_real(b, &real[1], err);
+    *out = real[0] != NULL && real[1] != NULL ? strcmp(real[0], real[1]) == 0 : strcmp(a, b) == 0;
     free(real[0]);
     free(real[1]);
-    return same;
+    return rc;
 }
 
 /* A branch of the repository that is written moves with the commit: parts read one snapshot. */
@@ -67,10 +70,14 @@ static int check_source(const cm_sink *s, cm_error *err)
     int rc = cm_store_path_split(repository, &of, err);
     char *at = rc == CM_OK ? strrchr(of.path, '@') : NULL;
     const bool pinned = at != NULL && (strncmp(at, "@tag:", 5) == 0 || cm_ice_id_parse(at + 1, id));
-    const bool whole = rc == CM_OK && is_same_place(of.path, s->out.root);
+    bool whole = false, same = false;
+    if (rc == CM_OK)
+        rc = is_same_place(of.path, s->out.root, &whole, err);
     if (at != NULL)
         *at = '\0';
-    if (rc == CM_OK && !pinned && (whole || is_same_place(of.path, s->out.root)))
+    if (rc == CM_OK)
+        rc = is_same_place(of.path, s->out.root, &same, err);
+    if (rc == CM_OK && !pinned && (whole || same))
         rc = cm_fail(err, CM_EINVAL,
                      "`part`: %s is written, too; name the snapshot that all parts read, "
                      "icechunk:PATH@SNAPSHOT",

@@ -2,6 +2,7 @@
  * How a part begins: the plan of its job is there, or this process publishes it, in the place of
  * one that is over, or given up.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +24,23 @@ static int read_plan(cm_job *job, cm_output *out, cm_error *err)
 }
 
 /* In a bucket nothing tells a store that was removed from one of which nothing is made yet. */
-static bool target_is_gone(const cm_output *out, const cm_parts_plan *plan, cm_error *err)
+static int target_is_gone(const cm_output *out, const cm_parts_plan *plan, bool *gone,
+                          cm_error *err)
 {
     const cm_store_options options = {.output = true, .net = out->net};
     struct stat st;
-    cm_place there;
+    cm_place there = CM_PLACE_FOLDER;
+    int rc = CM_OK;
     if (out->beside.remote)
-        return plan->complete && cm_store_probe(out->root, &options, &there, err) == CM_OK &&
-               there == CM_PLACE_NOTHING;
-    return !(stat(out->beside.root, &st) == 0 && S_ISDIR(st.st_mode));
+        rc = plan->complete ? cm_store_probe(out->root, &options, &there, err) : CM_OK;
+    else if (stat(out->beside.root, &st) == 0)
+        there = S_ISDIR(st.st_mode) ? CM_PLACE_FOLDER : CM_PLACE_NOTHING;
+    else if (errno == ENOENT || errno == ENOTDIR)
+        there = CM_PLACE_NOTHING;
+    else
+        rc = cm_fail_errno(err, errno, "%s", out->path);
+    *gone = rc == CM_OK && there == CM_PLACE_NOTHING;
+    return rc;
 }
 
 static bool plan_is_there(cm_job *job, cm_output *out)
@@ -51,12 +60,14 @@ static int compare(const cm_job *job, cm_error *err)
     return rc == CM_OK && chunks != NULL ? chunks->compare(p->hooks->context, &p->plan, err) : rc;
 }
 
-static bool is_gone(const cm_job *job, const cm_output *out)
+static int is_gone(const cm_job *job, const cm_output *out, bool *gone, cm_error *err)
 {
     const cm_parts *p = job->parts;
     const cm_parts_chunks *chunks = cm_parts_chunks_of(p);
-    return target_is_gone(out, &p->plan, NULL) ||
-           (chunks != NULL && p->plan.complete && chunks->is_gone(p->hooks->context, &p->plan));
+    int rc = target_is_gone(out, &p->plan, gone, err);
+    if (rc == CM_OK && !*gone && chunks != NULL && p->plan.complete)
+        *gone = chunks->is_gone(p->hooks->context, &p->plan);
+    return rc;
 }
 
 /* Behind "and ": what to do about a plan of something else. */
@@ -88,8 +99,11 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
     *replace = plan->json == NULL;
     if (*replace)
         return CM_OK;
-    int rc = compare(job, &why);
-    bool gone = is_gone(job, out);
+    bool gone;
+    int rc = is_gone(job, out, &gone, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = compare(job, &why);
     const bool same = rc == CM_OK && !gone;
     const bool again = cm_parts_chunks_of(job->parts) != NULL && plan->complete && o->overwrite &&
                        o->break_lock; /* one more commit */

@@ -1,0 +1,153 @@
+"""A failed look is not taken for absence: at inputs, sources, stores of parts, locks, folders of others."""
+
+import itertools
+import os
+import shutil
+
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+
+from support import failio, paths, rechunked, tool
+
+
+def make_file(path, first):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("time", None)
+        ds.createVariable("time", "f8", ("time",))[:] = first + np.arange(2)
+        ds.variables["time"].units = "days since 2000-01-01"
+        ds.createVariable("t", "f4", ("time",))[:] = first + np.arange(2)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Two folders of two files each."""
+    root = tmp_path / "root"
+    for k in range(4):
+        make_file(root / "in" / f"{k // 2}" / f"{k}.nc", 2 * k)
+    return root
+
+
+@pytest.mark.parametrize("pattern", ["in", "in/*", "in/*/*.nc"])
+def test_no_input_is_left_out(folders, tmp_path, pattern):
+    """Each look at a file or folder of the inputs fails, once or for good: all of them are in the store, or there is none."""
+    whole, out = tmp_path / "whole.zarr", tmp_path / "out.zarr"
+    tool.nc2zarr("-q", folders / pattern, whole).ok()
+    run = lambda nth, way: failio.inject("nc2zarr", "-q", folders / pattern, out, root=folders, state=tmp_path / "state",
+                                         kind="stat", nth=nth, way=way)  # fmt: skip
+    count = run(0, "EIO").counts["stat"]
+    assert count >= 6
+    for nth, way in itertools.product(failio.spread(count, paths.tries(12, 60, 60)), ["EIO", "EACCES+"]):
+        shutil.rmtree(out, ignore_errors=True)
+        done = run(nth, way).done
+        assert tool.opens_as_store(out) if done.status == 0 else done.err.strip(), (nth, way)
+        if tool.opens_as_store(out):
+            assert rechunked.digests(out) == rechunked.digests(whole), (nth, way)
+
+
+def test_a_folder_that_may_not_be_entered(folders, tmp_path):
+    """Listed, but not to be entered: its files are findings, and those of others alone make no store."""
+    (folders / "in" / "1").chmod(0o644)
+    out = tmp_path / "out.zarr"
+    for path in (tmp_path, *tmp_path.parents):
+        if os.stat(path).st_uid == os.getuid() and not os.stat(path).st_mode & 0o005 == 0o005:
+            path.chmod(0o755)
+    if os.getuid() != 0:
+        done = tool.nc2zarr("-q", folders / "in", out)
+    else:
+        done = tool.nc2zarr("-q", folders / "in", "--dry-run", out, before=lambda: (os.setgid(65534), os.setuid(65534)))
+    assert done.status == 4 and "1/2.nc" in done.err and "Permission" in done.err, done.err
+    assert not out.exists()
+
+
+def make_store(path):
+    a = zarr.create_array(str(path), shape=(6, 50), chunks=(2, 50), dtype="f4", compressors=None)
+    a[...] = np.random.default_rng(3).random((6, 50), "f4")
+    return path
+
+
+def test_the_source_is_not_overwritten(tmp_path):
+    """Whichever look at it fails: a store that is source and target stays as it is."""
+    root = tmp_path / "root"
+    root.mkdir()
+    source = make_store(root / "a.zarr")
+    before = failio.contents(source)
+    run = lambda nth: failio.inject("rechunk", "-q", "--overwrite", source, source, root=root, state=tmp_path / "state", kind="stat", nth=nth)
+    count = run(0).counts["stat"]
+    assert count > 0
+    for nth in range(1, count + 1):
+        assert run(nth).done.status != 0
+        assert failio.contents(source) == before, nth
+
+
+@pytest.mark.parametrize("way", ["EIO", "ESTALE+"])
+def test_a_store_of_parts_is_not_taken_for_removed(folders, tmp_path, way):
+    """A part that is done again, while the store cannot be looked at, erases nothing."""
+    root = tmp_path / "parts"
+    root.mkdir()
+    out = root / "out.zarr"
+    part = lambda k, nth, more=(): failio.inject("nc2zarr", "-q", *more, "--part", f"{k}/2", folders / "in", out, root=out,
+                                                 state=tmp_path / "state", kind="stat", nth=nth, way=way)  # fmt: skip
+    part(1, 0).done.ok()
+    part(2, 0).done.ok()
+    before = failio.contents(out)
+    count = part(1, 0, ["--overwrite"]).counts["stat"]
+    for nth in range(1, count + 1):
+        part(1, nth, ["--overwrite"])
+        assert failio.contents(out) == before, nth
+
+
+def test_a_lock_that_its_holder_cannot_look_at_is_given_back(folders, tmp_path):
+    """Its own lock is nobody else's, for whom it would wait for ever."""
+    root = tmp_path / "parts"
+    root.mkdir()
+    out, lock = root / "out.zarr", root / "out.zarr.chunkmill"
+    part = lambda k, nth: failio.inject("nc2zarr", "-q", "--part", f"{k}/2", folders / "in", out, root=lock, timeout=120,
+                                        state=tmp_path / "state", kind="stat", nth=nth)  # fmt: skip
+    count = 0
+    for nth in itertools.count():
+        shutil.rmtree(root)
+        root.mkdir()
+        tool.nc2zarr("-q", "--part", "1/2", folders / "in", out).ok()
+        outcome = part(2, nth)
+        count = count or outcome.counts["stat"]
+        if outcome.done.status != 0:  # then it goes on when it is run again
+            tool.nc2zarr("-q", "--part", "2/2", folders / "in", out, timeout=120).ok()
+        assert tool.opens_as_store(out), nth
+        if nth == min(count, paths.tries(20, 80, 80)):
+            break
+
+
+@pytest.mark.parametrize("kind", ["stat", "list"])
+def test_a_foreign_file_in_a_cache_folder(tmp_path, kind):
+    """A folder that holds somebody's `state`, or notes, is no cache, whichever look at it fails."""
+    store = make_store(tmp_path / "a.zarr")
+    root = tmp_path / "cache"
+    root.mkdir()
+    (root / "state").write_text("mine")
+    (root / "notes.txt").write_text("mine, too")
+    run = lambda nth: failio.inject("readbench", "-q", "--no-out", "--batch", "1", "--batches", "2", "--sample", "2x50", "--cache-dir", root,
+                                    store, root=root, state=tmp_path / "state", kind=kind, nth=nth)  # fmt: skip
+    count = run(0).counts[kind]
+    for nth in range(1, count + 1):
+        assert run(nth).done.status != 0
+        assert failio.contents(root) == {"state": b"mine", "notes.txt": b"mine, too"}, nth
+
+
+def test_no_array_is_dropped_from_consolidated_metadata(tmp_path):
+    """An array whose folder is a link that cannot be looked at: `--consolidate` says so."""
+    root = tmp_path / "root"
+    zarr.create_group(str(root / "g.zarr"))
+    make_store(root / "elsewhere")
+    make_store(root / "g.zarr" / "here")
+    (root / "g.zarr" / "linked").symlink_to(root / "elsewhere")
+    run = lambda nth: failio.inject("nc2zarr", "--consolidate", root / "g.zarr", root=root, state=tmp_path / "state", kind="stat", nth=nth)
+    outcome = run(0)
+    outcome.done.ok()
+    whole = (root / "g.zarr" / "zarr.json").read_bytes()
+    assert b'"linked"' in whole
+    for nth in range(1, outcome.counts["stat"] + 1):
+        run(nth)
+        assert b'"linked"' in (root / "g.zarr" / "zarr.json").read_bytes(), nth
