@@ -63,7 +63,7 @@ static kind kind_of(const walk *w, int folder, const struct dirent *e)
     if (e->d_type != DT_UNKNOWN && e->d_type != DT_LNK)
         return KIND_OBJECT;
     if (fstatat(folder, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return KIND_GONE;
+        return errno == ENOENT ? KIND_GONE : KIND_OBJECT;
     if (S_ISDIR(st.st_mode))
         return KIND_FOLDER;
     /* A link to nothing is an object that cannot be read. */

@@ -136,6 +136,24 @@ def test_a_foreign_file_in_a_cache_folder(tmp_path, kind):
         assert failio.contents(root) == {"state": b"mine", "notes.txt": b"mine, too"}, nth
 
 
+@pytest.mark.parametrize("inside", ["", "g/deep"])
+def test_chunks_behind_a_link_to_nothing(tmp_path, inside):
+    """A disk that is not mounted: no chunk is known to be absent, so that no fill value stands for it."""
+    root = tmp_path / "s.zarr"
+    zarr.create_group(str(root))
+    make_store(root / (inside or "a"))
+    chunks, name = root / (inside or "a") / "c", inside or "a"
+    chunks.rename(tmp_path / "disk")
+    chunks.symlink_to(tmp_path / "disk")
+    want = rechunked.digests(root)
+    (tmp_path / "disk").rename(tmp_path / "unmounted")
+    for command in (["rechunk", root, tmp_path / "o.zarr"], ["rechunk", "--digest", root],
+                    ["readbench", "--no-out", "--batch", "1", "--batches", "2", "--sample", "2x50", f"{root}::{name}"]):  # fmt: skip
+        tool.run(*command).fails(1, f"{name}/c: is a link to nothing")
+    (tmp_path / "unmounted").rename(tmp_path / "disk")
+    assert rechunked.digests(root) == want
+
+
 def test_no_array_is_dropped_from_consolidated_metadata(tmp_path):
     """An array whose folder is a link that cannot be looked at: `--consolidate` says so."""
     root = tmp_path / "root"
