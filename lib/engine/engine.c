@@ -37,8 +37,8 @@ typedef struct engine {
     cm_range share; /* of its blocks or objects, in this round */
     cm_sweep_cursor cursor;
     bool direct;          /* it goes chunk by chunk: */
-    uint64_t folder;      /* objects that one worker takes; of shards one */
-    uint64_t begun;       /* of the share: the objects from here on were begun by nobody */
+    uint64_t folder;      /* objects that one worker takes at a time; of shards one */
+    uint64_t begun;       /* the first object of the share that nobody has begun */
     cm_same_chunks *same; /* what each worker began; those from LO to HI are to be taken */
     cm_slots slots;
     cm_buffers buffers;
@@ -210,8 +210,9 @@ static bool at_end(const engine *e)
 }
 
 /*
- * The fewest objects that lie in folders which nothing else writes to, and give a batch: two
- * workers that create files in one folder wait for each other in the kernel.
+ * How many objects one worker takes at a time: those of the smallest folder that gives a batch, as
+ * two workers that create files in one folder wait for each other in the kernel (17 % of the CPU of
+ * 600 chunks that are passed on).
  */
 static uint64_t folder_of(const cm_transfer *t)
 {
