@@ -29,9 +29,9 @@ typedef struct cm_missing {
 } cm_missing;
 
 /*
- * Those of TYPE with the attributes ATTRS: FILL first (or NULL), the fill value of the format where
- * readers mask that, or what was _FillValue; then _FillValue and missing_value.  False: there are
- * more, and OUT is not to be used.
+ * Lists the missing values of elements of TYPE with the attributes ATTRS: FILL first (or NULL),
+ * the fill value of the format where readers mask that, or what was _FillValue; then _FillValue
+ * and missing_value.  False: there are more, and OUT is not to be used.
  */
 bool cm_missing_list(const cm_dtype *type, const cm_json *attrs, const uint8_t *fill,
                      cm_missing *out);
