@@ -201,17 +201,11 @@ bool cm_store_url_is_file(const char *url)
     return cm_path_netcdf_ending(url, strlen(url)) > 0;
 }
 
-static int see_one(void *context, const char *name, bool is_prefix, cm_error *err)
+static int see_object(void *any, const char *below, const cm_object_stat *told, cm_error *err)
 {
-    (void)name, (void)is_prefix, (void)err;
-    *(bool *)context = true;
+    (void)below, (void)told, (void)err;
+    *(bool *)any = true;
     return CM_ECANCELED;
-}
-
-static int see_object(void *context, const char *below, const cm_object_stat *told, cm_error *err)
-{
-    (void)told;
-    return see_one(context, below, false, err);
 }
 
 /*
@@ -225,7 +219,7 @@ static int look_at_output(const char *url, const cm_store_options *o, cm_place *
     if (rc == CM_OK)
         rc = cm_store_list_below(store, "", see_object, &any, err);
     if (rc == CM_EUNSUPPORTED)
-        rc = cm_store_list(store, "", see_one, &any, err);
+        rc = cm_store_has_any(store, "", &any, err);
     if (rc == CM_OK || any)
         *out = any ? CM_PLACE_FOLDER : CM_PLACE_NOTHING;
     cm_store_free(store);

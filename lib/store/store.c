@@ -490,6 +490,20 @@ int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, vo
     return rc != CM_OK ? rc : store->ops->list(store, prefix, visit, context, err);
 }
 
+static int see_first(void *any, const char *name, bool is_prefix, cm_error *err)
+{
+    (void)name, (void)is_prefix, (void)err;
+    *(bool *)any = true;
+    return CM_ECANCELED;
+}
+
+int cm_store_has_any(cm_store *store, const char *prefix, bool *out, cm_error *err)
+{
+    *out = false;
+    int rc = cm_store_list(store, prefix, see_first, out, err);
+    return *out ? CM_OK : rc;
+}
+
 int cm_store_list_below(cm_store *store, const char *prefix, cm_store_visit_object *visit,
                         void *context, cm_error *err)
 {
@@ -535,12 +549,6 @@ int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
                : store->ops->links->is_link(store, key, out, err);
 }
 
-static int stop_at_first(void *context, const char *name, bool is_prefix, cm_error *err)
-{
-    (void)context, (void)name, (void)is_prefix, (void)err;
-    return CM_ECANCELED;
-}
-
 int cm_store_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err)
 {
     *out = CM_ENTRY_NONE;
@@ -550,11 +558,11 @@ int cm_store_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error
     store = named(store);
     if (store->ops->links != NULL)
         return store->ops->links->kind(store, key, out, err);
-    bool there = store->ops->listing != NULL ? store->ops->listing->has(store, key)
-                                             : cm_store_size(store, key, NULL, NULL) == CM_OK;
-    if (there)
+    bool any;
+    if (store->ops->listing != NULL ? store->ops->listing->has(store, key)
+                                    : cm_store_size(store, key, NULL, NULL) == CM_OK)
         *out = CM_ENTRY_FILE;
-    else if (cm_store_list(store, key, stop_at_first, NULL, NULL) != CM_ENOTFOUND)
+    else if (cm_store_has_any(store, key, &any, NULL) != CM_ENOTFOUND)
         *out = CM_ENTRY_FOLDER;
     return CM_OK;
 }

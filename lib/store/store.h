@@ -210,6 +210,8 @@ size_t cm_store_request_nbytes(const cm_store *store);
 typedef int cm_store_visit(void *context, const char *name, bool is_prefix, cm_error *err);
 int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                   cm_error *err);
+/* Whether a name is below PREFIX; CM_ENOTFOUND as above. */
+int cm_store_has_any(cm_store *store, const char *prefix, bool *out, cm_error *err);
 
 /*
  * Lists every object below PREFIX with its size, time and tag, by its key relative to PREFIX, in

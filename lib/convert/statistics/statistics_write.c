@@ -70,15 +70,6 @@ static int look(cm_store *store, there *out, cm_error *err)
     return CM_OK;
 }
 
-static int see_name(void *context, const char *name, bool is_prefix, cm_error *err)
-{
-    (void)name;
-    (void)is_prefix;
-    (void)err;
-    *(bool *)context = true;
-    return CM_OK;
-}
-
 /* *OUT is NULL where nothing is there. */
 static int open_place(const char *path, cm_net *net, cm_store **out, there *what, cm_error *err)
 {
@@ -95,7 +86,7 @@ static int open_place(const char *path, cm_net *net, cm_store **out, there *what
         rc = look(*out, what, err);
     bool any = false;
     if (rc == CM_OK && *out != NULL && *what == NOTHING)
-        rc = cm_store_list(*out, "", see_name, &any, err);
+        rc = cm_store_has_any(*out, "", &any, err);
     if (rc == CM_OK && *out != NULL && *what == NOTHING && !any)
         *what = EMPTY;
     return rc;

@@ -352,24 +352,18 @@ static int prepare(cm_zarr_array *z, const cm_zarr_meta *m, size_t index_cache_n
     return rc;
 }
 
-static int see_one(void *context, const char *name, bool is_prefix, cm_error *err)
-{
-    (void)context, (void)name, (void)is_prefix, (void)err;
-    return CM_ECANCELED;
-}
-
 /* Behind a link to a disk that is not mounted no chunk is known to be absent. */
 static int check_chunk_folder(const cm_zarr_array *z, const cm_zarr_node *node, cm_error *err)
 {
     const cm_zarr_meta *m = &node->meta;
-    bool is_link;
+    bool is_link, any;
     if (m->zarr_format != 3 || m->key_v2 || m->separator != '/' || m->rank == 0)
         return CM_OK;
     char *key = cm_asprintf(err, "%s%sc", node->path, *node->path != '\0' ? "/" : "");
     if (key == NULL)
         return CM_ENOMEM;
     int rc = cm_store_is_link(z->store, key, &is_link, err);
-    if (rc == CM_OK && is_link && cm_store_list(z->store, key, see_one, NULL, NULL) == CM_ENOTFOUND)
+    if (rc == CM_OK && is_link && cm_store_has_any(z->store, key, &any, NULL) == CM_ENOTFOUND)
         rc = cm_fail(err, CM_EIO, "%s: is a link to nothing, so that its chunks cannot be read",
                      key);
     free(key);

@@ -249,10 +249,9 @@ static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
     }
     r->expired = is_expired(r->code);
     /* Many let anybody read and nobody list: then objects are asked for one by one. */
-    const bool unlisted = r->listing && (r->status == 501 || (r->status == 403 && denied));
-    r->rc =
-        cm_http_fail_answer(t, r->status == 501 || unlisted ? CM_EUNSUPPORTED : CM_EIO, words, err);
-    if (unlisted && err != NULL)
+    const bool unable = r->status == 501 || (r->listing && r->status == 403 && denied);
+    r->rc = cm_http_fail_answer(t, unable ? CM_EUNSUPPORTED : CM_EIO, words, err);
+    if (unable && r->listing && err != NULL)
         cm_error_suffix(err, "; it cannot be listed");
     if (r->status == 403 && reads && r->s3 && denied && err != NULL)
         cm_error_suffix(err, "; where listing is not allowed, a server says so of absent objects "

@@ -209,7 +209,10 @@ static void check_names(cm_store *s, const char *prefix, const char *wanted)
 static void test_list(void **state)
 {
     cm_store *s = store_of(state), *to = writer_of(state);
+    bool any = true;
     check_names(s, "", "");
+    assert_int_equal(cm_store_has_any(s, "", &any, NULL), CM_OK);
+    assert_false(any);
     put_text(to, "b/2", "");
     put_text(to, "b/10", "");
     put_text(to, "b/c/x/y", "");
@@ -232,6 +235,10 @@ static void test_list(void **state)
         int calls = 0;
         assert_int_equal(cm_store_list(s, "b", stop_at_once, &calls, &err), 77);
         assert_int_equal(calls, 1);
+        assert_int_equal(cm_store_has_any(s, "b", &any, &err), CM_OK);
+        assert_true(any);
+        assert_int_equal(cm_store_has_any(s, "nowhere", &any, &err), CM_ENOTFOUND);
+        assert_false(any);
     }
     cm_object_abort(w);
     put_text(to, "b/c/a", "");

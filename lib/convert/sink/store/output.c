@@ -38,22 +38,6 @@ static int find_zarr(cm_store *store, bool *out, cm_error *err)
     return rc == CM_EIO ? rc : CM_OK;
 }
 
-static int is_there(void *context, const char *name, bool is_prefix, cm_error *err)
-{
-    (void)name;
-    (void)is_prefix;
-    (void)err;
-    *(bool *)context = true;
-    return CM_ECANCELED;
-}
-
-static int see_any(cm_store *store, bool *any, cm_error *err)
-{
-    *any = false;
-    int rc = cm_store_list(store, "", is_there, any, err);
-    return *any ? CM_OK : rc;
-}
-
 static int open_node(cm_output *out, cm_store *root, bool create, cm_error *err)
 {
     const cm_store_options options = {.output = true, .net = out->net};
@@ -155,7 +139,7 @@ static int examine(cm_output *out, cm_error *err)
     else if (zarr)
         out->state = CM_OUTPUT_STORE;
     else {
-        rc = see_any(out->store, &any, err);
+        rc = cm_store_has_any(out->store, "", &any, err);
         out->state = any ? CM_OUTPUT_OTHER : CM_OUTPUT_EMPTY;
     }
     return name_output(out, rc, err);
