@@ -11,12 +11,21 @@ const char *cm_path_last(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
+static bool is_absence(int errnum)
+{
+    return errnum == ENOENT || errnum == ENOTDIR;
+}
+
 int cm_path_real(const char *path, char **out, cm_error *err)
 {
     *out = realpath(path, NULL);
-    return *out != NULL || errno == ENOENT || errno == ENOTDIR
-               ? CM_OK
-               : cm_fail_errno(err, errno, "%s", path);
+    return *out != NULL || is_absence(errno) ? CM_OK : cm_fail_errno(err, errno, "%s", path);
+}
+
+int cm_path_stat(const char *path, struct stat *out, bool *there, cm_error *err)
+{
+    *there = stat(path, out) == 0;
+    return *there || is_absence(errno) ? CM_OK : cm_fail_errno(err, errno, "%s", path);
 }
 
 size_t cm_path_netcdf_ending(const char *name, size_t nbytes)

@@ -199,8 +199,8 @@ static int enter_folder(const level *l, const char *name, size_t nbelow, bool re
     if (l->depth >= MAX_DEPTH)
         return CM_OK;
     int rc = open_folder(l->folder, name, false, &dir, NULL);
-    /* Keep a folder that we may not read. */
-    if (rc == CM_ENOTFOUND || (rc != CM_OK && (errno == EACCES || errno == EPERM)))
+    /* A folder that we may not read stays; but not one whose chunks readers would take for new. */
+    if (rc == CM_ENOTFOUND || (rc != CM_OK && !removes && (errno == EACCES || errno == EPERM)))
         return CM_OK;
     if (rc != CM_OK)
         return cannot(l->all, errno, "cannot open this folder", err);

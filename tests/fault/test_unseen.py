@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import failio, paths, rechunked, tool
+from support import failio, icechunk, paths, rechunked, tool
 
 
 def make_file(path, first):
@@ -19,6 +19,16 @@ def make_file(path, first):
         ds.createVariable("time", "f8", ("time",))[:] = first + np.arange(2)
         ds.variables["time"].units = "days since 2000-01-01"
         ds.createVariable("t", "f4", ("time",))[:] = first + np.arange(2)
+
+
+def as_nobody(tmp_path, name, *args):
+    """Runs NAME as one who is bound by permissions, which root is not; TMP_PATH may be entered."""
+    if os.getuid() != 0:
+        return tool.run(name, *args)
+    for path in (tmp_path, *tmp_path.parents):
+        if os.stat(path).st_uid == os.getuid() and not os.stat(path).st_mode & 0o005 == 0o005:
+            path.chmod(0o755)
+    return tool.run(name, *args, before=lambda: (os.setgid(65534), os.setuid(65534)))
 
 
 @pytest.fixture
@@ -51,13 +61,7 @@ def test_a_folder_that_may_not_be_entered(folders, tmp_path):
     """Listed, but not to be entered: its files are findings, and those of others alone make no store."""
     (folders / "in" / "1").chmod(0o644)
     out = tmp_path / "out.zarr"
-    for path in (tmp_path, *tmp_path.parents):
-        if os.stat(path).st_uid == os.getuid() and not os.stat(path).st_mode & 0o005 == 0o005:
-            path.chmod(0o755)
-    if os.getuid() != 0:
-        done = tool.nc2zarr("-q", folders / "in", out)
-    else:
-        done = tool.nc2zarr("-q", folders / "in", "--dry-run", out, before=lambda: (os.setgid(65534), os.setuid(65534)))
+    done = as_nobody(tmp_path, "nc2zarr", "-q", folders / "in", "--dry-run", out)
     assert done.status == 4 and "1/2.nc" in done.err and "Permission" in done.err, done.err
     assert not out.exists()
 
@@ -82,6 +86,24 @@ def test_the_source_is_not_overwritten(tmp_path):
         assert failio.contents(source) == before, nth
 
 
+def test_chunks_that_cannot_be_listed_are_not_taken_for_new(tmp_path):
+    """Old chunks in a folder that may not be listed would be values of the array that overwrites theirs."""
+    ones, zeros, root = tmp_path / "ones.zarr", tmp_path / "zeros.zarr", tmp_path / "root"
+    for path, value in (ones, 1), (zeros, 0):
+        zarr.create_array(str(path), shape=(6,), chunks=(2,), dtype="f4")[:] = value
+    root.mkdir()
+    out = root / "out.zarr"
+    shutil.copytree(ones, out)
+    for path in (root, *root.rglob("*")):
+        os.chown(path, 65534, 65534) if os.getuid() == 0 else None
+    (out / "c").chmod(0o300)
+    done = as_nobody(tmp_path, "rechunk", "-q", "--overwrite", zeros, out)
+    (out / "c").chmod(0o700)
+    assert done.status != 0 and "c: cannot open this folder" in done.err, done.err
+    as_nobody(tmp_path, "rechunk", "-q", "--overwrite", zeros, out).ok()
+    assert not zarr.open_array(str(out))[:].any()
+
+
 @pytest.mark.parametrize("way", ["EIO", "ESTALE+"])
 def test_a_store_of_parts_is_not_taken_for_removed(folders, tmp_path, way):
     """A part that is done again, while the store cannot be looked at, erases nothing."""
@@ -97,6 +119,29 @@ def test_a_store_of_parts_is_not_taken_for_removed(folders, tmp_path, way):
     for nth in range(1, count + 1):
         part(1, nth, ["--overwrite"])
         assert failio.contents(out) == before, nth
+
+
+@pytest.mark.parametrize("kind", ["open", "read"])
+def test_a_commit_of_parts_that_is_gone(folders, tmp_path, kind):
+    """In place of the repository that parts made stands another: a part that cannot read it is not done."""
+    repo, kept = tmp_path / "parts" / "repo", tmp_path / "kept"
+    repo.parent.mkdir()
+    part = lambda k, nth: failio.inject("nc2zarr", "-q", "--part", f"{k}/2", folders / "in", f"icechunk:{repo}", root=repo,
+                                        state=tmp_path / "state", kind=kind, nth=nth)  # fmt: skip
+    part(1, 0).done.ok()
+    part(2, 0).done.ok()
+    shutil.rmtree(repo)
+    other = make_store(tmp_path / "a.zarr")
+    tool.run("rechunk", "-q", other, f"icechunk:{repo}::other").ok()
+    shutil.copytree(repo.parent, kept)
+    count = part(1, 0).counts[kind]
+    assert count > 0
+    for nth in failio.spread(count, paths.tries(8, 40, 40)):
+        shutil.rmtree(repo.parent)
+        shutil.copytree(kept, repo.parent)
+        if part(1, nth).done.status == 0:
+            part(2, 0).done.ok()
+            assert set(icechunk.Snapshot(repo, icechunk.Repo(repo).tip()).store()) > {"t/zarr.json", "time/zarr.json"}, nth
 
 
 def test_a_lock_that_its_holder_cannot_look_at_is_given_back(folders, tmp_path):

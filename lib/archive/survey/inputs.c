@@ -10,6 +10,7 @@
 
 #include "base/fileurl.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "options/glob.h"
 #include "store/net/url.h"
 #include "store/open.h"
@@ -268,9 +269,12 @@ static int find_pattern(cm_inputs *in, const char *pattern, cm_error *err)
     char *folder = fixed_folder(pattern, err);
     if (folder == NULL)
         return CM_ENOMEM;
-    int rc = folder[0] != '\0' && stat(folder, &st) != 0
-                 ? cm_fail(err, CM_ENOTFOUND, "%s: there is no folder %s", pattern, folder)
-                 : search_folder(&s, folder, 0, err);
+    bool there = true;
+    int rc = folder[0] != '\0' ? cm_path_stat(folder, &st, &there, err) : CM_OK;
+    if (rc == CM_OK && !there)
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: there is no folder %s", pattern, folder);
+    if (rc == CM_OK)
+        rc = search_folder(&s, folder, 0, err);
     free(folder);
     if (rc == CM_OK && in->n == before)
         return cm_fail(err, CM_ENOTFOUND, "%s: no file matches the pattern", pattern);

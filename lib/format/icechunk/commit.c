@@ -27,17 +27,16 @@ static uint64_t now_us(void)
 static int refuse_version_1(cm_store *root, cm_error *err)
 {
     cm_entry_kind kind = CM_ENTRY_NONE;
-    if (!cm_store_is_remote(root) && cm_store_kind(root, "refs", &kind, err) != CM_OK)
-        return CM_EIO;
-    if (cm_store_is_remote(root) &&
-        cm_store_size(root, "refs/branch.main/ref.json", NULL, NULL) == CM_OK)
-        kind = CM_ENTRY_FOLDER;
-    return kind == CM_ENTRY_NONE
-               ? CM_OK
-               : cm_fail(err, CM_EUNSUPPORTED,
-                         "the repository is of version 1 of Icechunk's format, and only version "
-                         "%d can be written; icechunk.upgrade_icechunk_repository migrates it",
-                         CM_ICE_VERSION);
+    int rc = cm_store_is_remote(root) ? cm_store_size(root, "refs/branch.main/ref.json", NULL, err)
+                                      : cm_store_kind(root, "refs", &kind, err);
+    if (rc != CM_OK && rc != CM_ENOTFOUND)
+        return rc;
+    const bool there = cm_store_is_remote(root) ? rc == CM_OK : kind != CM_ENTRY_NONE;
+    return !there ? CM_OK
+                  : cm_fail(err, CM_EUNSUPPORTED,
+                            "the repository is of version 1 of Icechunk's format, and only version "
+                            "%d can be written; icechunk.upgrade_icechunk_repository migrates it",
+                            CM_ICE_VERSION);
 }
 
 static int read_tip(cm_store *root, const char *branch, cm_ice_base *b, cm_error *err)

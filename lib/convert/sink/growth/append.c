@@ -122,7 +122,7 @@ static int fold(cm_job *job, const cm_append_state *s, cm_error *err)
     return rc;
 }
 
-void cm_append_tell(cm_job *job, const cm_append_state *s)
+static void tell_growth(cm_job *job, const cm_append_state *s)
 {
     cm_append_report *a = &job->report->append;
     a->on = true;
@@ -142,7 +142,7 @@ int cm_append_tell_change(cm_job *job, const cm_append_state *s, cm_error *err)
         p->end = s->end;
         dimension = &p->dimension;
     } else {
-        cm_append_tell(job, s);
+        tell_growth(job, s);
     }
     free(*dimension);
     *dimension = cm_strdup(s->append->dimension, err);

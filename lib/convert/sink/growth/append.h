@@ -21,8 +21,7 @@
 enum {
     CM_PHASE_BEYOND, /* chunks that begin behind the old end */
     CM_PHASE_WITHIN, /* chunks that the old dataset has: whole, with its elements in them */
-    CM_PHASE_LABELS, /* coordinates along the dimension */
-    CM_APPEND_PHASES
+    CM_PHASE_LABELS  /* coordinates along the dimension */
 };
 
 /* A replacement that was stopped: elements FIRST to END along DIMENSION; NULL: there was none. */
@@ -149,7 +148,6 @@ int cm_append_begin_chunks(cm_job *job, cm_append_state *s, cm_error *err);
 void cm_append_withdraw_chunks(cm_job *job, cm_append_state *s);
 /* Chunks are there: the documents. */
 int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err);
-void cm_append_tell(cm_job *job, const cm_append_state *s);
 /* Of the growth, or the replacement, as a whole; the second, of variables too. */
 int cm_append_tell_change(cm_job *job, const cm_append_state *s, cm_error *err);
 int cm_append_tell_all(cm_job *job, const cm_append_state *s, bool written, cm_error *err);

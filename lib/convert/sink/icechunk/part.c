@@ -50,23 +50,24 @@ static int compare(void *context, const cm_parts_plan *plan, cm_error *err)
 }
 
 /* The commit that was noted, in another repository than the one that is there. */
-static bool is_gone(void *context, const cm_parts_plan *plan)
+static int is_gone(void *context, const cm_parts_plan *plan, bool *gone, cm_error *err)
 {
     const cm_repository_part *p = context;
     cm_json *note = NULL;
     cm_repository r = {0};
     cm_store *root = NULL;
     uint8_t id[CM_ICE_ID];
-    bool gone = false;
-    int rc = cm_part_noted(&p->sink->out.beside, CM_PARTS_COMPLETE, plan->hash, &note, NULL);
+    *gone = false;
+    int rc = cm_part_noted(&p->sink->out.beside, CM_PARTS_COMPLETE, plan->hash, &note, err);
     const char *text = cm_json_text(cm_json_member(note, CM_PARTS_SNAPSHOT), NULL);
-    if (rc == CM_OK && text != NULL && cm_ice_id_parse(text, id) &&
-        cm_repository_part_look(p, &r, &root, NULL) == CM_OK)
-        gone = !r.own.there || !cm_ice_repo_has(r.own.repo.tree.root, id);
+    if (rc == CM_OK && text != NULL && cm_ice_id_parse(text, id)) {
+        rc = cm_repository_part_look(p, &r, &root, err);
+        *gone = rc == CM_OK && (!r.own.there || !cm_ice_repo_has(r.own.repo.tree.root, id));
+    }
     cm_json_free(note);
     cm_ice_base_release(&r.own);
     cm_store_free(root);
-    return gone;
+    return rc;
 }
 
 /* With the lock, before another plan is published; the journal of a run that commits alone, too. */

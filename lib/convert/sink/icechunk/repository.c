@@ -199,8 +199,9 @@ static bool is_in_repo(void *context, const uint8_t *id)
     return there;
 }
 
-bool cm_repository_published(const cm_repository *r, const cm_run_journal *j, size_t *nsnapshots,
-                             uint8_t id[CM_ICE_ID])
+/* Whether a snapshot that J names was published. */
+static bool is_published(const cm_repository *r, const cm_run_journal *j, size_t *nsnapshots,
+                         uint8_t id[CM_ICE_ID])
 {
     asking a = {r->base, id};
     return cm_run_journal_snapshots(j, nsnapshots, is_in_repo, &a);
@@ -240,7 +241,7 @@ int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, boo
     int rc = cm_run_journal_continue(&r->journal, err);
     if (rc != CM_OK)
         return rc;
-    if (cm_repository_published(r, &r->journal, &nsnapshots, id)) {
+    if (is_published(r, &r->journal, &nsnapshots, id)) {
         cm_run_journal_remove(&r->journal);
         cm_run_journal_close(&r->journal);
         *out = same ? CM_SETTLED_DONE : CM_SETTLED_NOTHING;
@@ -283,7 +284,7 @@ int cm_repository_give_up(cm_repository *r, const cm_parts_plan *plan, cm_error 
     if (rc == CM_OK && j.there && j.named) {
         rc = cm_run_journal_continue(&j, err);
         if (rc == CM_OK)
-            (void)cm_repository_published(r, &j, &nsnapshots, id);
+            (void)is_published(r, &j, &nsnapshots, id);
     }
     cm_run_journal_close(&j);
     for (uint64_t k = 0; rc == CM_OK && nsnapshots == 0 && k < plan->nparts; k++)

@@ -94,9 +94,6 @@ int cm_repository_settle(cm_repository *r, cm_job *job, const cm_json *head, boo
 int cm_repository_give_up(cm_repository *r, const cm_parts_plan *plan, cm_error *err);
 /* The same of the plan that is there, which goes, of parts of which none runs. */
 int cm_repository_settle_parts(cm_repository *r, cm_error *err);
-/* Whether a snapshot that J names was published. */
-bool cm_repository_published(const cm_repository *r, const cm_run_journal *j, size_t *nsnapshots,
-                             uint8_t id[CM_ICE_ID]);
 /* Temporaries of killed runs; the lock is held. */
 int cm_repository_sweep(cm_store *root, cm_error *err);
 

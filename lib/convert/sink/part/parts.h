@@ -44,8 +44,8 @@ typedef struct cm_parts_chunks {
     int (*open)(void *context, cm_error *err);
     /* CM_EEXIST where PLAN, which is of the same job, is for another place or state of it. */
     int (*compare)(void *context, const cm_parts_plan *plan, cm_error *err);
-    /* PLAN is complete, and what it has made is not there any more. */
-    bool (*is_gone)(void *context, const cm_parts_plan *plan);
+    /* *GONE: PLAN is complete, and what it has made is not there any more. */
+    int (*is_gone)(void *context, const cm_parts_plan *plan, bool *gone, cm_error *err);
     /* Before another plan takes the place of PLAN: if it is not complete, its chunks go. */
     int (*clear)(void *context, const cm_parts_plan *plan, cm_error *err);
     /* With the lock of the part: it goes on, or begins. */

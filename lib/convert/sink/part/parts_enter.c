@@ -2,7 +2,6 @@
  * How a part begins: the plan of its job is there, or this process publishes it, in the place of
  * one that is over, or given up.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/path.h"
 #include "convert/plan/plan.h"
 #include "convert/sink/part/parts_claim.h"
 #include "convert/sink/store/store.h"
@@ -29,17 +29,17 @@ static int target_is_gone(const cm_output *out, const cm_parts_plan *plan, bool 
 {
     const cm_store_options options = {.output = true, .net = out->net};
     struct stat st;
-    cm_place there = CM_PLACE_FOLDER;
+    cm_place place = CM_PLACE_FOLDER;
+    bool there;
     int rc = CM_OK;
-    if (out->beside.remote)
-        rc = plan->complete ? cm_store_probe(out->root, &options, &there, err) : CM_OK;
-    else if (stat(out->beside.root, &st) == 0)
-        there = S_ISDIR(st.st_mode) ? CM_PLACE_FOLDER : CM_PLACE_NOTHING;
-    else if (errno == ENOENT || errno == ENOTDIR)
-        there = CM_PLACE_NOTHING;
-    else
-        rc = cm_fail_errno(err, errno, "%s", out->path);
-    *gone = rc == CM_OK && there == CM_PLACE_NOTHING;
+    if (!out->beside.remote) {
+        rc = cm_path_stat(out->beside.root, &st, &there, err);
+        *gone = rc == CM_OK && !(there && S_ISDIR(st.st_mode));
+        return rc;
+    }
+    if (plan->complete)
+        rc = cm_store_probe(out->root, &options, &place, err);
+    *gone = rc == CM_OK && place == CM_PLACE_NOTHING;
     return rc;
 }
 
@@ -66,7 +66,7 @@ static int is_gone(const cm_job *job, const cm_output *out, bool *gone, cm_error
     const cm_parts_chunks *chunks = cm_parts_chunks_of(p);
     int rc = target_is_gone(out, &p->plan, gone, err);
     if (rc == CM_OK && !*gone && chunks != NULL && p->plan.complete)
-        *gone = chunks->is_gone(p->hooks->context, &p->plan);
+        rc = chunks->is_gone(p->hooks->context, &p->plan, gone, err);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "convert/beside/lock.h"
 #include "convert/beside/parts_files.h"
 #include "convert/sink/growth/append_commit.h"
@@ -36,9 +37,11 @@ static int find_store(consolidation *c, cm_error *err)
                      store);
     if (rc != CM_OK || remote)
         return rc;
-    if (stat(c->at.path, &st) != 0)
+    bool there;
+    rc = cm_path_stat(c->at.path, &st, &there, err);
+    if (rc == CM_OK && !there)
         rc = cm_fail(err, CM_ENOTFOUND, "%s: there is no store", store);
-    else if (!S_ISDIR(st.st_mode))
+    else if (rc == CM_OK && !S_ISDIR(st.st_mode))
         rc = cm_fail(err, CM_EINVAL, "%s: is not a folder", store);
     return rc;
 }

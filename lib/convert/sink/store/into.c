@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "convert/sink/store/into.h"
 #include "format/zarr/writer.h"
 #include "options/store_path.h"
@@ -322,19 +323,22 @@ static int set_paths(const char *target, cm_into *into, cm_error *err)
 }
 
 /* The longest part of the folder that is there. */
-static size_t length_there(const cm_into *into, cm_error *err)
+static int find_length_there(cm_into *into, cm_error *err)
 {
     struct stat st;
     char *path = cm_strdup(into->folder, err);
-    size_t n = 0;
-    while (path != NULL && *path != '\0' && stat(path, &st) != 0) {
+    bool there = false;
+    int rc = path == NULL ? CM_ENOMEM : CM_OK;
+    while (rc == CM_OK && *path != '\0') {
+        rc = cm_path_stat(path, &st, &there, err);
+        if (rc != CM_OK || there)
+            break;
         char *slash = strrchr(path, '/');
         *(slash != NULL ? slash : path) = '\0';
     }
-    if (path != NULL)
-        n = strlen(path);
+    into->nthere = rc == CM_OK ? strlen(path) : 0;
     free(path);
-    return n;
+    return rc;
 }
 
 int cm_into_find(const char *target, cm_net *net, cm_into *into, cm_error *err)
@@ -349,7 +353,7 @@ int cm_into_find(const char *target, cm_net *net, cm_into *into, cm_error *err)
         rc = cm_store_probe(into->folder, &options, &there, err);
         into->nthere = rc == CM_OK && there != CM_PLACE_NOTHING ? strlen(into->folder) : 0;
     } else {
-        into->nthere = length_there(into, err);
+        rc = find_length_there(into, err);
     }
     if (rc != CM_OK)
         return rc;
