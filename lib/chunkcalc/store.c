@@ -24,6 +24,7 @@ enum {
 typedef struct cm_calc_input {
     cm_store_path at;
     cm_dataset *ds;
+    const char *only; /* a description keeps to the arrays of this name; NULL: all */
     cm_variable *var; /* prepared; or NULL */
 } input;
 
@@ -38,6 +39,8 @@ static bool is_meant(const input *in, const char *name)
 {
     size_t n = strlen(in->at.node);
 
+    if (in->only != NULL && !cm_name_matches(in->only, name))
+        return false;
     return n == 0 || (strncmp(in->at.node, name, n) == 0 && (name[n] == '\0' || name[n] == '/'));
 }
 
@@ -376,10 +379,20 @@ static int count_chunks(cm_calc *c, const input *in, cm_error *err)
         .depth = o->audit == CM_CHUNKCALC_AUDIT_FULL ? CM_CENSUS_DECODE : CM_CENSUS_SIZES,
         .nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count(),
         .memory = memory_of(o)};
+    cm_chunkcalc_report *r = c->report;
     if (in->ds->kind != CM_DATASET_ZARR)
         return CM_OK;
-    c->report->has_census = true;
-    return cm_census_of_store(in->ds, in->at.node, &options, &c->report->census, err);
+    r->has_census = true;
+    if (in->only == NULL)
+        return cm_census_of_store(in->ds, in->at.node, &options, &r->census, err);
+    cm_variable **var = cm_calloc(r->narrays, sizeof(cm_variable *), err);
+    if (var == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < r->narrays; i++)
+        var[i] = cm_dataset_find(in->ds, r->array[i].name);
+    int rc = cm_census_of_arrays(in->ds, var, r->narrays, &options, &r->census, err);
+    free(var);
+    return rc;
 }
 
 /* Takes IN over, for measurements of the array NAME. */
@@ -399,7 +412,7 @@ static int keep_open(cm_calc *c, input *in, const char *name, cm_error *err)
 
 int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
 {
-    input in = {0};
+    input in = {.only = choose_one ? NULL : c->options->variable};
     cm_chunkcalc_array *a = NULL;
     int rc = open_input(c, &in, err);
 

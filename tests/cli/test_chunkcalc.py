@@ -325,6 +325,13 @@ def test_a_store_is_described(store):
     assert said.count("\n") == 6 and said.endswith("\nAll 180 chunks of 3 arrays are there.\n")
 
 
+def test_one_array_of_a_store_is_described(store):
+    assert [a["name"] for a in document(store, "--variable", "cut")["arrays"]] == ["cut"]
+    said = run(store, "--variable", "tas").ok().out
+    assert "g/tas" in said and "cut" not in said and said.endswith("\nAll 60 chunks of 1 array are there.\n"), said
+    run(store, "--variable", "nothing").fails(2, "no such array")
+
+
 def test_a_store_gives_shape_type_and_ratio(store):
     doc = document(f"{store}::g/tas", "--sample", "time=1")
     assert (doc["shape"], doc["type"], doc["dimensions"]) == ([60, 40, 50], "float32", ["time", "lat", "lon"])

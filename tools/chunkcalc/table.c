@@ -88,7 +88,7 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.variable),
      .help = "Which array of the store.",
-     .unset = "the largest"},
+     .unset = "the largest; without a read, all are described"},
 
     {.section = "Layouts",
      .name = "chunks",
