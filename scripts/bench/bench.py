@@ -184,6 +184,8 @@ class Bench:
             return
         verdict = self.check(Job(spec, self.quick, source, plan, store, self.build, self.threads), [store])[store]
         row["files"], row["stored_nbytes"] = measure.measure_tree(store)
+        # A copy moves a few large files where nc2zarr puts many small chunks together.
+        row["in_shards"] = row["files"] < spec.chunks(self.quick)
         row["keep"], row["copy"] = {}, {}
         if verdict is not None:
             row["refused"] = f"wrong output: {verdict}"
@@ -200,7 +202,7 @@ class Bench:
                 row[key][r] = run.wall
                 measure.remove(output)
         measure.remove(store)
-        say(f"{spec.name}: keep is {report.ratio_text(measure.ratios(row['keep'], row['copy']))} of cp -r")
+        say(f"{spec.name}: keep is {report.ratio_text(measure.ratios(row['keep'], row['copy']))} of cp -r, {row['files']} files")
 
     # ---- the index of a million chunks ----
 

@@ -54,7 +54,7 @@ def _of_rounds(result):
             if who != NC2ZARR:
                 yield _figure("conversions", work, row["title"], who, entry["title"], entry.get("seconds"), ours)
     for row in result.get("keep", []):
-        title = f"stored bytes unchanged: {row['title']}"
+        title = f"stored bytes unchanged: {row['title']}" + (", in shards" if row.get("in_shards") else "")
         yield _figure("keep", row["input"], title, "copy", "cp -r of the result", row.get("copy"), row.get("keep"))
 
 

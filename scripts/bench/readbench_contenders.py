@@ -42,7 +42,7 @@ class Ours:
 
     def __init__(self, program, store, options, epochs, folder):
         self.epochs = epochs
-        self.folder, self.store, self.counts = folder, store, None
+        self.folder, self.store, self.counts, self.decodes = folder, store, None, None
         # A step of no time; the probes and the report come after the epochs.
         self.argv = [program, "-q", "--json", "--step-time", "0ms", *options]
         self.first_cpu = 0  # of setting up, the first epoch, and the end
@@ -59,7 +59,8 @@ class Ours:
     def samples(self):
         """The samples that a pass delivers."""
         measure.remove(self.folder)
-        self.counts = self.run(self.epochs, "--log-samples", "--out", self.folder)["counts"]
+        session = self.run(self.epochs, "--log-samples", "--out", self.folder)
+        self.counts, self.decodes = session["counts"], session["loader"]["decodes_per_chunk"]
         self.first_cpu = self.run(1, "--no-out")["resources"]["cpu_seconds"]
         with open(f"{self.folder}/samples.csv", newline="") as f:
             rows = [row for row in csv.DictReader(f) if row["epoch"] != "0"]
