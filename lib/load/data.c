@@ -318,7 +318,7 @@ const char *cm_load_array_name(const cm_array *a)
     return a->name[0] != '\0' ? a->name : "/";
 }
 
-int cm_load_data_find(cm_load_data *d, const char *name, cm_variable **out, cm_error *err)
+static int find_variable(cm_load_data *d, const char *name, cm_variable **out, cm_error *err)
 {
     *out = NULL;
     for (size_t i = 0; i < d->ds->nvars; i++) {
@@ -338,7 +338,7 @@ int cm_load_data_find_coordinate(cm_load_data *d, const cm_array *has, const cha
     const int group = (int)(cm_path_last(has->name) - has->name);
     char *name = cm_asprintf(err, "%.*s%s", group, has->name, dim);
     *out = NULL;
-    int rc = name != NULL ? cm_load_data_find(d, name, out, err) : CM_ENOMEM;
+    int rc = name != NULL ? find_variable(d, name, out, err) : CM_ENOMEM;
     free(name);
     return rc;
 }

@@ -116,11 +116,9 @@ const char *cm_load_array_name(const cm_array *a);
  */
 int cm_load_data_check(cm_load_data *data, cm_error *err);
 /*
- * Another variable of the same store, by its full name, prepared until it is left; *OUT is NULL
- * where there is none that can be read.
+ * The coordinates of dimension DIM of HAS, a variable of that name in its group, prepared until it
+ * is left; *OUT is NULL where there is none that can be read.
  */
-int cm_load_data_find(cm_load_data *data, const char *name, cm_variable **out, cm_error *err);
-/* The same for the coordinates of dimension DIM of HAS: a variable of that name, in its group. */
 int cm_load_data_find_coordinate(cm_load_data *data, const cm_array *has, const char *dim,
                                  cm_variable **out, cm_error *err);
 void cm_load_data_leave(cm_load_data *data, cm_variable *var); /* NULL accepted */

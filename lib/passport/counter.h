@@ -17,8 +17,7 @@
 #include "model/tally.h"
 
 enum {
-    CM_COUNTER_PICTURES = 3,
-    CM_COUNTER_MAX_SAMPLES = 128 /* along a dimension */
+    CM_COUNTER_PICTURES = 3
 };
 
 typedef struct cm_counter_options {

@@ -30,10 +30,6 @@
     {                                                                                              \
         .kind = CM_FB_SCALAR, .nbytes = CM_ICE_ID, .align = 1                                      \
     }
-#define MAYBE_NODE                                                                                 \
-    {                                                                                              \
-        .kind = CM_FB_SCALAR, .nbytes = CM_ICE_NODE_ID, .align = 1                                 \
-    }
 #define TEXT                                                                                       \
     {                                                                                              \
         .kind = CM_FB_STRING, .required = true                                                     \
@@ -61,14 +57,6 @@
 #define IDS                                                                                        \
     {                                                                                              \
         .kind = CM_FB_VECTOR, .nbytes = CM_ICE_ID, .align = 1                                      \
-    }
-#define NODES                                                                                      \
-    {                                                                                              \
-        .kind = CM_FB_VECTOR, .nbytes = CM_ICE_NODE_ID, .align = 1, .required = true               \
-    }
-#define NUMBERS                                                                                    \
-    {                                                                                              \
-        .kind = CM_FB_VECTOR, .nbytes = 4, .align = 4, .required = true                            \
     }
 /* Structs of two numbers. */
 #define RANGES                                                                                     \
@@ -173,14 +161,3 @@ const cm_fb_schema cm_ice_snapshot = {"Snapshot",
                                       {ID, MAYBE_ID, TABLES(cm_ice_node), U64, TEXT,
                                        TABLES(cm_ice_item), FILES_1, SOME(cm_ice_file_info),
                                        EXTRA}};
-
-/* ---- transaction logs ---- */
-
-static const cm_fb_schema indices = {"ChunkIndices", 1, {NUMBERS}};
-static const cm_fb_schema chunks = {"ArrayUpdatedChunks", 2, {NODE_ID, TABLES(indices)}};
-static const cm_fb_schema moved = {"MoveOperation", 4, {MAYBE_TEXT, MAYBE_TEXT, MAYBE_NODE, U8}};
-
-const cm_fb_schema cm_ice_log = {
-    "TransactionLog",
-    10,
-    {ID, NODES, NODES, NODES, NODES, NODES, NODES, TABLES(chunks), SOME(moved), EXTRA}};

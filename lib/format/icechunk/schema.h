@@ -154,7 +154,6 @@ enum { /* ArrayUpdatedChunks */
 
 extern const cm_fb_schema cm_ice_repo;
 extern const cm_fb_schema cm_ice_snapshot;
-extern const cm_fb_schema cm_ice_log;
 
 /* Tables that are made. */
 extern const cm_fb_schema cm_ice_item, cm_ice_ref, cm_ice_info, cm_ice_status, cm_ice_update,

@@ -146,25 +146,19 @@ int cm_zarr_shapes_chain(cm_zarr_shapes *shapes, const uint64_t *shape, const cm
     return rc;
 }
 
-int cm_zarr_shapes_layout(cm_zarr_shapes *shapes, const uint64_t *shape,
-                          const cm_shard_layout **out, cm_error *err)
-{
-    entry *e;
-    int rc = find(shapes, shape, &e, err);
-    *out = rc == CM_OK ? e->layout : NULL;
-    return rc;
-}
-
 int cm_zarr_shard_at(cm_zarr_shapes *shapes, const cm_shard_layout *all, const cm_grid *outer,
                      const cm_grid *inner, const uint64_t *coord, uint64_t *first,
                      const cm_shard_layout **out, cm_error *err)
 {
     uint64_t shape[CM_MAX_RANK];
+    entry *e;
     for (unsigned j = 0; j < outer->rank; j++)
         first[j] = cm_grid_first(outer, j, coord[j]) / inner->chunk[j];
     *out = all;
     if (shapes == NULL)
         return CM_OK;
     cm_grid_chunk_shape(outer, coord, shape);
-    return cm_zarr_shapes_layout(shapes, shape, out, err);
+    int rc = find(shapes, shape, &e, err);
+    *out = rc == CM_OK ? e->layout : NULL;
+    return rc;
 }

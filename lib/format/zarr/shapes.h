@@ -20,9 +20,6 @@ void cm_zarr_shapes_free(cm_zarr_shapes *shapes); /* NULL accepted */
 /* The chain that decodes a chunk of SHAPE; not for shards. */
 int cm_zarr_shapes_chain(cm_zarr_shapes *shapes, const uint64_t *shape, const cm_chain **out,
                          cm_error *err);
-/* The layout of a shard of SHAPE. */
-int cm_zarr_shapes_layout(cm_zarr_shapes *shapes, const uint64_t *shape,
-                          const cm_shard_layout **out, cm_error *err);
 
 /*
  * Shard COORD of OUTER: the coordinates FIRST, in the grid INNER, of its first chunk, and its
