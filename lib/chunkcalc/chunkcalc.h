@@ -60,7 +60,8 @@ int cm_calc_note(cm_calc *calc, cm_error *err, const char *format, ...)
 
 /*
  * store.c: opens, describes, and samples chunks: with CHOOSE those of the
- * variable that reads are meant for, which gives the dimensions; otherwise of all.
+ * variable that reads are meant for, which gives the dimensions; otherwise of all, or of those that
+ * `variable` names.
  */
 int cm_calc_open(cm_calc *calc, bool choose, cm_error *err);
 /*

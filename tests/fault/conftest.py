@@ -1,12 +1,18 @@
 """Input that takes long to convert, disks that are soon full, memory that is refused."""
 
+import os
+import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import netCDF4
 import numpy as np
 import pytest
 
-from support import paths, preload
+from support import paths, preload, tool
+
+NOBODY = 65534
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +50,37 @@ def small_disk(tmp_path):
     yield mount
     for folder in mounted:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def as_nobody():
+    """(folder, run): a place and a way to run programs there without privileges."""
+    folder = Path(tempfile.mkdtemp(prefix="chunkmill-"))
+    before = None
+    if os.geteuid() == 0:
+        folder.chmod(0o755)
+
+        def before():
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+
+    (folder / "bin").mkdir(mode=0o755)
+    for name in "nc2zarr", "rechunk":
+        shutil.copy(tool.program(name), folder / "bin" / name)
+        (folder / "bin" / name).chmod(0o755)
+    beside = paths.BUILD / "lib" / "libchunkmill_deps.so"  # of a portable build
+    if beside.exists():
+        (folder / "lib").mkdir(mode=0o755)
+        shutil.copy(beside, folder / "lib")
+
+    def run(name, *args):
+        command = [str(folder / "bin" / name), *map(str, args)]
+        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=before, cwd=folder)
+        return tool.Result(command, done.returncode, done.stdout, done.stderr)
+
+    yield folder, run
+    shutil.rmtree(folder)
 
 
 def preloaded(name):

@@ -3,7 +3,6 @@
 import os
 import shutil
 import struct
-import tempfile
 import zlib
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 from support import nc_equals_zarr, paths, tool
 from support.cdf import Cdf
 
-NOBODY = 65534
 
 
 def refused(path, out, *words, options=(), **kw):
@@ -89,43 +87,11 @@ def test_shared_bad(path, out):
     must_be_right_or_refused(path, out)
 
 
-@pytest.fixture
-def as_nobody():
-    """(folder, run): a place and a way to run there without privileges."""
-    folder = Path(tempfile.mkdtemp(prefix="chunkmill-"))
-    before = None
-    if os.geteuid() == 0:
-        folder.chmod(0o755)
-
-        def before():
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-
-    copy = folder / "bin" / "nc2zarr"
-    copy.parent.mkdir(mode=0o755)
-    shutil.copy(tool.program("nc2zarr"), copy)
-    copy.chmod(0o755)
-    beside = paths.BUILD / "lib" / "libchunkmill_deps.so"  # of a portable build
-    if beside.exists():
-        (folder / "lib").mkdir(mode=0o755)
-        shutil.copy(beside, folder / "lib")
-
-    def run(*args):
-        done = tool.subprocess.run(
-            [str(copy), *map(str, args)], capture_output=True, text=True, preexec_fn=before, cwd=folder
-        )
-        return tool.Result([str(copy), *args], done.returncode, done.stdout, done.stderr)
-
-    yield folder, run
-    shutil.rmtree(folder)
-
-
 def test_no_permission_to_read(as_nobody):
     folder, run = as_nobody
     shutil.copy(paths.CORPUS / "type_nc4_f4.nc", folder / "secret.nc")
     (folder / "secret.nc").chmod(0o000)
-    run(folder / "secret.nc", folder / "out.zarr").fails(1, "secret.nc", "permission denied")
+    run("nc2zarr", folder / "secret.nc", folder / "out.zarr").fails(1, "secret.nc", "permission denied")
 
 
 def test_no_permission_to_write(as_nobody):
@@ -133,7 +99,7 @@ def test_no_permission_to_write(as_nobody):
     shutil.copy(paths.CORPUS / "type_nc4_f4.nc", folder / "in.nc")
     (folder / "in.nc").chmod(0o644)
     (folder / "locked").mkdir(mode=0o555)
-    run(folder / "in.nc", folder / "locked" / "out.zarr").fails(1, "out.zarr", "permission denied")
+    run("nc2zarr", folder / "in.nc", folder / "locked" / "out.zarr").fails(1, "out.zarr", "permission denied")
     assert not any((folder / "locked").iterdir())
 
 
