@@ -220,6 +220,8 @@ INLINE void load_doubles(unsigned code, bool nearest, const uint8_t *s, size_t n
                          double *restrict out)
 {
     switch (code) {
+    case CM_KIND_BOOL << 4 | 1:
+        EACH(uint8_t, v ? 1.0 : 0.0);
     case CM_KIND_INT << 4 | 1:
         EACH(int8_t, v);
     case CM_KIND_UINT << 4 | 1:

@@ -251,15 +251,63 @@ static void test_integers(void **state)
     free(v);
 }
 
-static void test_bool_and_half(void **state)
+/* 0 and 1 of TYPE, N of them in turn. */
+static void fill_with_bits(const cm_dtype *type, uint8_t *out, size_t n)
+{
+    const double one = 1;
+    const float single = 1;
+    const uint16_t half = 0x3c00;
+    const uint64_t integer = 1;
+    const void *bits = type->kind != CM_KIND_FLOAT ? (const void *)&integer
+                       : type->nbytes == 8         ? (const void *)&one
+                       : type->nbytes == 4         ? (const void *)&single
+                                                   : (const void *)&half;
+    memset(out, 0, n * type->nbytes);
+    for (size_t i = 1; i < n; i += 2)
+        memcpy(out + i * type->nbytes, bits, type->nbytes);
+}
+
+/* Each way through the kernel reads each type: directly, computing, and to each target. */
+static void test_every_type_to_every_type(void **state)
 {
     (void)state;
-    static const uint8_t bools[] = {0, 1, 1, 0};
-    float out[4];
-    cm_feed f = feed_of("bool", CM_FEED_FLOAT32);
-    cm_feed_run(&f, out, bools, 4);
-    assert_true(out[0] == 0 && out[1] == 1 && out[2] == 1 && out[3] == 0);
-    f = feed_of("float16", CM_FEED_FLOAT32);
+    static const char *const types[] = {"bool",   "int8",    "uint8",   "int16",
+                                        "uint16", "int32",   "uint32",  "int64",
+                                        "uint64", "float16", "float32", "float64"};
+    static const struct {
+        cm_feed_to to;
+        uint64_t one;
+    } targets[] = {
+        {CM_FEED_FLOAT64, UINT64_C(0x3ff) << 52},
+        {CM_FEED_FLOAT32, 0x3f800000},
+        {CM_FEED_FLOAT16, 0x3c00},
+        {CM_FEED_BFLOAT16, 0x3f80},
+    };
+    enum {
+        N = 21
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (size_t k = 0; k < sizeof targets / sizeof *targets; k++)
+            for (int normalize = 0; normalize < 2; normalize++) {
+                uint8_t in[N * 8], out[N * 8];
+                cm_feed f = feed_of(types[i], targets[k].to);
+                f.normalize = normalize;
+                f.normal = (cm_feed_normal){.mean = 0, .std = 1};
+                fill_with_bits(&f.src, in, N);
+                cm_feed_run(&f, out, in, N);
+                for (size_t j = 0; j < N; j++) {
+                    uint64_t got = 0;
+                    memcpy(&got, out + j * cm_feed_nbytes(&f), cm_feed_nbytes(&f));
+                    assert_int_equal(got, j % 2 ? targets[k].one : 0);
+                }
+            }
+}
+
+static void test_every_half(void **state)
+{
+    (void)state;
+    float out[1];
+    cm_feed f = feed_of("float16", CM_FEED_FLOAT32);
     const cm_feed same = feed_of("float32", CM_FEED_FLOAT16);
     for (uint32_t h = 0; h < 0x10000; h++) {
         const uint16_t in = (uint16_t)h;
@@ -596,7 +644,8 @@ int main(void)
         cmocka_unit_test(test_random_doubles),
         cmocka_unit_test(test_rounds_once),
         cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_bool_and_half),
+        cmocka_unit_test(test_every_type_to_every_type),
+        cmocka_unit_test(test_every_half),
         cmocka_unit_test(test_unpack_every_int16),
         cmocka_unit_test(test_unpack_floats_in_their_type),
         cmocka_unit_test(test_normalize),
