@@ -15,22 +15,29 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs/benchmarks.md"
 BETWEEN = re.compile(r"(?<=<!-- figures -->\n).*(?=<!-- end -->\n)", re.S)
 
 
+LEGEND = """Medians of one run. Ratios are speed-ups, other time / our time, taken within pairs of runs side by side;
+bare loops do the same work with minimal code."""
+
+
 def times(f):
-    return report.number(f.ratio["median"])
+    """Two digits that count."""
+    x = f.ratio["median"]
+    return f"{x:.2f}" if x < 1.05 else f"{x:.1f}" if x < 10 else f"{x:.0f}"
 
 
 def row(part, work, rows):
-    """Contenders that are our own programs in another way are left to the report."""
+    """None where all others are our own programs in another way, which are left to the report."""
     bare = [times(f) for f in rows if f.is_bare]
-    peers = [f"{f.contender} {times(f)}" for f in rows if not f.is_bare and not f.is_own]
-    title = f"{part}: {work}" + (f", {rows[0].title}" if rows[0].title else "")
-    return title, report.number(rows[0].ours["median"]), ", ".join(bare) or "-", ", ".join(peers) or "-"
+    peers = [f"{f.contender}: {times(f)}" for f in rows if not f.is_bare and not f.is_own]
+    title = f"{part}, {work}" + (f": {rows[0].title}" if rows[0].title else "")
+    return (title, report.number(rows[0].ours["median"]), ", ".join(bare), "; ".join(peers)) if bare or peers else None
 
 
 def text(result):
     body = [row(part, work, rows) for (part, work), rows in figures.by_work(figures.of(result)).items()]
-    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items() if version)
-    return f"{report.where(result)}\n\n{report.table(('work', 'seconds', 'bare loops', 'peers'), body)}\n\nVersions: {versions}.\n"
+    table = report.table(("work", "seconds", "bare loops", "peers"), [r for r in body if r is not None])
+    versions = ", ".join(v if v.startswith(name) else f"{name} {v}" for name, v in result["versions"].items() if v)
+    return f"{LEGEND}\n{report.where(result)}\n\n{table}\n\nVersions: {versions}.\n"
 
 
 def main():

@@ -27,7 +27,7 @@ class Figure:
     @property
     def is_own(self):
         """Our own program in another way."""
-        return self.who.startswith(OWN) or self.who in ("plain", "one") or self.who.endswith("-1")
+        return self.who.split("-")[0] in OWN or self.who in ("plain", "one") or self.who.endswith("-1")
 
 
 def read(path):

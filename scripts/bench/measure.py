@@ -155,4 +155,4 @@ def machine(path):
     memory = f"{int(value_of('/proc/meminfo', 'MemTotal', ':').split()[0]) / (1 << 20):.0f} GiB"
     system = value_of("/etc/os-release", "PRETTY_NAME", "=")
     return {"cpu": cpu, "cpus": os.cpu_count(), "memory": memory, "system": system,
-            "kernel": os.uname().release, "file system": first_line(["stat", "-f", "-c", "%T", path])}  # fmt: skip
+            "kernel": os.uname().release, "file system": first_line(["findmnt", "-n", "-o", "FSTYPE", "-T", path])}  # fmt: skip

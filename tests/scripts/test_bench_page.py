@@ -35,7 +35,8 @@ def report(quick=False, factor=3):
             "xarray": {"title": "xarray & dask", "seconds": times(factor)},
             "gdal": {"title": "GDAL", "seconds": {}, "refused": "gone"}}}],
         "keep": [{"input": "standard", "title": "a map a chunk", "keep": ROUNDS, "copy": times(1.5)}],
-        "rechunk": [{"work": "series", "title": "maps to series", "contenders": {"dask": entry("dask", 400)}}],
+        "rechunk": [{"work": "series", "title": "maps to series", "contenders": {
+            "rechunk-durable": entry("rechunk, synced", 1.3), "dask": entry("dask", 400), "rechunker": entry("rechunker", 5)}}],
         "archive": [{"kind": "survey", "files": 400, "contenders": {"loop": entry("bare loop", 0.25)}}],
         "readbench": {"rows": [{"work": "whole", "title": "a chunk", "contenders": {"bare": entry("bare loops", 0.98)}}]},
         "targets": [{"what": "recoding", "target": "at most 1", "measured": "1.1", "verdict": "**not reached**"}],
@@ -48,11 +49,14 @@ def test_figures_are_ratios_within_rounds():
         ("conversions", "standard", "roofline"): 0.9,
         ("conversions", "standard", "xarray"): 3,
         ("keep", "standard", "copy"): 1.5,
+        ("rechunk", "series", "rechunk-durable"): 1.3,
         ("rechunk", "series", "dask"): 400,
+        ("rechunk", "series", "rechunker"): 5,
         ("archive", "survey, 400 files", "loop"): 0.25,
         ("readbench", "whole", "bare"): 0.98,
     }
     assert {f.who for f in found.values() if f.is_bare} == {"roofline", "loop", "bare"}
+    assert {f.who for f in found.values() if f.is_own} == {"rechunk-durable"}
 
 
 def test_a_round_that_one_of_both_lacks_is_left_out():
@@ -97,7 +101,8 @@ def test_a_document_is_written_from_a_whole_run_alone(tmp_path, quick):
         return
     text = document.read_text()
     assert done.returncode == 0 and "old" not in text and text.startswith("# D\n<!-- figures -->\n") and text.endswith("<!-- end -->\nrest\n")
-    assert "| conversions: standard, a map a chunk | 1.10 | 0.900 | xarray & dask 3.00 |" in text
+    assert "| conversions, standard: a map a chunk | 1.10 | 0.90 | xarray & dask: 3.0 |" in text
+    assert "| rechunk, series: maps to series | 1.10 |  | dask: 400; rechunker: 5.0 |" in text
 
 
 def test_a_document_without_a_place_for_figures_is_left_alone(tmp_path):
