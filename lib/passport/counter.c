@@ -171,6 +171,12 @@ static void add_wide(cm_wide *a, double x, double low)
     a->low -= a->high - sum;
 }
 
+static void add_product(cm_wide *a, double x, double y)
+{
+    const double product = x * y;
+    add_wide(a, product, fma(x, y, -product));
+}
+
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 31)) * UINT64_C(0x9e3779b97f4a7c15);
@@ -202,12 +208,14 @@ static void add_part(cm_bin *b, const cm_part *p, uint64_t place)
         return;
     b->min = p->min < b->min ? p->min : b->min;
     b->max = p->max > b->max ? p->max : b->max;
-    /* The square of shift + d: the first term has more digits than a double. */
-    const long double wide = (long double)(n * p->shift) * p->shift;
-    const double square = (double)wide;
-    add_wide(&b->sum, n * p->shift, p->sum);
-    add_wide(&b->square, square, (double)(wide - square));
-    add_wide(&b->square, p->square, 2 * p->shift * p->sum);
+    /* The sum of shift + d and of its square, whose terms have more digits than a double. */
+    const double sum = n * p->shift, lost = fma(n, p->shift, -sum);
+    add_wide(&b->sum, sum, lost);
+    add_wide(&b->sum, p->sum, 0);
+    add_product(&b->square, sum, p->shift);
+    add_product(&b->square, lost, p->shift);
+    add_product(&b->square, 2 * p->shift, p->sum);
+    add_wide(&b->square, p->square, 0);
 }
 
 /* Parts of the steps FIRST to FIRST + N - 1. */

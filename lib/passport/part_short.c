@@ -2,6 +2,7 @@
  * Steps with few elements side by side, as in chunks of whole time series: an element of each step
  * is added in turn, so that the loop runs over steps.
  */
+#include <math.h>
 #include <string.h>
 
 #include "model/convert.h"
@@ -9,6 +10,19 @@
 
 typedef void kernel(cm_part *part, unsigned n, const cm_tally_rule *rule, const uint8_t *data,
                     int64_t stride);
+
+/* Differences to the first element: the squares of large numbers that differ by little do not. */
+static inline void add(cm_part *p, double v)
+{
+    if (p->count == 0 && isfinite(v))
+        p->shift = v;
+    const double d = v - p->shift;
+    p->count++;
+    p->sum += d;
+    p->square += d * d;
+    p->min = v < p->min ? v : p->min;
+    p->max = v > p->max ? v : p->max;
+}
 
 #define KERNEL(T, NAME)                                                                            \
     static void NAME(cm_part *part, unsigned n, const cm_tally_rule *rule, const uint8_t *data,    \
@@ -29,12 +43,7 @@ typedef void kernel(cm_part *part, unsigned n, const cm_tally_rule *rule, const 
             p->nelem++;                                                                            \
             if (!ok)                                                                               \
                 continue;                                                                          \
-            const double v = (double)x;                                                            \
-            p->count++;                                                                            \
-            p->sum += v;                                                                           \
-            p->square += v * v;                                                                    \
-            p->min = v < p->min ? v : p->min;                                                      \
-            p->max = v > p->max ? v : p->max;                                                      \
+            add(p, (double)x);                                                                     \
         }                                                                                          \
     }
 
@@ -58,12 +67,7 @@ static void add_f16(cm_part *part, unsigned n, const cm_tally_rule *rule, const 
         p->nelem++;
         if (cm_tally_is_missing(rule, data))
             continue;
-        const double v = cm_element_to_double(&rule->type, data);
-        p->count++;
-        p->sum += v;
-        p->square += v * v;
-        p->min = v < p->min ? v : p->min;
-        p->max = v > p->max ? v : p->max;
+        add(p, cm_element_to_double(&rule->type, data));
     }
 }
 

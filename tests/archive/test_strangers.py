@@ -2,9 +2,12 @@
 
 import warnings
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
+
+from support import tool
 
 from . import files as F
 from . import stores
@@ -192,3 +195,19 @@ def test_longitudes_that_are_others(kind, first, second, tmp_path):
     _, doc = stores.survey(tmp_path / "in", status=4)
     (found,) = [f for f in doc["findings"] if f["weight"] == "decision"]
     assert found["kind"] == kind and found["variable"] == "lon" and found["file"].endswith("2.nc") and found["option"] is None
+
+
+def test_groups_with_other_dimensions_of_one_name(tmp_path):
+    """Two dimensions of one file are not taken for one, whose length would be that of either."""
+    for k in range(2):
+        with netCDF4.Dataset(tmp_path / f"{k}.nc", "w") as ds:
+            for name, n in (("a", 3), ("b", 5)):
+                group = ds.createGroup(name)
+                group.createDimension("time", n)
+                t = group.createVariable("time", "i4", ("time",))
+                t.units = "days since 2000-01-01"
+                t[:] = np.arange(n) + k * n
+    tool.nc2zarr("-q", "--verify", "none", tmp_path / "0.nc", tmp_path / "1.nc", tmp_path / "out.zarr").fails(
+        1, "0.nc", "dimension time", "are not joined"
+    )
+    assert not (tmp_path / "out.zarr").exists()

@@ -6,10 +6,22 @@
 #include "archive/axes/coordinate.h"
 #include "archive/axes/merge.h"
 #include "archive/tables/reading.h"
+#include "base/mem.h"
 #include "base/number.h"
 #include "model/convert.h"
 
 /* ---- what a dimension's coordinates are ---- */
+
+/* Whether a coordinate of unsigned integers has one that no signed one is. */
+static bool is_above(const cm_join_input *in, const cm_reading *r, const cm_join_vec *v)
+{
+    size_t nbytes;
+    const uint8_t *value = cm_survey_values(in->survey, v->values, &nbytes);
+    for (size_t i = 0; value != NULL && i + 8 <= nbytes; i += 8)
+        if (cm_load_le64(value + i) > INT64_MAX && !cm_reading_is_missing(r, value + i))
+            return true;
+    return false;
+}
 
 static cm_key_kind kind_of(const cm_join_input *in, const cm_join_tables *tables,
                            const cm_join_dim *d, const cm_join_vec *v)
@@ -21,7 +33,8 @@ static cm_key_kind kind_of(const cm_join_input *in, const cm_join_tables *tables
         return CM_KEY_NONE;
     if (r.is_time)
         return CM_KEY_TIME;
-    return r.packed || r.kind == CM_KIND_FLOAT || (r.kind == CM_KIND_UINT && r.dtype.nbytes == 8)
+    return r.packed || r.kind == CM_KIND_FLOAT ||
+                   (r.kind == CM_KIND_UINT && r.dtype.nbytes == 8 && is_above(in, &r, v))
                ? CM_KEY_REAL
                : CM_KEY_INTEGER;
 }
@@ -123,6 +136,13 @@ static int64_t key_of(cm_key_kind kind, cm_join_vec *v, uint64_t i, const cm_mea
     return kind == CM_KEY_REAL ? cm_key_of_real(isnan(x) ? (double)INFINITY : x) : INT64_MAX;
 }
 
+/* Whether a double is this integer. */
+static bool is_double(const cm_meaning *m)
+{
+    const cm_meaning real = {.kind = CM_MEANS_REAL, .real = cm_meaning_number(m)};
+    return cm_meaning_equal(m, &real);
+}
+
 static int number_keys(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
                        cm_join_vec *v, const uint8_t *values, cm_error *err)
 {
@@ -135,6 +155,11 @@ static int number_keys(const cm_join_input *in, const cm_join_tables *tables, co
         const bool is_nan = d->kind == CM_KEY_REAL && r.nmissing == 0 &&
                             isnan(cm_element_to_double(&r.dtype, element));
         cm_reading_means(&r, element, &m);
+        if (d->kind == CM_KEY_REAL && m.kind == CM_MEANS_INTEGER && !is_double(&m))
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "%s: %s: its integers are too large to be compared exactly (above 2^63, "
+                           "or above 2^53 beside fractions)",
+                           in->file[v->file]->path, v->like->name);
         v->key[i] = key_of(d->kind, v, i, &m, is_nan && r.dtype.kind == CM_KIND_FLOAT);
     }
     return CM_OK;

@@ -1,4 +1,5 @@
 /* Which variables and dimensions there are, by the names that they get. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,7 +359,16 @@ static int add_file(const cm_join_input *in, cm_join_tables *tables, uint32_t fi
             int rc = dim == CM_JOIN_NONE ? cm_join_add_dim(in, tables, name, &dim, err) : CM_OK;
             if (rc != CM_OK)
                 return rc;
-            tables->dim[dim].length[file] = cm_file_length_make(s.shape[k]);
+            cm_file_length *length = &tables->dim[dim].length[file];
+            if (cm_file_has(*length) && cm_file_count(*length) != s.shape[k])
+                return cm_fail(err, CM_EUNSUPPORTED,
+                               "%s: dimension %s of variable %s has %" PRIu64
+                               " elements, and that of another group %" PRIu64
+                               ": files whose groups have other dimensions of one name are not "
+                               "joined",
+                               in->file[file]->path, name, v->name, s.shape[k],
+                               cm_file_count(*length));
+            *length = cm_file_length_make(s.shape[k]);
         }
     }
     return it.at.bad ? cm_fail(err, CM_EFORMAT, "%s: its record in the survey is damaged",

@@ -25,6 +25,8 @@ static int real_path(const char *path, char **out, cm_error *err)
     char *real = realpath(path, NULL), *above = NULL, *name;
     int rc = CM_OK;
     *out = NULL;
+    if (real == NULL && errno == ENOENT && strcmp(path, ".") == 0)
+        return cm_fail(err, CM_ENOTFOUND, "the current folder has been removed");
     if (real == NULL && errno != ENOENT)
         return cm_fail_errno(err, errno, "%s", path);
     if (real == NULL && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))

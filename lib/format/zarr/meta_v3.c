@@ -49,6 +49,25 @@ static int read_dimension_names(const cm_json *j, cm_zarr_meta *out, cm_error *e
     return cm_zarr_read_dim_names(names, out, err);
 }
 
+/* The value of chunks that a shard leaves out, which shards in shards leave out, too. */
+static int fill_shards(cm_codec_spec *codecs, size_t ncodecs, const uint8_t *fill, size_t nbytes,
+                       cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; i < ncodecs && rc == CM_OK; i++) {
+        cm_shard_spec *shard = codecs[i].shard;
+        if (shard == NULL)
+            continue;
+        shard->fill = cm_calloc(nbytes, 1, err);
+        if (shard->fill == NULL)
+            return CM_ENOMEM;
+        memcpy(shard->fill, fill, nbytes);
+        shard->fill_nbytes = nbytes;
+        rc = fill_shards(shard->codecs, shard->ncodecs, fill, nbytes, err);
+    }
+    return rc;
+}
+
 static int read_type_and_codecs(const cm_json *j, cm_zarr_meta *out, cm_error *err)
 {
     int rc =
@@ -64,17 +83,9 @@ static int read_type_and_codecs(const cm_json *j, cm_zarr_meta *out, cm_error *e
         return rc;
     rc = cm_zarr_codecs_from_v3(cm_json_member(j, "codecs"), &out->dtype, out->rank, &out->codecs,
                                 &out->ncodecs, err);
-    for (size_t i = 0; i < out->ncodecs && rc == CM_OK; i++) {
-        cm_shard_spec *shard = out->codecs[i].shard;
-        if (shard == NULL || out->fill == NULL)
-            continue;
-        shard->fill = cm_calloc(out->dtype.nbytes, 1, err);
-        if (shard->fill == NULL)
-            return CM_ENOMEM;
-        memcpy(shard->fill, out->fill, out->dtype.nbytes);
-        shard->fill_nbytes = out->dtype.nbytes;
-    }
-    return rc;
+    if (rc != CM_OK || out->fill == NULL)
+        return rc;
+    return fill_shards(out->codecs, out->ncodecs, out->fill, out->dtype.nbytes, err);
 }
 
 static int check_members(const cm_json *j, bool is_group, cm_error *err)

@@ -360,3 +360,11 @@ def test_a_signal_stops_says_how_to_go_on_and_leaves_nothing_that_opens(sample, 
     assert out == ""
     assert re.fullmatch(r"nc2zarr: out\.zarr: stopped by SIG\w+; the same command with --resume goes on\n", err)
     assert not (tmp_path / "out.zarr" / "zarr.json").exists()
+
+
+def test_a_current_folder_that_was_removed(work, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(["sh", "-c", 'rmdir "$PWD" && exec "$0" -q "$1" out.zarr', NC2ZARR, str(work / "in.nc")],
+                          capture_output=True, text=True, cwd=gone)  # fmt: skip
+    assert done.returncode == 1 and "the current folder has been removed" in done.stderr, done

@@ -195,6 +195,39 @@ static void far_values_cost_no_digits(void **state)
     }
 }
 
+static double variance(const cm_bin *b)
+{
+    const long double mean = ((long double)b->sum.high + b->sum.low) / b->count;
+    return (double)(((long double)b->square.high - mean * b->sum.high + b->square.low -
+                     mean * b->sum.low) /
+                    b->count);
+}
+
+/*
+ * Large numbers that differ by little, in steps with few and with many elements side by side: their
+ * squares have more digits than a double.
+ */
+static void squares_keep_their_digits(void **state)
+{
+    (void)state;
+    for (unsigned n = 2; n <= 64; n *= 2) {
+        double data[64];
+        cm_counter *c;
+        const cm_counter_options o = {.rule = {.type = type_named("f8"), .simd = cm_cpu_simd()},
+                                      .rank = 2,
+                                      .shape = {64 / n, n},
+                                      .nbytes = 1 << 20};
+        for (unsigned k = 0; k < 64; k++)
+            data[k] = 0x1p30 + (k % 2 ? 1 : -1);
+        assert_int_equal(cm_counter_create(&o, &c, NULL), CM_OK);
+        cm_counter_see(c, &(cm_box){.rank = 2, .shape = {64 / n, n}}, o.shape,
+                       (const uint8_t *)data);
+        for (unsigned k = 0; k < 64 / n; k++)
+            assert_true(fabs(variance(&c->bin[k]) - 1) < 1e-6);
+        cm_counter_free(c);
+    }
+}
+
 /* Long dimensions are counted in bins, and memory stays within what was asked for. */
 static void many_steps_share_bins(void **state)
 {
@@ -266,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_counted),
         cmocka_unit_test(far_values_cost_no_digits),
+        cmocka_unit_test(squares_keep_their_digits),
         cmocka_unit_test(many_steps_share_bins),
         cmocka_unit_test(fingerprints),
     };
