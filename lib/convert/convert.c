@@ -190,7 +190,7 @@ static int find_input(held *h, cm_error *err)
     return rc == CM_OK ? open_source(&h->job, at, o, err) : rc;
 }
 
-/* Plans the work; *WORKS is false where the target is complete and no proof is wanted. */
+/* Plans the work; *WORKS is false where the target is complete and nothing is to be compared. */
 static int find_work(held *h, bool *works, cm_error *err)
 {
     int rc = CM_OK;

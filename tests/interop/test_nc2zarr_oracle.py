@@ -4,7 +4,9 @@ import importlib.util
 import itertools
 import json
 import sys
+import zlib
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -232,3 +234,13 @@ def test_keep_gzip_of_either_byte_order(dtype, tmp_path):
             nc.createVariable("v", dtype, ("y", "x"), zlib=True, shuffle=False, chunksizes=(4, 100), endian=endian)[:] = values
         tool.nc2zarr("-q", "--overwrite", "--codec", "keep:gzip", "--verify", "none", tmp_path / "in.nc", tmp_path / "o.zarr").ok()
         assert np.array_equal(zarr.open_array(str(tmp_path / "o.zarr"), path="v", mode="r")[:], values), endian
+
+
+def test_bytes_behind_a_zlib_stream_are_not_taken_for_its_end(tmp_path):
+    """HDF5 ignores them; a gzip member that held them would be damaged."""
+    data = np.arange(64, dtype="<i4")
+    with h5py.File(tmp_path / "in.nc", "w") as f:
+        v = f.create_dataset("v", shape=(64,), chunks=(64,), dtype="<i4", compression="gzip")
+        v.id.write_direct_chunk((0,), zlib.compress(data.tobytes()) + b"more")
+    tool.nc2zarr("-q", "--codec", "keep:gzip", "--verify", "none", tmp_path / "in.nc", tmp_path / "o.zarr").ok()
+    assert np.array_equal(zarr.open_group(tmp_path / "o.zarr", mode="r")["v"][...], data)

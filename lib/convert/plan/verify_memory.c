@@ -108,7 +108,7 @@ size_t cm_job_least_to_verify(const cm_job *job)
     if (o->verify == CM_VERIFY_NONE || job->terms.against != NULL)
         return 0;
     if (cm_job_compares_digests(job))
-        return o->verify == CM_VERIFY_FULL && !job->terms.foreseen ? least_for_digests(job) : 0;
+        return o->verify == CM_VERIFY_FULL ? least_for_digests(job) : 0;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_zarr_writer *w = job->var[i].move.writer;
         if (w != NULL)

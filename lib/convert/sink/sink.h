@@ -59,8 +59,8 @@ struct cm_sink {
 /* By OPTIONS, which stay the caller's; the terms of the job are those of its sink. */
 void cm_sink_choose(cm_sink *s, cm_transform_options *options, cm_terms *terms);
 /*
- * The target of S is complete already, and nothing is to be written.  *works: a proof is wanted of
- * it, and S has become the sink that gives it.
+ * The target of S is complete already, and nothing is to be written.  *works: it is
+ * to be compared with the source, and S has become the sink that does so.
  */
 int cm_sink_finished(cm_sink *s, cm_job *job, bool *works, cm_error *err);
 /* From a job that has a layout to a target that is verified. */

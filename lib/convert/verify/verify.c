@@ -435,7 +435,9 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
     ver.full = job->options->verify == CM_VERIFY_FULL;
     pthread_mutex_init(&ver.lock, NULL);
     int rc = open_tree(&ver, store, &documents, &tree, err);
-    if (rc == CM_OK && ver.full && !job->terms.grows)
+    /* A complete store that is to be resumed may be of another source. */
+    const bool metadata = ver.full || job->report->finished;
+    if (rc == CM_OK && metadata && !job->terms.grows)
         rc = cm_job_compare_meta(job, &tree, err);
     if (rc == CM_OK)
         rc = compare_data(&ver, &tree, err);

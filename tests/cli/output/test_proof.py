@@ -361,3 +361,21 @@ def test_resume_of_what_is_complete(fields, out):
 def test_resume_of_nothing_starts(fields, out):
     tool.nc2zarr("--resume", fields, out).ok()
     tool.nc2zarr("--check", fields, out).ok()
+
+
+@pytest.mark.parametrize("verify", ["sample", "full"])
+def test_a_complete_store_of_another_source_is_not_taken_for_this_one(tmp_path, verify):
+    """Its status, 0, would allow somebody to delete the source."""
+    for name, n in (("a", 3), ("b", 4)):
+        with netCDF4.Dataset(tmp_path / f"{name}.nc", "w") as ds:
+            ds.createDimension("x", n)
+            ds.createVariable(name, "f4", ("x",))[:] = range(n)
+    out = tmp_path / "out.zarr"
+    tool.nc2zarr("-q", tmp_path / "a.nc", out).ok()
+    before = objects(out)
+    for program, source in (("nc2zarr", tmp_path / "b.nc"), ("rechunk", tmp_path / "b.zarr")):
+        if program == "rechunk":
+            tool.nc2zarr("-q", tmp_path / "b.nc", source).ok()
+        done = tool.run(program, "-q", "--resume", "--verify", verify, source, out)
+        assert done.status == 3 and "b" in done.err and objects(out) == before, str(done)
+    tool.nc2zarr("-q", "--resume", "--verify", verify, tmp_path / "a.nc", out).ok()

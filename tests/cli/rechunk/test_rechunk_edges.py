@@ -229,3 +229,13 @@ def test_digests_of_long_text_keep_to_the_memory(tmp_path):
             done.ok()
         else:
             done.fails(1, "chunk 0", "the limit is 48.00 MiB")
+
+
+def test_a_dry_run_counts_the_memory_of_verification(tmp_path, out):
+    source = tmp_path / "in.zarr"
+    zarr.create_array(source, data=np.arange(2_000_000.0), chunks=(2_000_000,), fill_value=0, compressors=None)
+    options = ["-q", "--chunks", "200000", "--codec", "zstd", "--verify", "full", "--threads", "1"]
+    least = tool.least_mib("rechunk", *options, source, out)
+    for limit in (least - 4, least + 4):
+        done = [tool.run("rechunk", *more, *options, "--memory", f"{limit}MiB", source, out) for more in (["--dry-run"], [])]
+        assert [d.status for d in done] == [int(limit < least)] * 2, done
