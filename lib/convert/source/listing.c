@@ -21,6 +21,22 @@ static int see(void *context, const char *below, const cm_object_stat *told, cm_
     return rc == CM_OK ? cm_buf_append(&l->names, below, strlen(below) + 1, err) : rc;
 }
 
+static int by_name(const void *a, const void *b, void *names)
+{
+    const cm_listed *x = a, *y = b;
+    return strcmp((const char *)names + x->at, (const char *)names + y->at);
+}
+
+/* Servers mostly list in the order of bytes; those of directory buckets in none. */
+static void sort(cm_listing *l)
+{
+    bool sorted = true;
+    for (size_t i = 1; i < l->n && sorted; i++)
+        sorted = by_name(&l->item[i - 1], &l->item[i], l->names.data) <= 0;
+    if (!sorted)
+        qsort_r(l->item, l->n, sizeof(l->item[0]), by_name, l->names.data);
+}
+
 int cm_listing_read(cm_store *store, const char *prefix, const cm_stop *stop, cm_listing *out,
                     cm_error *err)
 {
@@ -28,6 +44,7 @@ int cm_listing_read(cm_store *store, const char *prefix, const cm_stop *stop, cm
     *out = (cm_listing){0};
     int rc = cm_store_list_below(store, prefix, see, &r, err);
     out->read = rc == CM_OK;
+    sort(out);
     return rc;
 }
 

@@ -22,7 +22,10 @@ static int remember(cm_headway *h, const char *token, uint64_t sum, cm_error *er
 int cm_headway_check(cm_headway *h, const char *token, uint64_t sum, uint64_t nbytes,
                      const char *shown, cm_error *err)
 {
-    bool again = h->npages++ > 0 && (sum == h->mark.sum || strcmp(token, h->mark.token) == 0);
+    h->nempty = nbytes > 0 ? 0 : h->nempty + 1;
+    /* Pages without a name are alike. */
+    const bool alike = nbytes > 0 ? sum == h->mark.sum : h->nempty > CM_HEADWAY_MAX_EMPTY;
+    bool again = h->npages++ > 0 && (alike || strcmp(token, h->mark.token) == 0);
     if (again)
         return cm_fail(err, CM_EIO,
                        "%s: the server's listing has no end: a page comes that came before", shown);

@@ -12,10 +12,13 @@
 /* Far above any real store: tens of millions of names, in pages of a thousand. */
 #define CM_HEADWAY_MAX_PAGES  (UINT64_C(1) << 20)
 #define CM_HEADWAY_MAX_NBYTES (UINT64_C(8) << 30)
+/* Pages without a name in a row: each may stand for a thousand deleted objects. */
+#define CM_HEADWAY_MAX_EMPTY 1000
 
 typedef struct cm_headway {
     uint64_t npages, nbytes;
-    struct { /* of an earlier page */
+    unsigned nempty; /* pages without a name, since the last that had one */
+    struct {         /* of an earlier page */
         char *token;
         uint64_t sum, number;
     } mark;

@@ -49,13 +49,14 @@ LISTINGS = {  # what page N holds, and the token of the next one
 @pytest.mark.parametrize("kind", LISTINGS)
 def test_a_listing_that_goes_round_is_an_error(bucket, kind):
     pages = []
+    most = 1100 if kind == "no names" else 30  # a page of deleted objects has no names
 
     def listing(handler):
         if handler.query.get("list-type") != "2":
             return None
         name, token = LISTINGS[kind](len(pages))
         pages.append(name)
-        assert len(pages) < 100, "it goes on and on"
+        assert len(pages) < most, "it goes on and on"
         key = f"<Contents><Key>a.zarr/{name}</Key><Size>8</Size></Contents>" if name else ""
         text = f"<ListBucketResult><IsTruncated>true</IsTruncated>{key}<NextContinuationToken>{token}</NextContinuationToken></ListBucketResult>"
         handler.reply(200, text.encode(), {"Content-Type": "application/xml"})
@@ -63,7 +64,7 @@ def test_a_listing_that_goes_round_is_an_error(bucket, kind):
 
     bucket.fault = listing
     tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=bucket.environment()).fails(1, "s3://bucket/a.zarr", "listing has no end")
-    assert 2 <= len(pages) < 30
+    assert 2 <= len(pages)
 
 
 def test_names_that_a_folder_cannot_have(bucket):

@@ -270,6 +270,9 @@ void cm_ice_writing_withdraw(cm_sink *s, cm_job *job, int rc, cm_error *err)
     if (w == NULL)
         return;
     cm_job_release_writers(job);
+    /* Its temporary objects lie in folders that are to be removed. */
+    cm_store_free(w->session);
+    w->session = NULL;
     cm_repository_withdraw(&w->repository, job, rc == CM_ECANCELED || rc == CM_ENOSPC || of_one,
                            err);
 }
