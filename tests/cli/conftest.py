@@ -1,8 +1,17 @@
-"""A file with a bit of everything that options choose from."""
+"""A file with a bit of everything that options choose from, and a server of buckets."""
 
 import netCDF4
 import numpy as np
 import pytest
+
+from support import objects
+
+
+@pytest.fixture
+def bucket():
+    server = objects.Server()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

@@ -335,6 +335,21 @@ static int choose(const cm_join_input *in, cm_join_tables *tables, cm_error *err
 
 /* ---- files ---- */
 
+/* V of FILE has N elements along D. */
+static int note_length(const cm_join_input *in, cm_join_dim *d, uint32_t file, const cm_join_var *v,
+                       uint64_t n, cm_error *err)
+{
+    const cm_file_length before = d->length[file];
+    if (cm_file_has(before) && cm_file_count(before) != n)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: dimension %s of variable %s has %" PRIu64
+                       " elements, and that of another group %" PRIu64
+                       ": files whose groups have other dimensions of one name are not joined",
+                       in->file[file]->path, d->name, v->name, n, cm_file_count(before));
+    d->length[file] = cm_file_length_make(n);
+    return CM_OK;
+}
+
 static int add_file(const cm_join_input *in, cm_join_tables *tables, uint32_t file, cm_error *err)
 {
     char buf[512];
@@ -359,16 +374,9 @@ static int add_file(const cm_join_input *in, cm_join_tables *tables, uint32_t fi
             int rc = dim == CM_JOIN_NONE ? cm_join_add_dim(in, tables, name, &dim, err) : CM_OK;
             if (rc != CM_OK)
                 return rc;
-            cm_file_length *length = &tables->dim[dim].length[file];
-            if (cm_file_has(*length) && cm_file_count(*length) != s.shape[k])
-                return cm_fail(err, CM_EUNSUPPORTED,
-                               "%s: dimension %s of variable %s has %" PRIu64
-                               " elements, and that of another group %" PRIu64
-                               ": files whose groups have other dimensions of one name are not "
-                               "joined",
-                               in->file[file]->path, name, v->name, s.shape[k],
-                               cm_file_count(*length));
-            *length = cm_file_length_make(s.shape[k]);
+            rc = note_length(in, &tables->dim[dim], file, v, s.shape[k], err);
+            if (rc != CM_OK)
+                return rc;
         }
     }
     return it.at.bad ? cm_fail(err, CM_EFORMAT, "%s: its record in the survey is damaged",

@@ -50,15 +50,12 @@ static int check_counted(const cm_output *out, cm_error *err)
 
 int cm_sink_finished(cm_sink *s, cm_job *job, bool *works, cm_error *err)
 {
-    const cm_verify asked = s->options->verify;
     cm_output_tidy(&s->out);
     int rc = s->options->statistics ? check_counted(&s->out, err) : CM_OK;
-    *works = asked != CM_VERIFY_NONE;
+    *works = s->options->verify != CM_VERIFY_NONE;
     if (rc != CM_OK || !*works)
         return rc;
     /* It may be the store of another source. */
     s->ops = &cm_sink_compared;
-    rc = s->ops->find(s, job, err);
-    s->options->verify = asked;
-    return rc;
+    return s->ops->find(s, job, err);
 }

@@ -23,13 +23,6 @@ def want(days, tmp_path_factory):
     return stores.digest(store)
 
 
-@pytest.fixture
-def bucket():
-    server = objects.Server()
-    yield server
-    server.close()
-
-
 @pytest.mark.parametrize("place", ["folder", "bucket"])
 def test_ten_at_once(days, want, bucket, tmp_path, place):
     """One makes the store, and each of the others says why it does not."""

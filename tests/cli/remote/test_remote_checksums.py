@@ -21,13 +21,6 @@ def source(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def bucket():
-    server = objects.Server()
-    yield server
-    server.close()
-
-
 def digest(store, bucket=None, *options):
     env = bucket.environment() if bucket else None
     return stores.digest(store, env, *options)[0][0]

@@ -13,13 +13,6 @@ ARRAY = {"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "<f8", "compres
 
 
 @pytest.fixture
-def bucket():
-    server = objects.Server()
-    yield server
-    server.close()
-
-
-@pytest.fixture
 def web():
     server = objects.Server(bucket=None, signed=False)
     server.objects = {k: (v, objects.etag_of(v)) for k, v in store("a.zarr/").items()}
@@ -64,7 +57,7 @@ def test_a_listing_that_goes_round_is_an_error(bucket, kind):
 
     bucket.fault = listing
     tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=bucket.environment()).fails(1, "s3://bucket/a.zarr", "listing has no end")
-    assert 2 <= len(pages)
+    assert 2 <= len(pages) < most
 
 
 def test_names_that_a_folder_cannot_have(bucket):

@@ -125,14 +125,18 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
     return rc;
 }
 
-/* All of the store is held against the source, whatever else was asked for. */
+/*
+ * All of the store is held against the source, whatever else was asked for; where the store was
+ * complete before, as much as was asked for.
+ */
 static int find(cm_sink *s, cm_job *job, cm_error *err)
 {
     const char *target = s->options->target;
     int rc = cm_icechunk_path(target) == NULL ? cm_store_path_plain(target, &s->against, err)
              : (s->against = cm_strdup(target, err)) == NULL ? CM_ENOMEM
                                                              : CM_OK;
-    s->options->verify = CM_VERIFY_FULL;
+    if (!job->report->finished)
+        s->options->verify = CM_VERIFY_FULL;
     s->target = NULL;
     job->terms.against = s->against;
     return rc;
