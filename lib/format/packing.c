@@ -1,6 +1,6 @@
 #include "format/packing.h"
 
-#include <strings.h>
+#include <string.h>
 
 #include "model/convert.h"
 
@@ -8,7 +8,7 @@ bool cm_packing_other_sign(const cm_json *attrs, const cm_dtype *t)
 {
     const char *sign = cm_json_text(cm_json_member(attrs, "_Unsigned"), NULL);
     return sign != NULL && (t->kind == CM_KIND_INT || t->kind == CM_KIND_UINT) &&
-           strcasecmp(sign, t->kind == CM_KIND_INT ? "true" : "false") == 0;
+           strcmp(sign, t->kind == CM_KIND_INT ? "true" : "false") == 0;
 }
 
 cm_dtype cm_packing_type_read(const cm_json *attrs, const cm_dtype *t)

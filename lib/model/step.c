@@ -234,10 +234,13 @@ char *cm_time_step_text(const cm_time_step *step, char *buf, size_t size)
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
+/* Numbers further apart have no step. */
+#define MOST_STEPS 1000000000000000 /* 10^15, exact as a double */
+
 static uint64_t number_multiple(double d, double step)
 {
     const double k = rint(d / step);
-    return k >= 1 && k < 1e15 && fabs(d - k * step) <= 1e-6 * step * k ? (uint64_t)k : 0;
+    return k >= 1 && k < MOST_STEPS && fabs(d - k * step) <= 1e-6 * step * k ? (uint64_t)k : 0;
 }
 
 bool cm_number_step_infer(const double *values, uint64_t n, double *out)
@@ -262,4 +265,23 @@ uint64_t cm_number_step_missing(double step, double a, double b)
 {
     const uint64_t k = number_multiple(b - a, step);
     return k ? k - 1 : 0;
+}
+
+bool cm_integer_step_infer(const int64_t *values, uint64_t n, uint64_t *out)
+{
+    uint64_t step = UINT64_MAX, equal = 0;
+    for (uint64_t i = 1; i < n; i++) {
+        const uint64_t d = (uint64_t)values[i] - (uint64_t)values[i - 1];
+        if (values[i] <= values[i - 1])
+            return false;
+        step = d < step ? d : step;
+    }
+    for (uint64_t i = 1; i < n; i++) {
+        const uint64_t d = (uint64_t)values[i] - (uint64_t)values[i - 1];
+        if (d % step != 0 || d / step >= MOST_STEPS)
+            return false;
+        equal += d == step;
+    }
+    *out = step;
+    return n > 1 && 2 * equal >= n - 1;
 }

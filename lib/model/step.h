@@ -61,5 +61,7 @@ char *cm_time_step_text(const cm_time_step *step, char *buf, size_t size);
 /* Steps of numbers that are not times, to one part in a million of the step. */
 bool cm_number_step_infer(const double *values, uint64_t n, double *out);
 uint64_t cm_number_step_missing(double step, double a, double b);
+/* The step of ascending integers, exactly; all their differences are multiples of it. */
+bool cm_integer_step_infer(const int64_t *values, uint64_t n, uint64_t *out);
 
 #endif

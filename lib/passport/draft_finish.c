@@ -19,6 +19,7 @@ static cm_passport_step step_of(const cm_draft_entry *e, const cm_bin *b)
     if (b->count == 0)
         return s;
     const double n = (double)b->count, low = shown(e, b->min), high = shown(e, b->max);
+    const bool is_finite = !isinf(b->min) && !isinf(b->max);
     const double mean = (b->sum.high + b->sum.low) / n;
     /* The square of the sum over n, in two doubles: the rest of the division counts. */
     const double rest = (fma(-mean, n, b->sum.high) + b->sum.low) / n;
@@ -27,10 +28,12 @@ static cm_passport_step step_of(const cm_draft_entry *e, const cm_bin *b)
     const double square = (b->square.high - product) + (b->square.low - lost);
     s.min = e->scale < 0 ? high : low;
     s.max = e->scale < 0 ? low : high;
-    s.mean = shown(e, mean);
-    s.std = isinf(b->min) || isinf(b->max) ? NAN
-            : square > 0                   ? sqrt(square / n) * fabs(e->scale)
-                                           : 0;
+    s.std = !is_finite ? NAN : square > 0 ? sqrt(square / n) * fabs(e->scale) : 0;
+    /* Of values that are infinite the sum is, too; of both signs it is no number. */
+    s.mean = is_finite                   ? shown(e, mean)
+             : isinf(low) && isinf(high) ? low + high
+             : isinf(low)                ? low
+                                         : high;
     /* Rounding may not leave a mean outside of the values. */
     s.mean = s.mean < s.min ? s.min : s.mean > s.max ? s.max : s.mean;
     return s;
@@ -46,9 +49,10 @@ static cm_passport_step sum_of(const cm_passport_step *step, size_t n)
         if (s->count == 0)
             continue;
         const double count = (double)s->count, total = (double)all.count + count;
-        const double moved = s->mean - all.mean;
+        const bool is_finite = isfinite(s->mean) && isfinite(all.mean);
+        const double moved = is_finite ? s->mean - all.mean : NAN;
         m2 += s->std * s->std * count + moved * moved * (double)all.count * count / total;
-        all.mean += moved * count / total;
+        all.mean = is_finite ? all.mean + moved * count / total : all.mean + s->mean;
         all.count += s->count;
         all.min = fmin(all.min, s->min);
         all.max = fmax(all.max, s->max);

@@ -36,7 +36,9 @@ bool cm_part_is_good(const cm_part *p)
         return true;
     /* A shift far from all values leaves nothing but itself in the squares. */
     const double lost = p->sum * (p->sum / (double)p->count);
-    return isfinite(p->square) && isfinite(p->sum) && lost <= p->square * (1 - 0x1p-6);
+    /* Of differences that small the squares have few digits, or none, as floats. */
+    const bool faint = p->min < p->max && p->square < (double)p->count * 0x1p-120;
+    return isfinite(p->square) && isfinite(p->sum) && lost <= p->square * (1 - 0x1p-6) && !faint;
 }
 
 #if defined(__x86_64__)

@@ -237,3 +237,33 @@ def test_longer_than_a_fixed_dimension(tmp_path, out):
     done = tool.nc2zarr("--verify", "full", path, out).ok()
     assert "variable a" in done.err and "150" in done.err and "left out" in done.err
     assert np.array_equal(zarr.open(str(out))["a"][:], np.arange(100.0))
+
+
+def test_booleans_shorter_than_their_unlimited_dimension(tmp_path, out):
+    """netCDF-C pads numbers to the dimension's length, and does not read booleans."""
+    path = tmp_path / "short.h5"
+    with h5py.File(path, "w") as f:
+        f["x"] = f.create_dataset("x_", data=np.arange(5.0), chunks=(5,), maxshape=(None,))
+        f["x"].make_scale("x")
+        for name, data in (("flag", np.array([True, False, True])), ("number", np.arange(3))):
+            f.create_dataset(name, data=data, chunks=(5,), maxshape=(None,)).dims[0].attach_scale(f["x"])
+    tool.nc2zarr(path, out).fails(1, path, "variable flag", "shorter", "--skip-unsupported")
+    tool.nc2zarr("--variable", "x,number", path, out).ok()
+    assert zarr.open(str(out))["number"].shape == (5,)
+
+
+@pytest.mark.parametrize("there", [("a.h5", "b.h5"), ("a.h5",)], ids=["all sources", "one source less"])
+def test_sources_of_a_virtual_dataset(tmp_path, out, there):
+    """HDF5 gives the fill value for what lies in a file that is not there: that is said."""
+    layout = h5py.VirtualLayout((2, 5), "f8")
+    for i, name in enumerate(("a.h5", "b.h5")):
+        layout[i] = h5py.VirtualSource(name, "d", (5,))
+        if name in there:
+            with h5py.File(tmp_path / name, "w") as f:
+                f["d"] = np.arange(5.0) + 10 * i
+    with h5py.File(tmp_path / "virtual.h5", "w") as f:
+        f.create_virtual_dataset("v", layout, fillvalue=-1)
+    done = tool.nc2zarr(tmp_path / "virtual.h5", out).ok()
+    assert ("variable v" in done.err and "b.h5 is not there" in done.err) == (len(there) == 1), done.err
+    wanted = [np.arange(5.0), np.arange(5.0) + 10 if "b.h5" in there else np.full(5, -1)]
+    assert np.array_equal(zarr.open(str(out))["v"][:], wanted)

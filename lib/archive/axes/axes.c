@@ -152,16 +152,24 @@ static bool is_descending(const cm_join_input *in, const cm_join_dim *d)
     return false;
 }
 
-/* A file lacks the coordinate variable: reported with that variable. */
+/*
+ * A file that lacks the coordinate variable, which is reported with that variable, has the places
+ * of the only coordinate of its length.  False: there is none, or more than one.
+ */
 static bool take_for_other(cm_join_dim *d, cm_join_vec *v)
 {
+    uint32_t same = CM_JOIN_NONE;
     for (size_t i = 0; d->kind != CM_KEY_NONE && v->key == NULL && i < d->nvecs; i++) {
         if (d->vec[i].key == NULL || d->vec[i].n != v->n)
             continue;
-        v->same = d->vec[i].same;
-        return true;
+        if (same != CM_JOIN_NONE && same != d->vec[i].same)
+            return false;
+        same = d->vec[i].same;
     }
-    return false;
+    if (same == CM_JOIN_NONE)
+        return false;
+    v->same = same;
+    return true;
 }
 
 static int find_equal(const cm_join_input *in, cm_join_dim *d, cm_error *err)

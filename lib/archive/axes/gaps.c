@@ -1,6 +1,6 @@
 /* Steps of a joined dimension that no file has. */
 #include <inttypes.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,14 +16,10 @@ enum {
 typedef struct stepper {
     const cm_join_dim *d;
     bool known;
-    cm_time_step time;
-    double number;
+    cm_time_step time; /* CM_KEY_TIME */
+    uint64_t whole;    /* CM_KEY_INTEGER */
+    double number;     /* CM_KEY_REAL */
 } stepper;
-
-static double value_of(const cm_join_dim *d, int64_t key)
-{
-    return d->kind == CM_KEY_REAL ? cm_key_real(key) : (double)key;
-}
 
 /* Numbers that tell one member of an ensemble from another: between 1 and 10 nothing is missing. */
 static bool is_label(const cm_join_tables *tables, const cm_join_dim *d)
@@ -44,13 +40,15 @@ static int infer(const cm_join_tables *tables, const cm_join_dim *d, stepper *s,
                    s->time.kind != CM_TIME_STEP_NONE;
         return CM_OK;
     }
-    if (d->kind != CM_KEY_REAL && d->kind != CM_KEY_INTEGER)
+    if (d->kind == CM_KEY_INTEGER)
+        s->known = cm_integer_step_infer(d->key, d->n, &s->whole);
+    if (d->kind != CM_KEY_REAL)
         return CM_OK;
     double *value = cm_calloc(d->n, sizeof(*value), err);
     if (value == NULL)
         return CM_ENOMEM;
     for (uint64_t i = 0; i < d->n; i++)
-        value[i] = value_of(d, d->key[i]);
+        value[i] = cm_key_real(d->key[i]);
     s->known = cm_number_step_infer(value, d->n, &s->number);
     free(value);
     return CM_OK;
@@ -58,22 +56,21 @@ static int infer(const cm_join_tables *tables, const cm_join_dim *d, stepper *s,
 
 static uint64_t missing_after(const stepper *s, uint64_t i)
 {
-    const int64_t *key = s->d->key;
-    return s->d->kind == CM_KEY_TIME ? cm_time_step_missing(&s->time, key[i], key[i + 1])
-                                     : cm_number_step_missing(s->number, value_of(s->d, key[i]),
-                                                              value_of(s->d, key[i + 1]));
+    const int64_t a = s->d->key[i], b = s->d->key[i + 1];
+    return s->d->kind == CM_KEY_TIME ? cm_time_step_missing(&s->time, a, b)
+           : s->d->kind == CM_KEY_INTEGER
+               ? ((uint64_t)b - (uint64_t)a) / s->whole - 1
+               : cm_number_step_missing(s->number, cm_key_real(a), cm_key_real(b));
 }
 
 /* The key N steps behind element I; false where it cannot be told. */
 static bool step_from(const stepper *s, uint64_t i, uint64_t n, int64_t *out)
 {
+    const int64_t key = s->d->key[i];
     if (s->d->kind == CM_KEY_TIME)
-        return cm_time_step_add(&s->time, s->d->key[i], n, out);
-    double value = value_of(s->d, s->d->key[i]) + (double)n * s->number;
-    if (s->d->kind == CM_KEY_REAL)
-        *out = cm_key_of_real(value);
-    else
-        *out = (int64_t)llrint(value);
+        return cm_time_step_add(&s->time, key, n, out);
+    *out = s->d->kind == CM_KEY_INTEGER ? (int64_t)((uint64_t)key + n * s->whole)
+                                        : cm_key_of_real(cm_key_real(key) + (double)n * s->number);
     return true;
 }
 
@@ -194,9 +191,13 @@ int cm_axis_find_gaps(const cm_join_input *in, const cm_join_tables *tables,
     int rc = infer(tables, d, &s, err);
     if (rc != CM_OK || !s.known)
         return rc;
-    const char *step = d->kind == CM_KEY_TIME ? cm_time_step_text(&s.time, text, sizeof(text))
-                                              : cm_format_double(s.number, text, sizeof(text));
-    if ((report->step = cm_strdup(step, err)) == NULL)
+    if (d->kind == CM_KEY_TIME)
+        cm_time_step_text(&s.time, text, sizeof(text));
+    else if (d->kind == CM_KEY_INTEGER)
+        snprintf(text, sizeof(text), "%" PRIu64, s.whole);
+    else
+        cm_format_double(s.number, text, sizeof(text));
+    if ((report->step = cm_strdup(text, err)) == NULL)
         return CM_ENOMEM;
     return report_gaps(in, findings, d, &s, report, err);
 }

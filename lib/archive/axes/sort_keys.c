@@ -143,8 +143,9 @@ static bool is_double(const cm_meaning *m)
     return cm_meaning_equal(m, &real);
 }
 
+/* *FINER becomes true where keys, which count microseconds, say less than the instants do. */
 static int number_keys(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
-                       cm_join_vec *v, const uint8_t *values, cm_error *err)
+                       cm_join_vec *v, const uint8_t *values, bool *finer, cm_error *err)
 {
     cm_reading r;
     cm_meaning m;
@@ -161,12 +162,13 @@ static int number_keys(const cm_join_input *in, const cm_join_tables *tables, co
                            "or above 2^53 beside fractions)",
                            in->file[v->file]->path, v->like->name);
         v->key[i] = key_of(d->kind, v, i, &m, is_nan && r.dtype.kind == CM_KIND_FLOAT);
+        *finer |= m.kind == CM_MEANS_INSTANT && m.ns != 0;
     }
     return CM_OK;
 }
 
 static int keys_of(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
-                   cm_join_vec *v, cm_error *err)
+                   cm_join_vec *v, bool *finer, cm_error *err)
 {
     size_t nbytes;
     uint64_t width = v->like->dtype.nbytes;
@@ -178,7 +180,68 @@ static int keys_of(const cm_join_input *in, const cm_join_tables *tables, const 
         return CM_ENOMEM;
     if (d->kind == CM_KEY_TEXT)
         return CM_OK; /* ranked together */
-    return number_keys(in, tables, d, v, values, err);
+    return number_keys(in, tables, d, v, values, finer, err);
+}
+
+/* ---- instants within one microsecond ---- */
+
+typedef struct instant {
+    int64_t us;
+    int32_t ns;
+    uint32_t file;
+} instant;
+
+static int by_instant(const void *a, const void *b)
+{
+    const instant *x = a, *y = b;
+    return x->us != y->us ? (x->us > y->us) - (x->us < y->us) : (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+/* The instants of all coordinates of D, in order; missing ones are left out. */
+static int list_instants(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d,
+                         instant **out, size_t *n, cm_error *err)
+{
+    size_t total = 0, nbytes;
+    cm_reading r;
+    cm_meaning m;
+    for (size_t i = 0; i < d->nvecs; i++)
+        total += d->vec[i].n;
+    instant *list = *out = cm_calloc(total + 1, sizeof(*list), err);
+    *n = 0;
+    for (size_t i = 0; list != NULL && i < d->nvecs; i++) {
+        const cm_join_vec *v = cm_axis_vec_at(in, d, i);
+        if (v->like == NULL || !cm_join_reading(in, tables, d->var, v->file, &r))
+            continue;
+        const uint8_t *values = cm_survey_values(in->survey, v->values, &nbytes);
+        for (uint64_t k = 0; k < v->n; k++) {
+            cm_reading_means(&r, values + k * r.dtype.nbytes, &m);
+            if (m.kind == CM_MEANS_INSTANT)
+                list[(*n)++] = (instant){m.us, m.ns, v->file};
+        }
+    }
+    if (list == NULL)
+        return CM_ENOMEM;
+    qsort(list, *n, sizeof(*list), by_instant);
+    return CM_OK;
+}
+
+/* One key for two instants would make one step of them. */
+static int refuse_near_instants(const cm_join_input *in, const cm_join_tables *tables,
+                                cm_join_dim *d, cm_error *err)
+{
+    instant *list;
+    size_t n;
+    int rc = list_instants(in, tables, d, &list, &n, err);
+    for (size_t i = 1; rc == CM_OK && i < n; i++)
+        if (list[i].us == list[i - 1].us && list[i].ns != list[i - 1].ns)
+            rc = cm_fail(err, CM_EUNSUPPORTED,
+                         "%s: %s: instants of it and of %s are less than a microsecond apart, and "
+                         "cannot be put in order",
+                         in->file[list[i].file]->path, d->name,
+                         list[i].file == list[i - 1].file ? "itself"
+                                                          : in->file[list[i - 1].file]->path);
+    free(list);
+    return rc;
 }
 
 int cm_join_keys(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d,
@@ -196,10 +259,13 @@ int cm_join_keys(const cm_join_input *in, const cm_join_tables *tables, cm_join_
             break;
         }
     }
+    bool finer = false;
     for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
         cm_join_vec *v = cm_axis_vec_at(in, d, i);
         if (v->like != NULL)
-            rc = keys_of(in, tables, d, v, err);
+            rc = keys_of(in, tables, d, v, &finer, err);
     }
+    if (rc == CM_OK && finer && d->nvecs > 1)
+        rc = refuse_near_instants(in, tables, d, err);
     return rc == CM_OK && d->kind == CM_KEY_TEXT ? rank_texts(in, d, err) : rc;
 }

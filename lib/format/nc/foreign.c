@@ -257,6 +257,20 @@ static int refuse(cm_nc_node *node, const char *why, cm_error *err)
     return node->var.unsupported != NULL ? CM_OK : CM_ENOMEM;
 }
 
+/* netCDF-C pads a dataset up to the length of its unlimited dimension; here nothing does. */
+static bool is_short(const walker *w, const cm_array *a)
+{
+    for (unsigned j = 0; j < a->rank; j++) {
+        int id;
+        size_t length;
+        if (nc_inq_dimid(w->file->group_ncid[w->group], a->dim_name[j], &id) == NC_NOERR &&
+            nc_inq_dimlen(w->file->group_ncid[w->group], id, &length) == NC_NOERR &&
+            length > a->shape[j])
+            return true;
+    }
+    return false;
+}
+
 static int read_enumeration(const walker *w, cm_nc_node *node, hid_t dataset, hid_t type,
                             cm_error *err)
 {
@@ -269,6 +283,8 @@ static int read_enumeration(const walker *w, cm_nc_node *node, hid_t dataset, hi
         rc = refuse(node, "a dataset that HDF5 cannot describe", err);
     if (rc == CM_OK && v->unsupported == NULL)
         rc = set_dimensions(w, node, dataset, err);
+    if (rc == CM_OK && v->unsupported == NULL && is_short(w, &v->array))
+        rc = refuse(node, "its dataset is shorter than its unlimited dimension", err);
     char *where = rc == CM_OK ? cm_asprintf(err, "variable %s", v->array.name) : NULL;
     if (rc == CM_OK)
         rc = where != NULL ? cm_h5_attributes_read(w->file, dataset, where, v->array.attrs, err)

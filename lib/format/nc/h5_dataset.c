@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/nc/h5_pipeline.h"
+#include "format/nc/h5_virtual.h"
 
 static bool is_plain_integer(hid_t type, const cm_dtype *want)
 {
@@ -194,7 +195,10 @@ int cm_h5_dataset_describe(hid_t file, const char *path, const cm_dtype *type, c
         !read_layout(dcpl, out))
         goto out;
     check_type(stored, type, out);
-    rc = read_fill(dcpl, stored, type, out, err);
+    if (out->layout == H5D_VIRTUAL)
+        rc = cm_h5_virtual_absent(file, dcpl, &out->absent_source, err);
+    if (rc == CM_OK)
+        rc = read_fill(dcpl, stored, type, out, err);
     if (rc == CM_OK)
         rc = read_codecs(dcpl, type, out, err);
     out->known = rc == CM_OK;
@@ -216,6 +220,7 @@ void cm_h5_dataset_release(cm_h5_dataset *d)
         return;
     cm_codec_specs_free(d->codec, d->ncodecs);
     free(d->codec_reason);
+    free(d->absent_source);
     free(d->fill_text);
     memset(d, 0, sizeof *d);
 }

@@ -40,7 +40,8 @@ typedef struct cm_h5_dataset {
     char *fill_text;        /* CM_H5_FILL_VALUE of strings; owned */
     cm_codec_spec *codec;   /* NULL when a filter has no codec here; owned */
     size_t ncodecs;
-    char *codec_reason; /* why; owned */
+    char *codec_reason;  /* why; owned */
+    char *absent_source; /* a file with elements of a virtual dataset that is not there; owned */
 } cm_h5_dataset;
 
 /*

@@ -80,6 +80,17 @@ static int warn_of_longer(const cm_nc_node *node, cm_error *err)
     return CM_OK;
 }
 
+static int warn_of_absent(const cm_nc_node *node, cm_error *err)
+{
+    return node->dataset.absent_source == NULL
+               ? CM_OK
+               : cm_nc_warn(node->file, err,
+                            "variable %s: it is a virtual dataset, and its source %s is not there: "
+                            "HDF5 reads the fill value for what that file holds, unless "
+                            "HDF5_VDS_PREFIX names its folder",
+                            node->var.array.name, node->dataset.absent_source);
+}
+
 int cm_nc_node_match(cm_nc_node *node, cm_error *err)
 {
     cm_nc_var *v = &node->var;
@@ -89,5 +100,6 @@ int cm_nc_node_match(cm_nc_node *node, cm_error *err)
     v->has_source_chunks = d->known && d->layout == H5D_CHUNKED;
     if (v->has_source_chunks)
         memcpy(v->source_chunk, d->chunk, sizeof v->source_chunk);
-    return warn_of_longer(node, err);
+    int rc = warn_of_absent(node, err);
+    return rc == CM_OK ? warn_of_longer(node, err) : rc;
 }

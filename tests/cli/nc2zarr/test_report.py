@@ -202,6 +202,27 @@ def test_numbers_are_those_of_numpy(tmp_path):
             assert got == pytest.approx([np.nanmin(values), np.nanmean(values), np.nanmax(values), np.nanstd(values)], rel=1e-6), chunks
 
 
+def test_infinite_and_tiny_numbers_are_those_of_numpy(tmp_path):
+    r = np.random.default_rng(1)
+    field = r.normal(size=(4, 50))
+    values = {name: field.astype("f4") for name in ("plus", "both", "tiny")} | {"apart": field.copy()}
+    values["plus"][1, 3] = values["both"][1, 3] = values["apart"][0, 2] = np.inf
+    values["both"][1, 4] = values["apart"][3, 2] = -np.inf
+    values["tiny"] *= np.float32(3e-22)  # whose squares have few digits as float32
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as nc:
+        nc.createDimension("time", 4)
+        nc.createDimension("x", 50)
+        for name, v in values.items():
+            nc.createVariable(name, v.dtype, ("time", "x"))[:] = v
+    doc, _ = report(tmp_path / "in.nc", tmp_path)
+    got = {v["name"]: [float(v[k]) for k in ("min", "mean", "max", "std")] for v in doc["variables"]}
+    with np.errstate(invalid="ignore"):
+        wanted = {k: [v.min(), v.mean(), v.max(), v.std()] for k, v in values.items()}
+        wanted["tiny"] = [float(f(values["tiny"].astype("f8"))) for f in (np.min, np.mean, np.max, np.std)]
+    for name, numbers in wanted.items():
+        assert got[name] == pytest.approx(numbers, rel=1e-6, abs=0, nan_ok=True), name
+
+
 def test_refusals(tmp_path):
     fields.write(tmp_path / "in.nc", {"t": fields.make(4)})
     source, page, out = tmp_path / "in.nc", tmp_path / "p.html", tmp_path / "o.zarr"

@@ -23,7 +23,17 @@
         "t", "int32", "t*=" n, .values = list, .attrs = "{'units': 'days since " date "'}"         \
     }
 
+#define NANOSECONDS(list)                                                                          \
+    {                                                                                              \
+        "t", "int64", "t*=2", .values = list, .attrs = "{'units': 'nanoseconds since 2000-01-01'}" \
+    }
+
 static const joined_row ORDER[] = {
+    {"instants of which microseconds say enough",
+     {{"a", .var = {NANOSECONDS("2500 4001"), V("2")}},
+      {"b", .var = {NANOSECONDS("1 1999"), V("2")}}},
+     .axes = "t: 2000-01-01T00:00:00 2000-01-01T00:00:00.000001 "
+             "2000-01-01T00:00:00.000002 2000-01-01T00:00:00.000004 | a 0+2>2 b 0+2>0"},
     {"the order is that of coordinates, whatever the names of files",
      {{"a", .var = {T("2", "7 8"), V("2")}},
       {"b", .var = {T("2", "1 2"), V("2")}},
@@ -152,6 +162,18 @@ static const joined_row REFUSED[] = {
      {{"a", .var = {T("2", "0 1"), V("2")}}, {"b", .var = {V("3")}}},
      .findings = "decision coordinate t b: its 3 steps have no coordinate, which other files have, "
                  "and so no place"},
+    {"no coordinate, and two files of its length have different ones",
+     {{"a", .var = {T("2", "0 1"), V("2")}},
+      {"b", .var = {T("2", "2 3"), V("2")}},
+      {"c", .var = {V("2")}}},
+     .findings = "decision coordinate t c: its 2 steps have no coordinate, which other files have, "
+                 "and so no place"},
+    {"instants within a microsecond",
+     {{"a", .var = {NANOSECONDS("0 1000"), V("2")}},
+      {"b", .var = {NANOSECONDS("2500 4000"), V("2")}},
+      {"c", .var = {NANOSECONDS("4001 6000"), V("2")}}},
+     .error = "c: t: instants of it and of b are less than a microsecond apart, and cannot be put "
+              "in order"},
     {"a grid of another length without a coordinate",
      {{"a", .var = {T("1", "0"), {"v", "float32", "t*=1 y=2"}}},
       {"b", .var = {T("1", "1"), {"v", "float32", "t*=1 y=3"}}}},

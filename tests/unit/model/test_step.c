@@ -189,6 +189,26 @@ static void test_numbers(void **state)
     assert_false(cm_number_step_infer(WILD, 1, &step));
 }
 
+static void test_integers(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t value[4];
+        uint64_t n, step; /* 0: none */
+    } ROW[] = {{{INT64_C(1) << 60, (INT64_C(1) << 60) + 1, (INT64_C(1) << 60) + 3}, 3, 1},
+               {{INT64_MIN, -1, INT64_MAX}, 3, 0}, /* the second is longer by one */
+               {{-6, -3, 3, 6}, 4, 3},
+               {{0, 2, 5}, 3, 0},
+               {{0, 1, 1}, 3, 0},
+               {{3, 2, 1}, 3, 0},
+               {{7}, 1, 0}};
+    for (size_t i = 0; i < sizeof ROW / sizeof *ROW; i++) {
+        uint64_t step = 0;
+        assert_int_equal(cm_integer_step_infer(ROW[i].value, ROW[i].n, &step), ROW[i].step > 0);
+        assert_true(ROW[i].step == 0 || step == ROW[i].step);
+    }
+}
+
 static void test_texts(void **state)
 {
     (void)state;
@@ -209,9 +229,8 @@ static void test_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_moves),
-        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_steps),   cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_integers),
         cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
