@@ -45,7 +45,7 @@ static void set_order(const cm_join_input *in, const cm_join_tables *tables, con
         how->repeats[i] = k == d->rank && v->widest != NULL;
         if (k == d->rank && v->widest == NULL)
             return;
-        how->transposed |= k != i - v->nlacking;
+        how->transposed |= how->repeats[i] || k != i - v->nlacking;
         if (how->repeats[i])
             continue;
         used[k] = true;

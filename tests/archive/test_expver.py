@@ -91,6 +91,17 @@ def test_one_file(layout, tmp_path):
     stores.convert(*MERGE, "--check", path, out).ok()
 
 
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("layout", [{}, {"chunks": (2, 2, 2, 2), "deflate": 1}], ids=["contiguous", "chunked"])
+def test_files_that_lack_the_dimension(place, layout, tmp_path):
+    """Wherever it stands in those that have it."""
+    dims = ["time", "latitude", "longitude"]
+    dims.insert(place, "expver")
+    paths = F.write_all([final(0), recent(4, dims=tuple(dims), **layout)], tmp_path / "in")
+    stores.convert(*MERGE, "--verify", "full", *paths, tmp_path / "out.zarr").ok()
+    check(tmp_path / "out.zarr", np.concatenate([values(0, 4), merged(values(4, 4), FILL)]))
+
+
 def test_the_order_is_that_of_the_list(tmp_path):
     """Where both have data, the one that is named first counts."""
     f = recent()

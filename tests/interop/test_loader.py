@@ -310,6 +310,11 @@ def test_a_restored_loader_goes_on(store, how):
                 other.load_state_dict(state)
             with pytest.raises(chunkmill.ChunkmillError, match="not one that a loader"):
                 other.load_state_dict({"position": "00" * 64, "epoch": 0})
+            for bad in (None, {**state, "epoch": "x"}, {**state, "epoch": -1}, {**state, "epoch": 2**64}):
+                with pytest.raises(chunkmill.InvalidError, match="not one that a loader gave"):
+                    other.load_state_dict(bad)
+            with pytest.raises(chunkmill.InvalidError, match="epoch: 18446744073709551616 is too large"):
+                other.set_epoch(2**64)
 
 
 @pytest.mark.parametrize("how", ["map", "planned"])

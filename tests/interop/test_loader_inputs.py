@@ -122,9 +122,23 @@ def test_changed_datasets_are_refused(store, chunks):
     with pytest.raises(chunkmill.InvalidError, match="no such variable; there are"):
         chunkmill.Loader(opened(), variables="q", **OPTIONS)
     raw = xarray.open_zarr(store, chunks=chunks, mask_and_scale=False)
-    with pytest.raises(chunkmill.InvalidError, match="p is int16 in the Dataset, and float64 .* decode=False"):
+    with pytest.raises(chunkmill.InvalidError, match="p has its attribute scale_factor in the Dataset.* decode=False"):
         chunkmill.Loader(raw, **OPTIONS)
     assert_reads(raw, decode=False)
+
+
+@pytest.mark.parametrize("encoding", [{"scale_factor": 0.5, "dtype": "f8"}, {"add_offset": 3.0, "dtype": "f8"}, {"_FillValue": 1e20},
+                                      {"missing_value": 1e20}], ids=lambda e: next(iter(e)))
+def test_datasets_that_were_not_decoded_are_refused(tmp_path, encoding):
+    """Also where the stored type is that of decoded values."""
+    store = tmp_path / "raw.zarr"
+    xarray.Dataset({"v": (("time", "x"), VALUES.astype("f8"))}).to_zarr(store, encoding={"v": encoding})
+    raw = xarray.open_zarr(store, mask_and_scale=False)
+    for options in ({}, {"cast": "float32"}):
+        with pytest.raises(chunkmill.InvalidError, match="^store: v has its attribute .* decode=False"):
+            chunkmill.Loader(raw, **options, **OPTIONS)
+    assert_reads(raw, "v", raw["v"].values, decode=False)
+    assert_reads(xarray.open_zarr(store))
 
 
 def test_datasets_of_netcdf(tmp_path):

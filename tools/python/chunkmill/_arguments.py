@@ -51,6 +51,13 @@ def integer(name: str, value: Any) -> int:
     return found
 
 
+def epoch(value: Any) -> int:
+    found = integer("epoch", value)
+    if found >= 2**64:  # ctypes would cut it
+        raise InvalidError(f"epoch: {found} is too large")
+    return found
+
+
 def size(name: str, value: Size) -> int:
     """Bytes: 3000000000, "3GB", "3 GB", "256MiB"; None is 0, which lets the loader choose."""
     if value is None:

@@ -28,6 +28,8 @@ _DESCRIBED: dict[str, Any] = {"sample": None, "lags": None, "order": b"chunks", 
                               "world_size": 1, "rank": 0, "loader": None, "window": 0, "normalize": None, "device": None,
                               "staging": None, "describe_only": True}
 
+# Of a variable that xarray has decoded these are in `encoding`.
+_DECODED_BY = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 _NOTHING: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
 _opened: weakref.WeakSet[Loader] = weakref.WeakSet()
@@ -285,7 +287,7 @@ class Loader:
             holes = lib.cm_loader_holes(self._handle)
             self.holes: str | None = holes.decode("utf-8", "replace") if holes else None
             if source.view is not None:
-                self._check_view(source.view, decode and cast is None)
+                self._check_view(source.view, decode, cast is None)
             if self.holes is not None:
                 warnings.warn(f"{self.store}: {self.holes}", HolesWarning, stacklevel=2)
         except BaseException:
@@ -314,14 +316,18 @@ class Loader:
         self._within = False  # an epoch was begun, and its end not met
         self._describe()
 
-    def _check_view(self, view: _xarray.View, as_decoded: bool) -> None:
+    def _check_view(self, view: _xarray.View, decode: bool, as_decoded: bool) -> None:
         """Refuses a Dataset that shows other dimensions, types or coordinates than the loader delivers."""
         for name, variable in view.variables.items():
             v = next(iter(self._keys.values())) if view.is_array else self._keys[name]  # an array by any name
             if v.dims != variable.dims:
                 raise InvalidError(f"store: dimensions of {v.name} are {variable.dims} in the Dataset and {v.dims} in the "
                                    "store: they were renamed; give the path, and the names that are there")
-            if as_decoded and variable.dtype != v.dtype:
+            stored = [name for name in _DECODED_BY if decode and name in variable.attrs]
+            if stored:
+                raise InvalidError(f"store: {v.name} has its attribute {stored[0]} in the Dataset, which was opened without "
+                                   "decoding; give decode=False for what is stored")
+            if decode and as_decoded and variable.dtype != v.dtype:
                 raise InvalidError(f"store: {v.name} is {variable.dtype} in the Dataset, and {v.dtype} where it is decoded; "
                                    "give decode=False for what is stored")
         for dim in self.dims:
@@ -397,7 +403,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """The epoch that the next iteration is; the ones after it follow."""
-        self._epoch = a.integer("epoch", epoch)
+        self._epoch = a.epoch(epoch)
         self._resume = self._within = False
 
     def __iter__(self) -> Iterator[Batch]:
@@ -445,12 +451,13 @@ class Loader:
         try:
             raw = bytes.fromhex(state["position"])
             position = c.Position.from_buffer_copy(raw)
-        except (KeyError, TypeError, ValueError):
+            epoch = a.epoch(state.get("epoch", 0))
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise InvalidError("the state is not one that a loader gave") from None
         error = c.Error()
         check(self._call("restore", byref(position), byref(error)), error)
         self._running += 1
-        self._epoch = int(state.get("epoch", 0))
+        self._epoch = epoch
         # At the end of an epoch the next iteration is the one after it.
         self._resume = self._within = bool(state.get("within", True))
 
