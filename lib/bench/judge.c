@@ -1,5 +1,6 @@
 /* Which of several sessions is the best, why, and what it is called in PyTorch. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,10 +174,14 @@ static char *tuning_reason(const cm_readbench_report *r, cm_error *err)
 {
     const cm_readbench_session *best = &r->session[r->best];
     const cm_readbench_session *base = r->baseline == SIZE_MAX ? best : &r->session[r->baseline];
-    char mine[48], theirs[48];
+    char mine[48], theirs[48], waits[96] = "";
+    const long before = lround(base->wait_share * 100), after = lround(best->wait_share * 100);
 
     rate_text(cm_readbench_rate(best), false, mine, sizeof(mine));
     rate_text(cm_readbench_rate(base), false, theirs, sizeof(theirs));
+    if (after < before)
+        snprintf(waits, sizeof(waits), ": steps wait %ld %% of the time instead of %ld %%", after,
+                 before);
     if (r->best == r->baseline)
         return cm_asprintf(err,
                            "the baseline gives %s with steps waiting %.0f %% of the time, and none "
@@ -184,11 +189,8 @@ static char *tuning_reason(const cm_readbench_report *r, cm_error *err)
                            mine, base->wait_share * 100, r->nsessions - 1, CM_TUNE_NOISE * 100);
     if (!is_candidate(base))
         return cm_asprintf(err, "%s gives %s, the baseline failed", best->label, mine);
-    return cm_asprintf(err,
-                       "%s gives %s, %.2f times the baseline's %s: steps wait %.0f %% of the time "
-                       "instead of %.0f %%%s",
-                       best->label, mine, cm_readbench_rate(best) / cm_readbench_rate(base), theirs,
-                       best->wait_share * 100, base->wait_share * 100,
+    return cm_asprintf(err, "%s gives %s, %.2f times the baseline's %s%s%s", best->label, mine,
+                       cm_readbench_rate(best) / cm_readbench_rate(base), theirs, waits,
                        is_a_data_loader(best)
                            ? ""
                            : "; DataLoader cannot do this, its line is the best that it can");

@@ -333,3 +333,18 @@ def test_what_is_proven_of_a_commit(source, tmp_path):
     assert len(digests) == 6 and all(d.encode() in snapshot for d in digests.values())
     lines = run(RECHUNK, "--digest", f"icechunk:{repo}").ok().out.splitlines()
     assert {f"{d}  g/{name}" for name, d in digests.items()} <= {" ".join(x.split()[:2]).replace(" ", "  ") for x in lines}
+
+
+@pytest.mark.parametrize("n", [50, 21])
+def test_an_array_that_stays_with_another_length_is_told(source, tmp_path, n):
+    """Nodes that are replaced are those of the run: xarray would not open the group with what is left."""
+    import netCDF4
+
+    with netCDF4.Dataset(tmp_path / "new.nc", "w") as nc:
+        nc.createDimension("x", n)
+        nc.createVariable("tas", "f4", ("x",))[:] = np.arange(n)
+    repo = tmp_path / "repo"
+    run(NC2ZARR, source, f"icechunk:{repo}").ok()
+    done = run(NC2ZARR, "--overwrite", tmp_path / "new.nc", f"icechunk:{repo}").ok()
+    told = "/x: stays in the repository with 50 elements along x, of which /tas has 21"
+    assert (told in done.err) == (n == 21), done.err

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "convert/sink/icechunk/node_list.h"
+#include "convert/sink/icechunk/unlike.h"
 #include "convert/sink/store/fingerprint.h"
 #include "format/counted.h"
 #include "format/icechunk/key.h"
@@ -392,6 +393,7 @@ static int check_nodes(cm_repository *r, const cm_sink *s, cm_job *job, cm_error
 {
     cm_store *documents = NULL;
     cm_node_list list = {0};
+    char *unlike = NULL;
     int rc = cm_job_describe_in_memory(job, &documents, err);
     if (rc == CM_OK)
         rc = cm_node_list_make(&list, documents, s->into.node, err);
@@ -399,6 +401,11 @@ static int check_nodes(cm_repository *r, const cm_sink *s, cm_job *job, cm_error
         .node = list.node, .n = list.n, .replaces = s->options->overwrite};
     if (rc == CM_OK)
         rc = cm_ice_snapshot_check(r->base->snapshot.tree.root, NULL, &change, err);
+    if (rc == CM_OK)
+        rc = cm_unlike_find(r->base->snapshot.tree.root, &list, &unlike, err);
+    if (rc == CM_OK && unlike != NULL)
+        rc = cm_job_warn(job, err, "%s", unlike);
+    free(unlike);
     cm_node_list_release(&list);
     cm_store_free(documents);
     return rc;
