@@ -430,6 +430,16 @@ int cm_calc_parse(cm_calc *c, cm_error *err)
     return o->shape != NULL ? set_shape(c, err) : find_dimensions(c, err);
 }
 
+/* Whether an option can name dimension J: not one without a name of its own. */
+static bool has_plain_name(const cm_chunkcalc_report *r, unsigned j)
+{
+    const char *name = r->dim_name[j];
+    bool plain = name != NULL && name[0] != '\0' && strpbrk(name, ":,=*\\") == NULL;
+    for (unsigned i = 0; i < j && plain; i++)
+        plain = r->dim_name[i] == NULL || strcmp(r->dim_name[i], name) != 0;
+    return plain;
+}
+
 char *cm_calc_shape_text(const cm_calc *c, const uint64_t *shape, cm_error *err)
 {
     const cm_chunkcalc_report *r = c->report;
@@ -440,7 +450,7 @@ char *cm_calc_shape_text(const cm_calc *c, const uint64_t *shape, cm_error *err)
 
     cm_buf_init(&buf, 0);
     for (unsigned j = 0; j < r->rank; j++)
-        names = names && r->dim_name[j] != NULL && strpbrk(r->dim_name[j], ":,=*\\") == NULL;
+        names = names && has_plain_name(r, j);
     for (unsigned j = 0; j < r->rank && rc == CM_OK; j++)
         rc = names ? cm_buf_printf(&buf, err, "%s%s=%" PRIu64, j > 0 ? "," : "", r->dim_name[j],
                                    shape[j])

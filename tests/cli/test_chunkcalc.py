@@ -585,6 +585,13 @@ def test_a_command_means_one_array(tmp_path):
     assert command_of(out)[2] == "/:5000" and grid_of(pasted(out, tmp_path)) == [5000]
 
 
+@pytest.mark.parametrize("names", [("x", "x"), ("", "x"), ("a=b", "x")])
+def test_a_command_names_no_dimension_that_has_no_name_of_its_own(tmp_path, names):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "a.zarr", shape=(60, 80), chunks=(1, 80), dtype="f4", dimension_names=names)[:] = 1
+    assert grid_of(pasted(run("a.zarr", "--sample", "60x1", cwd=tmp_path).ok().out, tmp_path)) == [60, 80]
+
+
 def test_a_command_of_a_repository_makes_a_folder(tmp_path):
     zarr = pytest.importorskip("zarr")
     zarr.create_array(tmp_path / "a.zarr", shape=(60, 80), chunks=(1, 80), dtype="f4")[:] = 1
