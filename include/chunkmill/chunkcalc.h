@@ -93,7 +93,8 @@ typedef struct cm_chunkcalc_layout {
     double stored_nbytes;
     double batch_chunks; /* distinct chunks of a batch of the first read, mean; 0: not asked for */
     double batch_requests;
-    bool batch_exact; /* false: too many to count, overlaps between samples are ignored */
+    double batch_nbytes; /* decoded, of those chunks */
+    bool batch_exact;    /* false: too many to count, overlaps between samples are ignored */
 } cm_chunkcalc_layout;
 
 typedef struct cm_chunkcalc_read {
@@ -142,10 +143,13 @@ typedef struct cm_chunkcalc_report {
     char *dim_name[32]; /* NULL: no names */
     uint64_t shape[32]; /* 0: endless */
     bool bounded;
-    char *path;     /* of the store or file that was opened, without a node; NULL: none was */
-    bool is_netcdf; /* it is a NetCDF file */
-    char *variable; /* of the store, or NULL */
-    char *type;     /* or NULL */
+    char *path; /* path or URL of the store or file that was opened, without a node; NULL: none */
+    bool is_netcdf;  /* it is a NetCDF file */
+    int zarr_format; /* of the store; 0: there is none */
+    char *variable;  /* of the store, or NULL */
+    /* The same as VAR of an option "VAR:VALUE", unescaped; "": the option needs none. */
+    char *pattern;
+    char *type; /* or NULL */
     uint64_t itemsize;
     bool assumed_itemsize; /* nobody said it: one byte */
     char *storage;         /* preset, or "own" */
@@ -175,9 +179,10 @@ typedef struct cm_chunkcalc_report {
     bool keep; /* the present chunks are the best, or as good as the model can tell */
     cm_chunkcalc_point *front;
     size_t nfront;
-    char *verdict; /* of the audit: "good", "fair", "poor" */
-    char *audit;   /* its sentence */
-    double gain;   /* cost of the present chunks over that of the recommended; 0: not compared */
+    char *verdict;  /* of the audit: "good", "fair", "poor" */
+    char *audit;    /* its sentence */
+    char *compared; /* the gain in words: "cost 3.1 times as high"; NULL: not compared */
+    double gain;    /* cost of the present chunks over that of the recommended; 0: not compared */
     uint64_t batch;
     double step_time;
     cm_chunkcalc_array *array;

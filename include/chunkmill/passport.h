@@ -99,12 +99,13 @@ typedef struct cm_passport {
 } cm_passport;
 
 /*
- * Reads all of the Zarr store or NetCDF file PATH once.  NET, which may be NULL, reaches stores
+ * Reads the Zarr store or NetCDF file PATH once: of its arrays all, or those that VARIABLE, "A,B",
+ * names.  NET, which may be NULL, reaches stores
  * behind a network.  MEMORY: of the whole process, in bytes; 0: up to 1 GiB, and half of what is
  * available.
  */
-int cm_passport_read(const char *path, cm_net *net, unsigned nthreads, uint64_t memory,
-                     cm_monitor *monitor, cm_passport **out, cm_error *err);
+int cm_passport_read(const char *path, const char *variable, cm_net *net, unsigned nthreads,
+                     uint64_t memory, cm_monitor *monitor, cm_passport **out, cm_error *err);
 void cm_passport_free(cm_passport *p); /* NULL accepted */
 
 #endif

@@ -213,20 +213,25 @@ int cm_parse_rate(const char *text, double *bytes_per_s, cm_error *err)
     return cm_fail(err, CM_EINVAL, "'%s' is not a rate: write 300MB/s, 1.2GB/s or 500KiB/s", text);
 }
 
-char *cm_format_size(uint64_t nbytes, char *buf, size_t size)
+char *cm_format_mean_size(double nbytes, char *buf, size_t size)
 {
     static const char *const NAME[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     if (nbytes < 1024) {
         snprintf(buf, size, "%u B", (unsigned)nbytes);
         return buf;
     }
-    double value = (double)nbytes / 1024;
+    double value = nbytes / 1024;
     size_t i = 0;
     /* 1023.995 would print as 1024.00. */
     for (; value >= 1023.995 && i + 1 < sizeof NAME / sizeof *NAME; i++)
         value /= 1024;
-    snprintf(buf, size, "%.2f %s", value, NAME[i]);
+    snprintf(buf, size, value < 1e9 ? "%.2f %s" : "%.3g %s", value, NAME[i]);
     return buf;
+}
+
+char *cm_format_size(uint64_t nbytes, char *buf, size_t size)
+{
+    return cm_format_mean_size((double)nbytes, buf, size);
 }
 
 /* VALUE with three digits, as long as it lies in [0, 999.5). */

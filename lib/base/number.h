@@ -34,6 +34,8 @@ int cm_parse_rate(const char *text, double *bytes_per_s, cm_error *err);
  * GiB"; "830 us", "1.52 s", "3 min 20 s"; "1.25 GB/s".  32 bytes always suffice.
  */
 char *cm_format_size(uint64_t nbytes, char *buf, size_t size);
+/* cm_format_size of a mean, or of bytes that 64 bits may not hold; not negative. */
+char *cm_format_mean_size(double nbytes, char *buf, size_t size);
 char *cm_format_time(double seconds, char *buf, size_t size);
 char *cm_format_rate(double bytes_per_s, char *buf, size_t size);
 

@@ -58,7 +58,8 @@ static int say_changes(cm_calc *c, const cm_variable *v, const cm_dataset *ds, c
     };
 
     if (a->reads.rechunked)
-        return cm_calc_note(c, err, "%s: %s had other chunks when it was recorded", log, v->name);
+        return cm_calc_note(c, err, "%s: %s had other chunks when it was recorded", log,
+                            cm_calc_label(v->name));
     if (store != NULL && cm_access_array_of(v, &array))
         rc = cm_access_compare(a->log, &array, store, COMPARED, text, sizeof text, err);
     if (rc == CM_OK && text[0] != '\0')

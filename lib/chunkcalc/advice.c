@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "chunkcalc/chunkcalc.h"
 #include "plan/autochunk.h"
+#include "plan/meetings.h"
 #include "plan/rules.h"
 
 enum {
@@ -31,7 +32,7 @@ static int suggest_shards(const cm_calc *c, const uint64_t *chunk, uint64_t *sha
     int rc;
 
     if (c->options->shards != NULL || !r->bounded)
-        return cm_calc_shards_for(c, chunk, true, shard, sharded, err);
+        return cm_calc_shards_for(c, chunk, NULL, shard, sharded, err);
     *sharded = false;
     rc = cm_footprint_count(r->rank, r->shape, chunk, NULL, r->itemsize, 1, &f, err);
     if (rc != CM_OK || f.nobjects <= CM_MANY_OBJECTS)
@@ -46,7 +47,7 @@ static int add(cm_calc *c, const char *rule, const uint64_t *chunk, size_t *inde
 {
     uint64_t shard[CM_MAX_RANK];
     bool sharded;
-    int rc = cm_calc_shards_for(c, chunk, true, shard, &sharded, err);
+    int rc = cm_calc_shards_for(c, chunk, NULL, shard, &sharded, err);
 
     return rc != CM_OK ? rc
                        : cm_calc_add_layout(c, rule, chunk, sharded ? shard : NULL, index, err);
@@ -87,10 +88,10 @@ static char *reason_of(const cm_calc *c, const cm_chunkcalc_layout *l, cm_error 
 {
     char low[32], high[32], time[32], size[32];
 
-    cm_format_size(c->spec.min_nbytes, low, sizeof(low));
-    cm_format_size(c->spec.max_nbytes, high, sizeof(high));
+    cm_format_size(c->report->min_nbytes, low, sizeof(low));
+    cm_format_size(c->report->max_nbytes, high, sizeof(high));
     cm_format_time(l->seconds, time, sizeof(time));
-    cm_format_size((uint64_t)l->bytes, size, sizeof(size));
+    cm_format_mean_size(l->bytes, size, sizeof(size));
     switch (c->spec.objective) {
     case CM_OBJECTIVE_BYTES:
         return cm_asprintf(err,
@@ -139,7 +140,7 @@ static const uint64_t *better_listed(const cm_calc *c, const uint64_t *chunk)
     const bool compare = c->options->shards != NULL || c->access != NULL;
     for (size_t i = 0; compare && i < r->recommended; i++) {
         const cm_chunkcalc_layout *l = &r->layout[i];
-        if (l->chunk_nbytes < c->spec.min_nbytes || l->chunk_nbytes > c->spec.max_nbytes ||
+        if (l->chunk_nbytes < r->min_nbytes || l->chunk_nbytes > r->max_nbytes ||
             value_of(l, c->spec.objective) >= value_of(best, c->spec.objective))
             continue;
         best = l;
@@ -206,9 +207,9 @@ static int add_others(cm_calc *c, cm_error *err)
 }
 
 /* Stored bytes of a file of the present layout, where the files are too many; 0: they are not. */
-static double crowded(const cm_chunkcalc_layout *present)
+static double crowded(const cm_calc *c, const cm_chunkcalc_layout *present)
 {
-    if (!present->has_footprint || present->nobjects <= CM_MANY_OBJECTS)
+    if (!c->present_apart || !present->has_footprint || present->nobjects <= CM_MANY_OBJECTS)
         return 0;
     const double each = present->stored_nbytes / (double)present->nobjects;
     return each < SMALL_FILE ? each : 0;
@@ -223,7 +224,7 @@ static int say_crowded(cm_calc *c, const cm_chunkcalc_layout *present, double ea
         err,
         "%s; but %" PRIu64 " files of %s each take longer to copy, list and remove than to "
         "read, and more room on the disk: shards put many chunks in a file",
-        r->audit, present->nobjects, cm_format_size((uint64_t)each, size, sizeof(size)));
+        r->audit, present->nobjects, cm_format_mean_size(each, size, sizeof(size)));
     if (more == NULL)
         return CM_ENOMEM;
     free(r->audit);
@@ -235,6 +236,7 @@ static int judge(cm_calc *c, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;
     const cm_chunkcalc_layout *best = &r->layout[r->recommended];
+    const char *name = cm_calc_label(r->variable);
     char now[32], then[32];
 
     if (!c->has_present) {
@@ -242,12 +244,12 @@ static int judge(cm_calc *c, cm_error *err)
         r->audit = cm_asprintf(err,
                                "%s is stored in one piece, without chunks: any box is read by "
                                "arithmetic, and only a compressed copy needs chunks, such as %s",
-                               r->variable, r->chunks_option);
+                               name, r->chunks_option);
         return r->verdict == NULL || r->audit == NULL ? CM_ENOMEM : CM_OK;
     }
     const cm_chunkcalc_layout *present = &r->layout[r->present];
     const char *verdict = r->gain <= GOOD ? "good" : r->gain <= FAIR ? "fair" : "poor";
-    const double each = crowded(present);
+    const double each = crowded(c, present);
     if (each > 0 && (each < TINY_FILE || r->gain > FAIR))
         verdict = "poor";
     else if (each > 0)
@@ -256,10 +258,11 @@ static int judge(cm_calc *c, cm_error *err)
     r->audit = cm_asprintf(
         err,
         "the chunks %s of %s are %s for these reads: a read takes %s and %.3g requests on "
-        "average, with %s it would take %s and %.3g requests (%s %.3g times as high)",
-        r->present_option, r->variable, verdict, cm_format_time(present->seconds, now, sizeof(now)),
-        present->requests, r->chunks_option, cm_format_time(best->seconds, then, sizeof(then)),
-        best->requests, r->objective, r->gain);
+        "average, with %s%s it would take %s and %.3g requests (%s)",
+        r->present_option, name, verdict, cm_format_time(present->seconds, now, sizeof(now)),
+        present->requests, r->chunks_option,
+        !c->present_sharded && strcmp(r->shards_option, "none") != 0 ? " in shards" : "",
+        cm_format_time(best->seconds, then, sizeof(then)), best->requests, r->compared);
     if (r->verdict == NULL || r->audit == NULL)
         return CM_ENOMEM;
     return each > 0 ? say_crowded(c, present, each, err) : CM_OK;
@@ -276,14 +279,14 @@ static bool present_suffices(const cm_calc *c)
     const cm_chunkcalc_layout *best = &r->layout[r->recommended], *now = &r->layout[r->present];
     const size_t nbytes = r->rank * sizeof(*now->chunk);
 
-    if ((o->min_nbytes != 0 && now->chunk_nbytes < o->min_nbytes) ||
+    if ((o->min_nbytes != 0 && now->chunk_nbytes < r->min_nbytes) ||
         (o->max_nbytes != 0 && now->chunk_nbytes > o->max_nbytes))
         return false;
     const bool same = memcmp(now->chunk, best->chunk, nbytes) == 0;
-    if (o->shards != NULL)
+    if (c->shards_given)
         return same && now->sharded == best->sharded &&
                (!now->sharded || memcmp(now->shard, best->shard, nbytes) == 0);
-    return (same || r->gain <= GOOD) && crowded(now) == 0;
+    return (same || r->gain <= GOOD) && crowded(c, now) == 0;
 }
 
 static int compare_with_present(cm_calc *c, cm_error *err)
@@ -297,7 +300,19 @@ static int compare_with_present(cm_calc *c, cm_error *err)
     r->gain = value_of(present, c->spec.objective) / value_of(best, c->spec.objective);
     r->keep = present_suffices(c);
     r->present_option = cm_calc_shape_text(c, present->chunk, err);
-    return r->present_option != NULL ? CM_OK : CM_ENOMEM;
+    r->compared = r->gain > 1 ? cm_asprintf(err, "%s %.3g times as high", r->objective, r->gain)
+                              : cm_asprintf(err, "%s no higher", r->objective);
+    return r->present_option != NULL && r->compared != NULL ? CM_OK : CM_ENOMEM;
+}
+
+/* Bytes of the smallest chunk that was looked at: a smaller array is its own bound. */
+static uint64_t least_of(const cm_calc *c)
+{
+    const cm_chunkcalc_report *r = c->report;
+    uint64_t nbytes = r->itemsize;
+    for (unsigned j = 0; r->bounded && j < r->rank; j++)
+        nbytes = cm_mul_sat(nbytes, r->shape[j]);
+    return r->bounded && nbytes < c->spec.min_nbytes ? nbytes : c->spec.min_nbytes;
 }
 
 int cm_calc_recommend(cm_calc *c, cm_error *err)
@@ -314,7 +329,7 @@ int cm_calc_recommend(cm_calc *c, cm_error *err)
     c->spec.extra = (const uint64_t(*)[CM_MAX_RANK])extra;
     rc = cm_suit_optimise(&c->spec, cm_suit_measured(&c->costs),
                           c->has_present ? c->present_chunk : NULL, &optimum, err);
-    r->min_nbytes = c->spec.min_nbytes;
+    r->min_nbytes = least_of(c);
     r->max_nbytes = c->spec.max_nbytes;
     for (size_t i = 0; i < r->nreads && rc == CM_OK; i++) {
         r->read[i].own_seconds = optimum.own_seconds[i];

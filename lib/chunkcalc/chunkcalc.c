@@ -214,12 +214,16 @@ int cm_chunkcalc(const cm_chunkcalc_options *options, cm_chunkcalc_report *repor
         return CM_ENOMEM;
     if (mine.worker_memory == 0)
         mine.worker_memory = cm_memory_available() / cm_cpu_count();
-    cm_suit_run_init(&c->run, 0);
+    cm_suit_run_init(&c->run, options->worker_memory != 0 ? cm_calc_memory(&mine) : 0);
     c->options = &mine;
     c->report = report;
     c->storage = options->storage != NULL ? options->storage : "local";
     if (options->store != NULL)
         rc = cm_calc_open(c, reads, err);
+    /* Layouts beside the present one are told with shards where it has some: both cost alike. */
+    c->shards_given = options->shards != NULL;
+    if (!c->shards_given && c->present_sharded && (mine.recommend || mine.audit))
+        mine.shards = "auto";
     if (rc == CM_OK && reads)
         rc = calculate(c, err);
     release_calc(c);
@@ -252,6 +256,7 @@ void cm_chunkcalc_report_release(cm_chunkcalc_report *r)
     free(r->front);
     free(r->path);
     free(r->variable);
+    free(r->pattern);
     free(r->type);
     free(r->storage);
     free(r->storage_source);
@@ -262,6 +267,7 @@ void cm_chunkcalc_report_release(cm_chunkcalc_report *r)
     free(r->present_option);
     free(r->verdict);
     free(r->audit);
+    free(r->compared);
     cm_sentences_free(r->warning, r->nwarnings);
     cm_sentences_free(r->note, r->nnotes);
     memset(r, 0, sizeof(*r));

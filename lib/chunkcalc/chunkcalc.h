@@ -16,6 +16,7 @@
 #include "format/zarr/meta.h"
 #include "plan/optimise.h"
 
+#define CM_CALC_SAME         UINT64_MAX
 #define CM_CALC_SHARD_TARGET (UINT64_C(256) << 20) /* bytes, as nc2zarr's */
 
 /* A shape as typed, where lengths may have a stride: "time=8:6,lat=full" or "8:6x64". */
@@ -24,7 +25,7 @@ typedef struct cm_calc_shape {
     unsigned n;
     bool by_name;
     char *name[CM_MAX_RANK];
-    uint64_t length[CM_MAX_RANK]; /* 0: full */
+    uint64_t length[CM_MAX_RANK]; /* 0: full; CM_CALC_SAME: of the chunk, or shard, that is there */
     uint64_t step[CM_MAX_RANK];
 } cm_calc_shape;
 
@@ -42,6 +43,8 @@ typedef struct cm_calc {
     cm_read reads[CM_MAX_READS];
     uint64_t present_chunk[CM_MAX_RANK], present_shard[CM_MAX_RANK];
     bool has_present, present_sharded;
+    bool present_apart; /* each chunk, or shard, is a file or an object */
+    bool shards_given;  /* as an option; else options->shards are those of a sharded store */
     cm_zarr_meta present_words; /* where these are of several lengths; else zeroed */
     cm_suit_run run;
     cm_suit_costs costs;
@@ -52,12 +55,20 @@ typedef struct cm_calc {
     struct cm_calc_input *input;   /* store.c: kept open for them; or NULL */
 } cm_calc;
 
+/* An array's name for people: a store that is one array has none. */
+static inline const char *cm_calc_label(const char *name)
+{
+    return name[0] != '\0' ? name : "/";
+}
+
 /* Sentences for the user; out of memory is an error like any other. */
 int cm_calc_warn(cm_calc *calc, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int cm_calc_note(cm_calc *calc, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* store.c: bytes that all workers together may take. */
+uint64_t cm_calc_memory(const cm_chunkcalc_options *o);
 /*
  * store.c: opens, describes, and samples chunks: with CHOOSE those of the
  * variable that reads are meant for, which gives the dimensions; otherwise of all, or of those that
@@ -99,11 +110,11 @@ int cm_calc_note_files(cm_calc *calc, const cm_store *store, cm_error *err);
 int cm_calc_add_layout(cm_calc *calc, const char *rule, const uint64_t *chunk,
                        const uint64_t *shard, size_t *index, cm_error *err);
 /*
- * The shards of CHUNK by --shards; *sharded is false without.  A chunk that was
- * chosen, not typed, need not divide what was typed: ROUND_UP then.
+ * The shards of CHUNK by --shards; *sharded is false without.  A length of CHUNK that was chosen, 0
+ * in TYPED (NULL: all were), need not divide the shard's, which is rounded up.
  */
-int cm_calc_shards_for(const cm_calc *calc, const uint64_t *chunk, bool round_up, uint64_t *shard,
-                       bool *sharded, cm_error *err);
+int cm_calc_shards_for(const cm_calc *calc, const uint64_t *chunk, const uint64_t *typed,
+                       uint64_t *shard, bool *sharded, cm_error *err);
 int cm_calc_list(cm_calc *calc, cm_error *err);
 int cm_calc_warn_layouts(cm_calc *calc, cm_error *err);
 

@@ -43,8 +43,10 @@ static int parse_length(const parse_state *s, char *text, unsigned i, cm_error *
         if (rc != CM_OK)
             return rc;
     }
-    if (strcmp(text, "full") == 0 && colon == NULL) {
-        s->out->length[i] = 0;
+    const bool full = strcmp(text, "full") == 0 || strcmp(text, "-1") == 0;
+    const bool same = strcmp(text, "same") == 0 || strcmp(text, "source") == 0;
+    if ((full || same) && colon == NULL) {
+        s->out->length[i] = full ? 0 : CM_CALC_SAME;
         return CM_OK;
     }
     return parse_number(s, text, &s->out->length[i], err);
@@ -161,9 +163,9 @@ static int set_shape(cm_calc *c, cm_error *err)
     cm_chunkcalc_report *r = c->report;
 
     for (unsigned i = 0; i < c->array.n; i++) {
-        if (c->array.length[i] == 0)
-            return cm_fail(err, CM_EINVAL, "`shape` %s: 'full' has no meaning here; give a number",
-                           c->array.text);
+        if (c->array.length[i] == 0 || c->array.length[i] == CM_CALC_SAME)
+            return cm_fail(err, CM_EINVAL, "`shape` %s: '%s' has no meaning here; give a number",
+                           c->array.text, c->array.length[i] == 0 ? "full" : "same");
         r->shape[i] = c->array.length[i];
         if (c->array.by_name) {
             r->dim_name[i] = cm_strdup(c->array.name[i], err);
@@ -215,6 +217,14 @@ int cm_calc_shape_apply(const cm_calc *c, const char *option, const cm_calc_shap
         if (j == r->rank)
             return unknown_name(c, option, shape, shape->name[i], err);
         length[j] = shape->length[i] != 0 ? shape->length[i] : r->shape[j];
+        if (length[j] == CM_CALC_SAME) {
+            const bool shards = shape == &c->shards;
+            if (shards ? !c->present_sharded : !c->has_present)
+                return cm_fail(err, CM_EINVAL, "%s %s: 'same' needs a STORE with %s", option,
+                               shape->text, shards ? "shards" : "chunks");
+            const uint64_t there = shards ? c->present_shard[j] : c->present_chunk[j];
+            length[j] = !shards && there > r->shape[j] ? r->shape[j] : there;
+        }
         if (length[j] == 0)
             return cm_fail(err, CM_EINVAL,
                            "%s %s: the length of the whole dimension is not known; give `shape`",
@@ -420,6 +430,16 @@ int cm_calc_parse(cm_calc *c, cm_error *err)
     return o->shape != NULL ? set_shape(c, err) : find_dimensions(c, err);
 }
 
+/* Whether an option can name dimension J: not one without a name of its own. */
+static bool has_plain_name(const cm_chunkcalc_report *r, unsigned j)
+{
+    const char *name = r->dim_name[j];
+    bool plain = name != NULL && name[0] != '\0' && strpbrk(name, ":,=*\\") == NULL;
+    for (unsigned i = 0; i < j && plain; i++)
+        plain = r->dim_name[i] == NULL || strcmp(r->dim_name[i], name) != 0;
+    return plain;
+}
+
 char *cm_calc_shape_text(const cm_calc *c, const uint64_t *shape, cm_error *err)
 {
     const cm_chunkcalc_report *r = c->report;
@@ -430,7 +450,7 @@ char *cm_calc_shape_text(const cm_calc *c, const uint64_t *shape, cm_error *err)
 
     cm_buf_init(&buf, 0);
     for (unsigned j = 0; j < r->rank; j++)
-        names = names && r->dim_name[j] != NULL && strpbrk(r->dim_name[j], ":,=*\\") == NULL;
+        names = names && has_plain_name(r, j);
     for (unsigned j = 0; j < r->rank && rc == CM_OK; j++)
         rc = names ? cm_buf_printf(&buf, err, "%s%s=%" PRIu64, j > 0 ? "," : "", r->dim_name[j],
                                    shape[j])

@@ -15,6 +15,11 @@
 /* Blosc 1, README_CHUNK_FORMAT: sizes are signed 32-bit numbers, 16 bytes are the header's. */
 #define BLOSC_LIMIT (UINT64_C(0x7fffffff) - 16)
 
+static bool is_present(const cm_chunkcalc_layout *l)
+{
+    return strcmp(l->rule, "present") == 0;
+}
+
 static void axes_of(const cm_calc *c, size_t read, const cm_chunkcalc_layout *l,
                     cm_touch_axis *axis)
 {
@@ -61,12 +66,13 @@ static double add_seconds(const cm_cost_model *m, const cm_cost_work *work, doub
 }
 
 /*
- * So many chunks will lie in shards, which the optimiser counts on; only the layout that is there
- * stays as it is.
+ * So many chunks will lie in shards, which the optimiser counts on; only a store that is there
+ * stays as it is.  A file is compared as the store that it becomes with these chunks.
  */
 static bool in_shards(const cm_calc *c, const cm_chunkcalc_layout *l)
 {
-    return strcmp(l->rule, "present") != 0 && cm_optimise_shards(&c->spec, (double)l->chunk_nbytes);
+    return (!is_present(l) || c->report->is_netcdf) &&
+           cm_optimise_shards(&c->spec, (double)l->chunk_nbytes);
 }
 
 /*
@@ -163,6 +169,20 @@ static int fill_batch(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
     return rc;
 }
 
+/* Where lengths differ, chunks that reads meet are larger than most; all together are the array. */
+static void fill_batch_nbytes(const cm_calc *c, cm_chunkcalc_layout *l)
+{
+    const cm_chunkcalc_result *r = &l->result[0];
+    double whole = (double)c->report->itemsize;
+    l->batch_nbytes = l->batch_chunks * (double)l->chunk_nbytes;
+    if (!is_present(l) || !cm_zarr_meta_is_cut(&c->present_words))
+        return;
+    for (unsigned j = 0; j < c->report->rank; j++)
+        whole *= (double)c->report->shape[j];
+    l->batch_nbytes = fmin(l->batch_chunks * r->decoded_nbytes / r->chunks.mean,
+                           whole + (double)l->padding_nbytes);
+}
+
 static int fill_footprint(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
 {
     cm_footprint f;
@@ -177,7 +197,7 @@ static int fill_footprint(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
         return rc;
     l->has_footprint = true;
     l->nchunks = f.nchunks;
-    l->nobjects = f.nobjects;
+    l->nobjects = is_present(l) && c->report->is_netcdf ? 1 : f.nobjects;
     l->padding_nbytes = f.padding_nbytes;
     l->index_nbytes = f.index_nbytes;
     l->stored_nbytes = f.stored_nbytes;
@@ -214,8 +234,10 @@ static int fill(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
         l->rate = r->access.streams / l->seconds;
     if (r->bounded)
         rc = fill_footprint(c, l, err);
-    if (rc == CM_OK && c->options->batch > 0)
+    if (rc == CM_OK && c->options->batch > 0) {
         rc = fill_batch(c, l, err);
+        fill_batch_nbytes(c, l);
+    }
     return rc;
 }
 
@@ -247,8 +269,8 @@ int cm_calc_add_layout(cm_calc *c, const char *rule, const uint64_t *chunk, cons
     return rc;
 }
 
-int cm_calc_shards_for(const cm_calc *c, const uint64_t *chunk, bool round_up, uint64_t *shard,
-                       bool *sharded, cm_error *err)
+int cm_calc_shards_for(const cm_calc *c, const uint64_t *chunk, const uint64_t *typed,
+                       uint64_t *shard, bool *sharded, cm_error *err)
 {
     const char *text = c->options->shards;
     const cm_chunkcalc_report *r = c->report;
@@ -261,8 +283,9 @@ int cm_calc_shards_for(const cm_calc *c, const uint64_t *chunk, bool round_up, u
         int rc = cm_calc_shape_apply(c, "`shards`", &c->shards, fixed, NULL, err);
         if (rc != CM_OK)
             return rc;
-        for (unsigned j = 0; round_up && j < r->rank; j++)
-            fixed[j] = cm_div_ceil(fixed[j], chunk[j]) * chunk[j];
+        for (unsigned j = 0; j < r->rank; j++)
+            if (typed == NULL || typed[j] == 0)
+                fixed[j] = cm_div_ceil(fixed[j], chunk[j]) * chunk[j];
     }
     if (!r->bounded) {
         for (unsigned j = 0; j < r->rank; j++)
@@ -281,11 +304,12 @@ int cm_calc_shards_for(const cm_calc *c, const uint64_t *chunk, bool round_up, u
     return rc;
 }
 
-static int list_one(cm_calc *c, const char *rule, const uint64_t *chunk, cm_error *err)
+static int list_one(cm_calc *c, const char *rule, const uint64_t *chunk, const uint64_t *typed,
+                    cm_error *err)
 {
     uint64_t shard[CM_MAX_RANK];
     bool sharded;
-    int rc = cm_calc_shards_for(c, chunk, false, shard, &sharded, err);
+    int rc = cm_calc_shards_for(c, chunk, typed, shard, &sharded, err);
 
     return rc != CM_OK ? rc : cm_calc_add_layout(c, rule, chunk, sharded ? shard : NULL, NULL, err);
 }
@@ -293,16 +317,17 @@ static int list_one(cm_calc *c, const char *rule, const uint64_t *chunk, cm_erro
 /* A candidate as typed; lengths that it does not name are chosen, given those that it does. */
 static int list_given(cm_calc *c, const char *option, const cm_calc_shape *shape, cm_error *err)
 {
-    uint64_t chunk[CM_MAX_RANK];
+    uint64_t chunk[CM_MAX_RANK], typed[CM_MAX_RANK] = {0};
     bool complete = true;
-    int rc = cm_calc_shape_apply(c, option, shape, chunk, NULL, err);
+    int rc = cm_calc_shape_apply(c, option, shape, typed, NULL, err);
 
     for (unsigned j = 0; rc == CM_OK && j < c->report->rank; j++)
-        complete = complete && chunk[j] != 0;
+        complete = complete && typed[j] != 0;
+    memcpy(chunk, typed, sizeof(chunk));
     if (rc == CM_OK && !complete) {
         cm_optimise_spec spec = c->spec;
         cm_optimum optimum;
-        memcpy(spec.fixed, chunk, sizeof(chunk));
+        memcpy(spec.fixed, typed, sizeof(typed));
         rc = cm_optimise(&spec, &optimum, err);
         memcpy(chunk, optimum.best.chunk, sizeof(chunk));
         cm_optimum_release(&optimum);
@@ -311,7 +336,7 @@ static int list_given(cm_calc *c, const char *option, const cm_calc_shape *shape
     }
     if (rc != CM_OK)
         return rc;
-    return list_one(c, strcmp(option, "`against`") == 0 ? "against" : "listed", chunk, err);
+    return list_one(c, strcmp(option, "`against`") == 0 ? "against" : "listed", chunk, typed, err);
 }
 
 static bool listed_already(const cm_calc *c, const uint64_t *chunk)
@@ -333,7 +358,7 @@ static int list_default(cm_calc *c, cm_error *err)
                                                           r->read[0].sample, i, chunk, &listed);
          i++)
         if (listed && !listed_already(c, chunk))
-            rc = list_one(c, "listed", chunk, err);
+            rc = list_one(c, "listed", chunk, NULL, err);
     return rc;
 }
 
@@ -394,7 +419,7 @@ static int warn_layout(cm_calc *c, const cm_chunkcalc_layout *l, const char *tex
     char size[32], limit[32];
     int rc = CM_OK;
 
-    if (r->bounded && r->rank > 0) {
+    if (r->bounded && r->rank > 0 && (!is_present(l) || c->present_apart)) {
         unsigned j = r->rank - 1; /* the folder c/0/1 holds the chunks along the last dimension */
         uint64_t names = cm_div_ceil(r->shape[j], l->sharded ? l->shard[j] : l->chunk[j]);
         if (names > FOLDER_LIMIT)

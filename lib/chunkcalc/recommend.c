@@ -308,7 +308,7 @@ bool cm_suit_candidate(unsigned rank, const uint64_t *shape, uint64_t itemsize,
     for (unsigned j = 0; j < rank; j++) {
         chunk[j] = powers  ? UINT64_C(8) << i
                    : i < 2 ? cm_div_ceil(sample[j], UINT64_C(4) >> i)
-                           : sample[j] << (i - 2);
+                           : cm_mul_sat(sample[j], UINT64_C(1) << (i - 2));
         if (shape[j] != 0 && chunk[j] > shape[j])
             chunk[j] = shape[j];
         nbytes *= (double)chunk[j];

@@ -1,16 +1,22 @@
 /* A store or file: what is there, and what its chunks compress to. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/number.h"
+#include "base/path.h"
 #include "chunkcalc/chunkcalc.h"
 #include "format/census.h"
 #include "format/dataset.h"
 #include "options/codec_option.h"
 #include "options/store_path.h"
 #include "options/varopt.h"
+#include "plan/meetings.h"
+#include "store/dir.h"
 #include "store/open.h"
+#include "store/references.h"
 
 enum {
     MEASURED_CHUNKS = 24,
@@ -24,24 +30,45 @@ enum {
 typedef struct cm_calc_input {
     cm_store_path at;
     cm_dataset *ds;
-    const char *only; /* a description keeps to the arrays of this name; NULL: all */
+    bool *named;      /* of each variable: `variable` names it; NULL: it is not given */
+    bool only;        /* a description keeps to these */
     cm_variable *var; /* prepared; or NULL */
 } input;
+
+uint64_t cm_calc_memory(const cm_chunkcalc_options *o)
+{
+    const unsigned nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
+    return o->worker_memory < UINT64_MAX / nthreads ? o->worker_memory * nthreads : 0;
+}
 
 static void release(input *in)
 {
     cm_dataset_close(in->ds);
+    free(in->named);
     cm_store_path_release(&in->at);
 }
 
 /* True for the node that was named and what lies below it. */
-static bool is_meant(const input *in, const char *name)
+static bool is_below(const input *in, const char *name)
 {
     size_t n = strlen(in->at.node);
-
-    if (in->only != NULL && !cm_name_matches(in->only, name))
-        return false;
     return n == 0 || (strncmp(in->at.node, name, n) == 0 && (name[n] == '\0' || name[n] == '/'));
+}
+
+/* Sets NAMED by the patterns of `variable`. */
+static int find_named(const cm_calc *c, input *in, cm_error *err)
+{
+    const size_t n = in->ds->nvars;
+    const char **name = cm_calloc(n + 1, sizeof(*name), err);
+    in->named = cm_calloc(n + 1, sizeof(*in->named), err);
+    int rc = name != NULL && in->named != NULL ? CM_OK : CM_ENOMEM;
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        name[i] = is_below(in, in->ds->var[i].name) ? in->ds->var[i].name : NULL;
+    if (rc == CM_OK)
+        rc = cm_names_choose("`variable`", c->options->variable, c->options->store, name, n,
+                             in->named, err);
+    free(name);
+    return rc;
 }
 
 /* ---- describing ---------------------------------------------------------------------------- */
@@ -89,7 +116,7 @@ static int describe(cm_calc *c, const cm_variable *v, cm_error *err)
                  : cm_footprint_count(v->rank, v->shape, a->chunk, a->sharded ? a->shard : NULL,
                                       v->dtype.nbytes, 1, &f, err);
     if (rc != CM_OK) {
-        cm_error_prefix(err, "%s", v->name);
+        cm_error_prefix(err, "%s", cm_calc_label(v->name));
         return rc;
     }
     a->chunk_nbytes = f.chunk_nbytes;
@@ -98,11 +125,6 @@ static int describe(cm_calc *c, const cm_variable *v, cm_error *err)
     a->decoded_nbytes = f.array_nbytes;
     a->padding_nbytes = a->chunked ? f.padding_nbytes : 0;
     return CM_OK;
-}
-
-static const char *label_of(const cm_variable *v)
-{
-    return v->name[0] != '\0' ? v->name : "/";
 }
 
 /* Its grid is of a kind that nothing is known of. */
@@ -123,11 +145,13 @@ static int describe_all(cm_calc *c, const input *in, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < in->ds->nvars && rc == CM_OK; i++) {
         const cm_variable *v = &in->ds->var[i];
-        if (!is_meant(in, v->name) || (is_file && v->unsupported != NULL))
+        if (!is_below(in, v->name) || (in->only && !in->named[i]) ||
+            (is_file && v->unsupported != NULL))
             continue;
         if (has_unknown_chunks(v)) {
             unknown = v;
-            rc = cm_calc_warn(c, err, "array %s is left out: %s", label_of(v), v->unsupported);
+            rc = cm_calc_warn(c, err, "array %s is left out: %s", cm_calc_label(v->name),
+                              v->unsupported);
             continue;
         }
         rc = describe(c, v, err);
@@ -138,11 +162,17 @@ static int describe_all(cm_calc *c, const input *in, cm_error *err)
     }
     return rc == CM_OK && r->narrays == 0 && unknown != NULL
                ? cm_fail(err, CM_EUNSUPPORTED, "%s: array %s: %s", c->options->store,
-                         label_of(unknown), unknown->unsupported)
+                         cm_calc_label(unknown->name), unknown->unsupported)
                : rc;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------ */
+
+static bool is_named(const input *in, const char *name)
+{
+    const cm_variable *v = cm_dataset_find(in->ds, name);
+    return v != NULL && in->named[v->index];
+}
 
 /* The array that --variable names, or the largest. */
 static int choose(cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_error *err)
@@ -150,6 +180,7 @@ static int choose(cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_erro
     const cm_chunkcalc_report *r = c->report;
     const char *want = c->options->variable, *read = NULL; /* READ: what a log is about */
     cm_chunkcalc_array *best = NULL;
+    size_t n = 0;
 
     if (c->options->access != NULL) {
         int rc = cm_calc_access_open(c, in->ds, &read, err);
@@ -158,9 +189,9 @@ static int choose(cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_erro
     }
     for (size_t i = 0; i < r->narrays; i++) {
         cm_chunkcalc_array *a = &r->array[i];
-        if (read != NULL ? strcmp(read, a->name) != 0
-                         : want != NULL && !cm_name_matches(want, a->name))
+        if (read != NULL ? strcmp(read, a->name) != 0 : want != NULL && !is_named(in, a->name))
             continue;
+        n++;
         if (best == NULL || a->decoded_nbytes > best->decoded_nbytes)
             best = a;
     }
@@ -170,7 +201,36 @@ static int choose(cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_erro
     if (best == NULL)
         return cm_fail(err, CM_EINVAL, "%s: no array lies at '%s'", c->options->store, in->at.node);
     *out = best;
-    return CM_OK;
+    return n > 1 && want != NULL && !in->only
+               ? cm_calc_note(c, err, "`variable` %s means %zu arrays; the largest, %s, is read",
+                              want, n, best->name)
+               : CM_OK;
+}
+
+/*
+ * A name that means A alone in an option of nc2zarr and rechunk: "q" would mean "sub/q" too, and a
+ * shape without a name leaves arrays of one dimension as they are.
+ */
+static char *pattern_of(const cm_dataset *ds, const cm_chunkcalc_array *a, cm_error *err)
+{
+    bool absolute = a->name[0] == '\0' && a->rank < 2;
+    for (size_t i = 0; i < ds->nvars; i++) {
+        const char *name = ds->var[i].name, *last = cm_path_last(name);
+        absolute = absolute || (last != name && strcmp(last, a->name) == 0);
+    }
+    return cm_asprintf(err, "%s%s", absolute ? "/" : "", a->name);
+}
+
+/*
+ * Whether each chunk, or shard, is an object: not in a NetCDF file, a zip file, a repository, or
+ * where a document refers to.
+ */
+static bool has_objects(const input *in)
+{
+    const cm_store *store = cm_dataset_store(in->ds);
+    return store != NULL && (cm_store_is_dir(store) ||
+                             (cm_store_is_remote(store) && !cm_store_is_references(store) &&
+                              cm_store_url_is_remote(in->at.path)));
 }
 
 static int take(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_error *err)
@@ -178,17 +238,19 @@ static int take(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_err
     cm_chunkcalc_report *r = c->report;
 
     r->variable = cm_strdup(a->name, err);
+    r->pattern = pattern_of(in->ds, a, err);
     r->type = cm_strdup(a->type, err);
-    if (r->variable == NULL || r->type == NULL)
+    if (r->variable == NULL || r->pattern == NULL || r->type == NULL)
         return CM_ENOMEM;
     r->rank = a->rank;
     r->bounded = true;
     c->has_present = a->chunked;
+    c->present_apart = has_objects(in);
     c->present_sharded = a->sharded;
     for (unsigned j = 0; j < a->rank; j++) {
         if (a->shape[j] == 0)
             return cm_fail(err, CM_EINVAL, "%s: array %s is empty: nothing can be read",
-                           c->options->store, a->name);
+                           c->options->store, cm_calc_label(a->name));
         r->shape[j] = a->shape[j];
         c->present_chunk[j] = a->chunk[j];
         c->present_shard[j] = a->shard[j];
@@ -197,14 +259,14 @@ static int take(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_err
     }
     if (a->chunk_nbytes == 0 && c->options->itemsize == 0)
         return cm_fail(err, CM_EINVAL, "%s: the elements of %s have no fixed size; say `itemsize`",
-                       c->options->store, a->name);
+                       c->options->store, cm_calc_label(a->name));
     const cm_variable *v = a->cut ? cm_dataset_find(in->ds, a->name) : NULL;
     int rc = v != NULL ? cm_zarr_meta_copy(v->words, &c->present_words, err) : CM_OK;
     if (rc == CM_OK && v != NULL)
         rc = cm_calc_note(c, err,
                           "the %s of %s differ in length (a rectilinear chunk grid): the present "
                           "layout has the longest, and counts of it follow each",
-                          a->sharded ? "shards" : "chunks", a->name[0] != '\0' ? a->name : "/");
+                          a->sharded ? "shards" : "chunks", cm_calc_label(a->name));
     if (rc != CM_OK)
         return rc;
     r->itemsize = a->chunk_nbytes;
@@ -215,10 +277,44 @@ static int take(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_err
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
-static int measure_chunks(cm_array *a, cm_codec_ctx *ctx, void *dst, cm_chunkcalc_array *out,
-                          cm_error *err)
+/* Chunks that cannot be read; the others are measured. */
+typedef struct damage {
+    bool remote;
+    uint64_t looked, n;
+    cm_error first;
+} damage;
+
+/* Whether RC tells of a chunk, and not of this process or of storage as a whole. */
+static bool is_of_chunk(const damage *d, int rc)
 {
-    uint64_t stored = 0, decoded = 0, cpu = 0;
+    return rc == CM_EFORMAT || rc == CM_EUNSUPPORTED || (rc == CM_EIO && !d->remote);
+}
+
+/* Fetches chunk NUMBER and decodes it into DST; adds to STORED, DECODED and CPU nanoseconds. */
+static int measure_chunk(cm_array *a, uint64_t number, cm_codec_ctx *ctx, cm_buf *buf, void *dst,
+                         uint64_t sum[3], cm_error *err)
+{
+    cm_fetch fetch;
+    int rc = a->ops->fetch(a, number, buf, &fetch, err);
+    if (rc != CM_OK || !fetch.present)
+        return rc;
+    const cm_chain *chain = cm_array_chain(a, fetch.chain);
+    const uint64_t from = cm_thread_cpu_ns();
+    rc = cm_chain_decode(chain, ctx, buf->data, buf->nbytes, fetch.skip, dst, err);
+    if (rc != CM_OK) {
+        cm_grid_explain(&a->grid, number, "array", a->name, err);
+        return rc;
+    }
+    sum[2] += cm_thread_cpu_ns() - from;
+    sum[0] += buf->nbytes;
+    sum[1] += cm_chain_decoded_nbytes(chain);
+    return CM_OK;
+}
+
+static int measure_chunks(cm_array *a, cm_codec_ctx *ctx, void *dst, cm_chunkcalc_array *out,
+                          damage *d, cm_error *err)
+{
+    uint64_t sum[3] = {0}; /* stored, decoded, CPU nanoseconds */
     uint64_t start = cm_now_ns(), n = a->grid.nchunks;
     uint64_t k = n < MEASURED_CHUNKS ? n : MEASURED_CHUNKS;
     cm_buf buf;
@@ -226,63 +322,82 @@ static int measure_chunks(cm_array *a, cm_codec_ctx *ctx, void *dst, cm_chunkcal
 
     cm_buf_init(&buf, 0);
     for (uint64_t i = 0; i < k && rc == CM_OK; i++) {
-        cm_fetch fetch;
+        cm_error inner = {0};
         uint64_t number = k == 1 ? 0 : (uint64_t)((unsigned __int128)i * (n - 1) / (k - 1));
-        if (decoded >= MEASURED_NBYTES || cm_now_ns() - start > MEASURED_NS)
+        const uint64_t before = sum[1];
+        if (sum[1] >= MEASURED_NBYTES || cm_now_ns() - start > MEASURED_NS)
             break;
-        rc = a->ops->fetch(a, number, &buf, &fetch, err);
-        if (rc != CM_OK || !fetch.present)
-            continue;
-        const cm_chain *chain = cm_array_chain(a, fetch.chain);
-        uint64_t from = cm_thread_cpu_ns();
-        rc = cm_chain_decode(chain, ctx, buf.data, buf.nbytes, fetch.skip, dst, err);
-        cpu += cm_thread_cpu_ns() - from;
-        stored += buf.nbytes;
-        decoded += cm_chain_decoded_nbytes(chain);
-        out->measured_chunks++;
+        rc = measure_chunk(a, number, ctx, &buf, dst, sum, &inner);
+        d->looked++;
+        out->measured_chunks += sum[1] > before;
+        if (rc != CM_OK && is_of_chunk(d, rc)) {
+            d->first = d->n++ == 0 ? inner : d->first;
+            rc = CM_OK;
+        } else if (rc != CM_OK && err != NULL) {
+            *err = inner;
+        }
     }
     cm_buf_release(&buf);
-    if (rc == CM_OK && stored > 0)
-        out->ratio = (double)decoded / (double)stored;
-    if (rc == CM_OK && cpu > 0 && !cm_chain_is_raw(a->chain))
-        out->decode = (double)decoded * 1e9 / (double)cpu;
+    if (rc == CM_OK && sum[0] > 0)
+        out->ratio = (double)sum[1] / (double)sum[0];
+    if (rc == CM_OK && sum[2] > 0 && !cm_chain_is_raw(a->chain))
+        out->decode = (double)sum[1] * 1e9 / (double)sum[2];
     return rc;
 }
 
-static int measure_array(cm_array *a, cm_chunkcalc_array *out, cm_error *err)
+/* Bytes of memory that measuring chunks of A takes: one decoded, and one as it is stored. */
+static uint64_t memory_to_measure(const cm_array *a)
+{
+    const uint64_t nbytes = cm_array_decoded_nbytes(a);
+    return cm_add_sat(cm_mul_sat(nbytes, 2), cm_chain_decode_memory(a->chain));
+}
+
+static int measure_array(cm_calc *c, cm_array *a, cm_chunkcalc_array *out, damage *d, cm_error *err)
 {
     cm_codec_ctx *ctx = NULL;
     void *dst = NULL;
     int rc = CM_ENOMEM;
+    char size[32];
 
     if (!a->chunked || a->grid.nchunks == 0)
         return CM_OK;
     uint64_t nbytes = cm_array_decoded_nbytes(a);
     if (nbytes == 0 || nbytes > MEASURED_CHUNK)
         return CM_OK;
+    const uint64_t needs = memory_to_measure(a);
+    if (needs > cm_calc_memory(c->options))
+        return cm_calc_note(c, err,
+                            "%s: chunks are not measured, which takes %s: more than `memory`",
+                            cm_calc_label(out->name), cm_format_size(needs, size, sizeof(size)));
     ctx = cm_codec_ctx_create(err);
     if (ctx != NULL)
         dst = cm_calloc(1, nbytes, err);
     if (dst != NULL)
-        rc = measure_chunks(a, ctx, dst, out, err);
+        rc = measure_chunks(a, ctx, dst, out, d, err);
     cm_codec_ctx_free(ctx);
     free(dst);
     return rc;
 }
 
-static int measure(const input *in, cm_chunkcalc_array *out, cm_error *err)
+static int measure(cm_calc *c, const input *in, cm_chunkcalc_array *out, cm_error *err)
 {
     int rc = CM_OK;
+    const cm_store *store = cm_dataset_store(in->ds);
+    damage d = {.remote = store != NULL && cm_store_is_remote(store)};
     cm_variable *v = out->chunked ? cm_dataset_find(in->ds, out->name) : NULL;
 
     if (v != NULL) {
         rc = cm_dataset_prepare(in->ds, v, err);
         if (rc == CM_OK)
-            rc = measure_array(v->array, out, err);
+            rc = measure_array(c, v->array, out, &d, err);
         cm_dataset_unprepare(in->ds, v);
     }
     if (rc != CM_OK)
-        cm_error_prefix(err, "%s: %s", in->at.path, out->name);
+        cm_error_prefix(err, "%s: %s", in->at.path, cm_calc_label(out->name));
+    if (rc == CM_OK && d.n > 0)
+        rc = cm_calc_warn(c, err,
+                          "%s: %" PRIu64 " of %" PRIu64 " chunks of a sample cannot be read: %s",
+                          c->report->path, d.n, d.looked, d.first.text);
     return rc;
 }
 
@@ -294,7 +409,7 @@ static int measure_all(cm_calc *c, const input *in, cm_error *err)
 
     for (size_t i = 0; i < r->narrays && cm_now_ns() - start < MEASURED_NS; i++) {
         cm_error inner = {0};
-        int rc = measure(in, &r->array[i], &inner);
+        int rc = measure(c, in, &r->array[i], &inner);
         if (rc == CM_ENOMEM)
             return cm_fail(err, CM_ENOMEM, "%s", inner.text);
         if (rc != CM_OK)
@@ -307,18 +422,11 @@ static int measure_all(cm_calc *c, const input *in, cm_error *err)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-/* Memory that all workers together may take. */
-static uint64_t memory_of(const cm_chunkcalc_options *o)
-{
-    const unsigned nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
-    return o->worker_memory < UINT64_MAX / nthreads ? o->worker_memory * nthreads : 0;
-}
-
 static int open_input(cm_calc *c, input *in, cm_error *err)
 {
     const cm_dataset_options options = {.index_cache_nbytes = INDEX_CACHE,
                                         .net = c->options->net,
-                                        .memory = memory_of(c->options),
+                                        .memory = cm_calc_memory(c->options),
                                         .reads_only = true};
     int rc = cm_store_path_find(c->options->store, c->options->net, &in->at, err);
 
@@ -327,7 +435,12 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
     if (rc != CM_OK)
         return rc;
     c->report->is_netcdf = in->ds->kind == CM_DATASET_NETCDF;
-    c->report->path = cm_strdup(in->at.path, err);
+    /* Of a log, `variable` is one of those that it names. */
+    if (c->options->variable != NULL && c->options->access == NULL &&
+        (rc = find_named(c, in, err)) != CM_OK)
+        return rc;
+    c->report->zarr_format = in->ds->zarr_format;
+    c->report->path = cm_strdup(in->at.url != NULL ? in->at.url : in->at.path, err);
     return c->report->path != NULL ? describe_all(c, in, err) : CM_ENOMEM;
 }
 
@@ -371,26 +484,30 @@ static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *
     return rc;
 }
 
-/* The census of a store that is described or audited, or of which it was asked for. */
+/* The census of a store, or of the arrays that are named. */
 static int count_chunks(cm_calc *c, const input *in, cm_error *err)
 {
     const cm_chunkcalc_options *o = c->options;
     const cm_census_options options = {
         .depth = o->audit == CM_CHUNKCALC_AUDIT_FULL ? CM_CENSUS_DECODE : CM_CENSUS_SIZES,
         .nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count(),
-        .memory = memory_of(o)};
+        .memory = cm_calc_memory(o)};
     cm_chunkcalc_report *r = c->report;
     if (in->ds->kind != CM_DATASET_ZARR)
         return CM_OK;
     r->has_census = true;
-    if (in->only == NULL)
+    if (in->named == NULL || (o->census && !in->only)) /* a page is of all */
         return cm_census_of_store(in->ds, in->at.node, &options, &r->census, err);
     cm_variable **var = cm_calloc(r->narrays, sizeof(cm_variable *), err);
     if (var == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < r->narrays; i++)
-        var[i] = cm_dataset_find(in->ds, r->array[i].name);
-    int rc = cm_census_of_arrays(in->ds, var, r->narrays, &options, &r->census, err);
+    size_t n = 0;
+    for (size_t i = 0; i < r->narrays; i++) {
+        cm_variable *v = cm_dataset_find(in->ds, r->array[i].name);
+        if (v != NULL && in->named[v->index])
+            var[n++] = v;
+    }
+    int rc = cm_census_of_arrays(in->ds, var, n, &options, &r->census, err);
     free(var);
     return rc;
 }
@@ -412,7 +529,7 @@ static int keep_open(cm_calc *c, input *in, const char *name, cm_error *err)
 
 int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
 {
-    input in = {.only = choose_one ? NULL : c->options->variable};
+    input in = {.only = !choose_one && c->options->variable != NULL};
     cm_chunkcalc_array *a = NULL;
     int rc = open_input(c, &in, err);
 
@@ -421,11 +538,13 @@ int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
     if (rc == CM_OK && choose_one) {
         rc = take(c, &in, a, err);
         if (rc == CM_OK)
-            rc = measure(&in, a, err);
+            rc = measure(c, &in, a, err);
         choose_preset(c, &in);
         const cm_chunkcalc_options *o = c->options;
         if (rc == CM_OK && (o->recommend || o->audit || o->seconds))
             rc = measure_costs(c, &in, a, err);
+        if (rc == CM_OK && c->costs.refused[0] != '\0')
+            rc = cm_calc_warn(c, err, "decoding is not measured: %s", c->costs.refused);
         c->stored_ratio = a->ratio;
         c->report->measured_chunks = c->costs.decode ? c->costs.nchunks : a->measured_chunks;
     } else if (rc == CM_OK) {

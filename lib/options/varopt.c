@@ -61,6 +61,32 @@ bool cm_name_matches(const char *pattern, const char *name)
     return last != NULL && strchr(pattern, '/') == NULL && matches(pattern, last + 1);
 }
 
+typedef struct choice {
+    const char *option, *where;
+    const char *const *name;
+    size_t n;
+    bool *chosen;
+} choice;
+
+static int choose_by(void *context, char *pattern, cm_error *err)
+{
+    const choice *c = context;
+    bool found = false;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->name[i] != NULL && cm_name_matches(pattern, c->name[i]))
+            found = c->chosen[i] = true;
+    return found ? CM_OK
+                 : cm_fail(err, CM_EINVAL, "%s %s: %s has no such array", c->option, pattern,
+                           c->where);
+}
+
+int cm_names_choose(const char *option, const char *list, const char *where,
+                    const char *const *name, size_t n, bool *chosen, cm_error *err)
+{
+    choice c = {option, where, name, n, chosen};
+    return cm_split(list, ',', choose_by, &c, err);
+}
+
 static bool is_keyword(const char *text, size_t n, const char *const *keywords)
 {
     for (; keywords != NULL && *keywords != NULL; keywords++)

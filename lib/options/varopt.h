@@ -57,6 +57,13 @@ bool cm_name_matches(const char *pattern, const char *name);
 typedef int cm_part_visit(void *context, char *part, cm_error *err);
 int cm_split(const char *text, char separator, cm_part_visit *visit, void *context, cm_error *err);
 
+/*
+ * Sets CHOSEN of each of N names (NULL: not to be chosen) that one of the patterns of LIST, "A,B",
+ * matches.  CM_EINVAL "OPTION B: WHERE has no such array" for a pattern that none does.
+ */
+int cm_names_choose(const char *option, const char *list, const char *where,
+                    const char *const *name, size_t n, bool *chosen, cm_error *err);
+
 /* The first unescaped C in TEXT, or NULL. */
 char *cm_find_unescaped(const char *text, char c);
 /* Removes the escapes, in place. */

@@ -10,6 +10,7 @@
 #include "format/zarr/conflict_text.h"
 #include "format/zarr/dataset.h"
 #include "options/store_path.h"
+#include "options/varopt.h"
 #include "passport/draft.h"
 
 enum {
@@ -21,9 +22,9 @@ enum {
 typedef struct reading {
     cm_dataset *ds;
     cm_draft *draft;
-    cm_variable **meant; /* variables below the node that was named */
+    cm_variable **meant; /* variables below the node that was named, or those of VARIABLE there */
     size_t n;
-    const char *node;
+    const char *node, *variable; /* VARIABLE "A,B", or NULL */
     unsigned nthreads;
     uint64_t memory;
     cm_monitor *monitor;
@@ -80,17 +81,35 @@ static const cm_json *attributes_of(const reading *r)
     return r->ds->ngroups > 0 ? r->ds->group[0].attrs : NULL;
 }
 
+static int choose(reading *r, cm_error *err)
+{
+    const size_t n = r->ds->nvars;
+    const char **name = cm_calloc(n + 1, sizeof(*name), err);
+    bool *chosen = cm_calloc(n + 1, sizeof(*chosen), err);
+    r->meant = cm_calloc(n + 1, sizeof(cm_variable *), err);
+    int rc = name != NULL && chosen != NULL && r->meant != NULL ? CM_OK : CM_ENOMEM;
+    for (size_t i = 0; i < n && rc == CM_OK; i++) {
+        chosen[i] = r->variable == NULL && is_meant(r, r->ds->var[i].name);
+        name[i] = is_meant(r, r->ds->var[i].name) ? r->ds->var[i].name : NULL;
+    }
+    if (rc == CM_OK && r->variable != NULL)
+        rc = cm_names_choose("`variable`", r->variable, r->ds->path, name, n, chosen, err);
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        if (chosen[i])
+            r->meant[r->n++] = &r->ds->var[i];
+    free(name);
+    free(chosen);
+    return rc;
+}
+
 static int describe(reading *r, cm_error *err)
 {
-    r->meant = cm_calloc(r->ds->nvars + 1, sizeof(cm_variable *), err);
-    if (r->meant == NULL)
-        return CM_ENOMEM;
-    for (size_t i = 0; i < r->ds->nvars; i++)
-        if (is_meant(r, r->ds->var[i].name))
-            r->meant[r->n++] = &r->ds->var[i];
+    int rc = choose(r, err);
+    if (rc != CM_OK)
+        return rc;
     if (r->n == 0 && r->node[0] != '\0')
         return cm_fail(err, CM_ENOTFOUND, "has no array %s", r->node);
-    int rc = cm_draft_create(r->n, &r->draft, err);
+    rc = cm_draft_create(r->n, &r->draft, err);
     if (rc == CM_OK)
         rc = cm_draft_attributes(r->draft, attributes_of(r), err);
     for (size_t i = 0; i < r->n && rc == CM_OK; i++) {
@@ -221,8 +240,8 @@ static int read_all(reading *r, const char *path, cm_net *net, cm_error *err)
     return rc;
 }
 
-int cm_passport_read(const char *path, cm_net *net, unsigned nthreads, uint64_t memory,
-                     cm_monitor *monitor, cm_passport **out, cm_error *err)
+int cm_passport_read(const char *path, const char *variable, cm_net *net, unsigned nthreads,
+                     uint64_t memory, cm_monitor *monitor, cm_passport **out, cm_error *err)
 {
     const uint64_t available = cm_memory_available() / 2;
     reading r = {.nthreads = nthreads > 0  ? nthreads
@@ -231,7 +250,8 @@ int cm_passport_read(const char *path, cm_net *net, unsigned nthreads, uint64_t 
                  .memory = memory > 0           ? memory
                            : available < MEMORY ? available
                                                 : MEMORY,
-                 .monitor = monitor};
+                 .monitor = monitor,
+                 .variable = variable};
     cm_store_path at;
     *out = NULL;
     int rc = cm_store_path_find(path, net, &at, err);

@@ -297,6 +297,11 @@ static const cm_store_ops reference_ops = {READING};
 static const cm_store_ops remote_ops = {
     READING, .remote = true, .read_many = cm_reference_read_many, .list_below = list_below};
 
+bool cm_store_is_references(const cm_store *store)
+{
+    return store->ops == &reference_ops || store->ops == &remote_ops;
+}
+
 /* Keeps the references below NODE, and removes NODE from their keys. */
 static void keep_below(cm_reference_table *t, const char *node)
 {

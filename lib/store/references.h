@@ -56,6 +56,8 @@ typedef struct cm_reference_table {
 enum {
     CM_REFERENCES_HEAD = 64 /* bytes that recognise a document */
 };
+/* True for a store that is such a document. */
+bool cm_store_is_references(const cm_store *store);
 /* True when the file PATH begins like a JSON object, unlike any array format. */
 bool cm_references_are(const char *path);
 /* The same of the first bytes of a file. */

@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import struct
 import warnings
@@ -278,6 +279,19 @@ def test_the_audit_of_reads_counts_too(whole, tmp_path):
         assert found["census"]["depth"] == ("sizes" if options == ["--audit"] else "decode")
     tool.run("chunkcalc", "--audit=all", store).fails(2, "--audit takes full or nothing, not 'all'")
     tool.run("chunkcalc", "--audit", "all", store).fails(2, "one store at a time")
+
+
+def test_arrays_that_are_not_counted_are_not_there(whole, tmp_path):
+    """An array of a codec that nobody knows has no part in the sum, which says so."""
+    store = tmp_path / "a.zarr"
+    shutil.copytree(whole, store)
+    document = json.loads((store / "raw" / "zarr.json").read_text())
+    document["codecs"].append({"name": "nobody's", "configuration": {}})
+    (store / "raw" / "zarr.json").write_text(json.dumps(document))
+    (store / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group"}))
+    assert holes(census(store)) == {}
+    out = tool.run("chunkcalc", store).ok().out
+    assert re.search(r"\nAll \d+ chunks of 5 arrays are there; 1 array was not counted\.\n", out), out
 
 
 def test_a_node_of_a_store(whole, tmp_path):

@@ -113,6 +113,8 @@ def test_one_array_is_looked_at_and_all_are_counted(store, tmp_path):
     assert "1 of 48 chunks is absent" in section(page) and document["census"]["depth"] == "sizes"
     plain = json.loads(tool.run("chunkcalc", "--json", "--variable", "q", "--sample", "1x2x2", store).ok().out)
     assert "census" not in plain
+    _, document = page_of(store, tmp_path, "--variable", "q")  # without a sample the page is of that array
+    assert [v["name"] for v in document["report"]["variables"]] == ["q"]
 
 
 def test_a_conversion_tells_of_its_source(store, tmp_path):

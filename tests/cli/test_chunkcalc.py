@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shlex
+import shutil
 import xml.etree.ElementTree as xml
 
 import jsonschema
@@ -543,12 +544,181 @@ def test_a_netcdf_file_is_described(tmp_path):
     assert doc["variable"] == largest["name"] and doc["audit"]["sentence"]
 
 
+# ---- commands that are printed --------------------------------------------------------------------
+
+def command_of(out):
+    """The words of the command in an answer."""
+    return shlex.split(out.split("\n")[2])
+
+
+def pasted(out, cwd, **kw):
+    """Runs that command; the store that it made."""
+    words = command_of(out)
+    tool.run(*words, cwd=cwd, **kw).ok()
+    return cwd / words[-1]
+
+
+def grid_of(path):
+    return json.loads((path / "zarr.json").read_text())["chunk_grid"]["configuration"]["chunk_shape"]
+
+
+def test_shards_for_zarr_2_come_with_format_3(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "v2.zarr", shape=(60, 80), chunks=(1, 80), dtype="f4", zarr_format=2)[:] = 1
+    out = run("v2.zarr", "--sample", "60x1", "--shards", "auto", cwd=tmp_path).ok().out
+    assert "--zarr-format 3" in out and grid_of(pasted(out, tmp_path)) == [60, 80]
+    assert "--zarr-format" not in run("v2.zarr", "--sample", "60x1", cwd=tmp_path).ok().out
+
+
+def test_a_command_means_one_array(tmp_path):
+    """The array "q" alone where there is "sub/q", too; and an array of one dimension that is the store."""
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    for name in ("q", "sub/q", "sub/p"):
+        group.create_array(name, shape=(60, 80), chunks=(1, 80), dtype="f4")[:] = 1
+    for name, other in (("q", "sub/q"), ("sub/q", "q"), ("p", "q")):
+        made = pasted(run("a.zarr", "--variable", f"/{name}" if name == "q" else name, "--sample", "60x1", cwd=tmp_path).ok().out, tmp_path)
+        assert grid_of(made / name.replace("p", "sub/p")) != [1, 80] == grid_of(made / other)
+        shutil.rmtree(made)
+    zarr.create_array(tmp_path / "-one.zarr", shape=(5000,), chunks=(10,), dtype="f4")[:] = 1
+    out = run("./-one.zarr", "--sample", "full", cwd=tmp_path).ok().out
+    assert command_of(out)[2] == "/:5000" and grid_of(pasted(out, tmp_path)) == [5000]
+
+
+@pytest.mark.parametrize("names", [("x", "x"), ("", "x"), ("a=b", "x")])
+def test_a_command_names_no_dimension_that_has_no_name_of_its_own(tmp_path, names):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "a.zarr", shape=(60, 80), chunks=(1, 80), dtype="f4", dimension_names=names)[:] = 1
+    assert grid_of(pasted(run("a.zarr", "--sample", "60x1", cwd=tmp_path).ok().out, tmp_path)) == [60, 80]
+
+
+def test_a_command_of_a_repository_makes_a_folder(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "a.zarr", shape=(60, 80), chunks=(1, 80), dtype="f4")[:] = 1
+    tool.run("rechunk", "a.zarr", "icechunk:repo", cwd=tmp_path).ok()
+    for store in ("icechunk:repo", f"icechunk:{tmp_path}/repo@main"):
+        out = run(store, "--sample", "60x1", cwd=tmp_path).ok().out
+        made = pasted(out, tmp_path)
+        assert made == tmp_path / "repo-rechunked.zarr" and grid_of(made) == [60, 80]
+        shutil.rmtree(made)
+
+
+def test_a_command_makes_nothing_in_its_source(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "a.zarr", shape=(60, 80), chunks=(1, 80), dtype="f4")[:] = 1
+    assert grid_of(pasted(run(".", "--sample", "60x1", cwd=tmp_path / "a.zarr").ok().out, tmp_path / "a.zarr")) == [60, 80]
+
+
+def test_a_command_reads_what_was_read(store):
+    words = command_of(run(f"{store}::g/tas", "--sample", "lat=1,lon=1", "--anonymous", "--allow", "/a b", "--allow", "s3://c",
+                           "--absent-403", "--timeout", "90s").ok().out)  # fmt: skip
+    assert words[3:-2] == ["--anonymous", "--absent-403", "--timeout", "90s", "--allow", "/a b", "--allow", "s3://c"]
+
+
+# ---- what is said of the present chunks -----------------------------------------------------------
+
+def test_present_chunks_outside_the_bounds_cost_no_less_in_words(store):
+    """A cost 0.3 times as high is no reason to change, and is not called one."""
+    out = run(f"{store}::g/tas", "--sample", "1x1x1").ok().out
+    assert re.search(r"; no shape between \S+ KiB and 64.00 MiB has a lower cost\.\n", out), out
+    forced = run(f"{store}::g/tas", "--sample", "1x1x1", "--min-bytes", "256KiB").ok().out
+    assert forced.startswith("Recommended") and forced.endswith("requests on average, cost no higher.\n"), forced
+
+
+def test_bounds_are_those_of_the_array(tmp_path):
+    """An array below the least size is one chunk: kept where it is one, and nothing larger is spoken of."""
+    zarr = pytest.importorskip("zarr")
+    for chunks, verb in (((1, 80), "Recommended"), ((60, 80), "Keep the present")):
+        zarr.create_array(tmp_path / "a.zarr", shape=(60, 80), chunks=chunks, dtype="f4", overwrite=True)[:] = 1
+        for bound in ((), ("--min-bytes", "1MiB")):
+            out = run("a.zarr", "--sample", "60x1", *bound, cwd=tmp_path).ok().out
+            assert out.startswith(f"{verb} chunks: 60x80"), out
+            assert verb == "Keep the present" or "of the shapes between 18.75 KiB and 64.00 MiB" in out, out
+
+
+def test_shards_are_compared_with_shards(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "a.zarr", shape=(60, 80), chunks=(1, 8), shards=(60, 80), dtype="f4")[:] = 1
+    said = document(tmp_path / "a.zarr", "--sample", "60x1", "--audit")
+    assert layout(said, "recommended")["shards"] == layout(said, "present")["shards"] == [60, 80]
+    assert "--shards 60x80" in run(tmp_path / "a.zarr", "--sample", "60x1").ok().out
+    kept = document(tmp_path / "a.zarr", "--sample", "1x8", "--align", "chunk", "--audit", "--min-bytes", "16", "--max-bytes", "32")
+    assert kept["audit"]["gain"] == pytest.approx(1) and "the chunks 1x8 of / are good" in kept["audit"]["sentence"]
+
+
+def test_a_file_is_one_file(tmp_path):
+    """15,000 chunks of a NetCDF file are no files, and suit reads of one of them."""
+    netCDF4 = pytest.importorskip("netCDF4")
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        for dim, n in (("t", 150), ("y", 100), ("x", 8)):
+            file.createDimension(dim, n)
+        file.createVariable("v", "f4", ("t", "y", "x"), chunksizes=(1, 1, 8))[:] = 1
+    said = document(tmp_path / "a.nc", "--sample", "1x1x8", "--audit", "--min-bytes", "4", "--max-bytes", "32")
+    assert said["audit"]["verdict"] == "good" and "files" not in said["audit"]["sentence"]
+    assert layout(said, "present")["array"]["nobjects"] == 1 and said["audit"]["gain"] == pytest.approx(1)
+
+
+# ---- damage, memory, and names --------------------------------------------------------------------
+
+def test_a_damaged_chunk_is_named_and_the_others_are_measured(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "a.zarr", shape=(8, 90), chunks=(1, 90), dtype="f4")[:] = 1
+    (tmp_path / "a.zarr" / "c" / "3" / "0").write_bytes(b"no zstd")
+    for reads in (("--sample", "1x9"), ()):
+        said = document(tmp_path / "a.zarr", *reads)
+        (warning,) = said["warnings"]
+        assert "1 of 8 chunks of a sample cannot be read: array /: chunk 3/0: zstd" in warning
+        assert (said["cost"] if reads else said["arrays"][0])["measured_chunks"] == 7
+
+
+def test_measuring_keeps_to_the_memory(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "a.zarr", shape=(2, 12 << 20), chunks=(1, 12 << 20), dtype="f4")[:] = 1
+    done = {limit: run("--json", "--memory", limit, tmp_path / "a.zarr", peak=True).ok() for limit in ("64MiB", "1GiB")}
+    few, many = (json.loads(done[limit].out) for limit in ("64MiB", "1GiB"))
+    assert few["arrays"][0]["measured_chunks"] == 0 and done["64MiB"].peak < 64 << 20
+    assert "/: chunks are not measured" in few["notes"][0] and many["arrays"][0]["measured_chunks"] == 2
+
+
+def test_several_arrays_are_named(store):
+    assert {a["name"] for a in document(store, "--variables", "cut,tas")["arrays"]} == {"cut", "g/tas"}
+    run(store, "--variable", "cut,nothing").fails(2, "--variable nothing", "no such array")
+    said = document(store, "--variable", "cut,tas", "--sample", "1x1x1")
+    assert said["variable"] in ("cut", "g/tas") and "--variable cut,tas means 2 arrays; the largest, " in " ".join(said["notes"])
+    counted = document(store, "--variable", "cut", "--sample", "1x1x1", "--audit")["census"]
+    assert [a["name"] for a in counted["arrays"]] == ["cut"]
+
+
+def test_lengths_of_the_chunks_that_are_there(store):
+    said = document(f"{store}::cut", "--sample", "1x-1xsame", "--chunks", "samex20xfull", "--shards", "samexsamexsame")
+    assert said["reads"][0]["sample"] == [1, 40, 10]
+    assert said["layouts"][0]["chunks"] == [10, 20, 50] and said["layouts"][0]["shards"] == [30, 20, 50]
+    run(f"{store}::g/tas", "--sample", "1x1x1", "--chunks", "1x1x1", "--shards", "samex1x1").fails(2, "a STORE with shards")
+
+
+def test_shards_that_are_typed_go_with_chunks_that_are_chosen():
+    options = ("--sample", "64x64", "--shape", "1000x1000", "--shards", "100x100")
+    rows = document(*options)["layouts"]
+    assert [row["shards"] for row in rows[:3]] == [[104, 104], [112, 112], [128, 128]]
+    assert document(*options, "--recommend")["recommendation"]["shards_option"] != "none"
+    run(*options, "--chunks", "8x8").fails(2, "not a multiple")
+
+
+def test_sizes_beyond_64_bits_are_sizes():
+    out = run("--sample", f"{1 << 62}x1x1", "--chunks", f"{1 << 60}x1x1", "--batch", 1000).ok().out
+    assert "5000.00 EiB" in out
+    rows = document("--sample", f"{1 << 62}x1x1")["layouts"]
+    assert [row["chunks"] for row in rows] == [[1 << 60, 1, 1]]
+
+
 # ---- refusals -------------------------------------------------------------------------------------
 
 WRONG = {
     "nothing": ([], "no --sample and no store"),
     "zero": (["--sample", "0x64"], "--sample 0x64: a length of 0"),
-    "negative": (["--sample", "64x-1"], "'-1' is not an integer"),
+    "negative": (["--sample", "64x-2"], "'-2' is not an integer"),
+    "whole of what": (["--sample", "64x-1"], "give --shape"),
+    "same as what": (["--sample", "64x64", "--chunks", "8xsame"], "'same' needs a STORE with chunks"),
     "no number": (["--sample", "64xabc"], "'abc' is not an integer"),
     "empty": (["--sample", ""], "is not an integer"),
     "a part missing": (["--sample", "64x"], "is not an integer"),

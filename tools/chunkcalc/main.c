@@ -6,6 +6,7 @@
 #include "../common/remote.h"
 #include "../common/run.h"
 #include "../common/say.h"
+#include "base/cpu.h"
 #include "chunkcalc.h"
 #include "replay.h"
 
@@ -129,15 +130,17 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     options.seconds = v->stats || v->plot != NULL;
     options.nthreads = common->nthreads;
     options.worker_memory =
-        common->nthreads != 0 ? common->memory / common->nthreads : common->memory;
+        common->memory / (common->nthreads != 0 ? common->nthreads : cm_cpu_count());
     status = cm_remote_open(&v->net, paths, NULL, NULL, &options.net, &err);
     if (status == CM_OK)
         status = cm_chunkcalc(&options, &r, &err);
     if (status == CM_OK && options.access != NULL && options.recommend)
         status = chunkcalc_measure_rate(&options, &r, &err);
+    /* Where --variable says which array is read for samples, the page is of all. */
     if (status == CM_OK && v->report != NULL)
-        status = cm_passport_read(options.store, options.net, common->nthreads, common->memory,
-                                  NULL, &out->passport, &err);
+        status =
+            cm_passport_read(options.store, r.nreads == 0 ? options.variable : NULL, options.net,
+                             common->nthreads, common->memory, NULL, &out->passport, &err);
     cm_tool_name_error(&CHUNKCALC, &err);
     cm_tool_name_texts(&CHUNKCALC, r.warning, r.nwarnings);
     cm_tool_name_texts(&CHUNKCALC, r.note, r.nnotes);

@@ -54,7 +54,7 @@ static int replay(const cm_chunkcalc_options *o, const cm_chunkcalc_report *r, u
                   uint64_t epochs, uint64_t cache, measured *out, cm_error *err)
 {
     struct cm_readbench_hook hook = {.no_probe = true};
-    const char *variable = r->variable;
+    const char *variable = r->pattern;
     cm_readbench_options b;
     cm_readbench_report report;
     cm_readbench_options_init(&b);

@@ -42,7 +42,7 @@ static cm_json *array_footprint(cm_document *doc, const cm_chunkcalc_layout *l)
 static cm_json *batch_json(cm_document *doc, const cm_chunkcalc_report *r,
                            const cm_chunkcalc_layout *l)
 {
-    double decoded = l->batch_chunks * (double)l->chunk_nbytes, t = r->step_time;
+    const double decoded = l->batch_nbytes, t = r->step_time;
     cm_json *o = cm_json_object();
     cm_document_double(doc, o, "distinct_chunks", l->batch_chunks, true);
     cm_document_bool(doc, o, "exact", l->batch_exact);

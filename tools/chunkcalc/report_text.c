@@ -38,7 +38,7 @@ static void range_cell(grid *g, unsigned rank, const uint64_t *shortest, const u
 static void size_cell(grid *g, double nbytes)
 {
     char text[32];
-    grid_cell(g, "%s", cm_format_size((uint64_t)nbytes, text, sizeof(text)));
+    grid_cell(g, "%s", cm_format_mean_size(nbytes, text, sizeof(text)));
 }
 
 static void time_cell(grid *g, double seconds)
@@ -248,7 +248,7 @@ static int print_batches(const printer *p, cm_error *err)
     }
     for (size_t i = 0; i < r->nlayouts; i++) {
         const cm_chunkcalc_layout *l = &r->layout[i];
-        double decoded = l->batch_chunks * (double)l->chunk_nbytes;
+        const double decoded = l->batch_nbytes;
         shape_cell(&g, r->rank, l->chunk);
         grid_cell(&g, "%s%.6g", l->batch_exact ? "" : "<= ", l->batch_chunks);
         grid_cell(&g, "%.6g", l->batch_requests);
@@ -431,8 +431,7 @@ static int print_reasons(const printer *p, cm_error *err)
 
 static int print_answer(const printer *p, cm_error *err)
 {
-    const bool markdown = p->format == FORMAT_MARKDOWN;
-    int rc = chunkcalc_print_answer(p->r, p->v->o.shards != NULL, markdown, err);
+    int rc = chunkcalc_print_answer(p->r, p->v, err);
 
     if (rc == CM_OK && (p->details || p->v->stats)) {
         heading(p, "What a read touches");

@@ -65,17 +65,30 @@ void census_hole_text(const cm_census_array *a, cm_census_hole kind, char *text,
 void census_sum_text(const cm_census *c, char *text, size_t size)
 {
     uint64_t present = 0;
+    size_t counted = 0, undecoded = 0;
     const uint64_t left_out = cm_census_count_holes(c, CM_CENSUS_LEFT_OUT);
     writing w = {.text = text, .size = size};
-    for (size_t i = 0; i < c->narrays; i++)
-        present += c->array[i].npresent;
+    for (size_t i = 0; i < c->narrays; i++) {
+        const cm_census_array *a = &c->array[i];
+        if (a->unclear != NULL)
+            continue;
+        counted++;
+        undecoded += a->undecoded != NULL;
+        present += a->npresent;
+    }
+    const size_t others = c->narrays - counted;
     add(&w, "%s%" PRIu64 " %s of %zu %s %s there%s", present > 1 ? "All " : "", present,
-        cm_of_count(present, "chunk", "chunks"), c->narrays,
-        cm_of_count(c->narrays, "array", "arrays"), cm_of_count(present, "is", "are"),
-        c->decoded ? ", and decoded" : "");
+        cm_of_count(present, "chunk", "chunks"), counted, cm_of_count(counted, "array", "arrays"),
+        cm_of_count(present, "is", "are"),
+        c->decoded && undecoded < counted ? ", and decoded" : "");
+    if (undecoded > 0)
+        add(&w, "; those of %zu %s were not decoded", undecoded,
+            cm_of_count(undecoded, "array", "arrays"));
     if (left_out > 0)
         add(&w, "; %" PRIu64 " %s left out: all fill", left_out,
             cm_of_count(left_out, "was", "were"));
+    if (others > 0)
+        add(&w, "; %zu %s not counted", others, cm_of_count(others, "array was", "arrays were"));
     add(&w, ".");
 }
 

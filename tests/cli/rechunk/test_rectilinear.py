@@ -92,6 +92,14 @@ def test_chunkcalc_counts_each_chunk(sample):
     assert present["array"]["nchunks"] == 12 and present["array"]["padding_nbytes"] == 0
 
 
+def test_a_batch_takes_no_more_than_the_array(tmp_path):
+    """All chunks together have as many bytes as they have, not each those of the longest."""
+    rectilinear.write(tmp_path / "a", "v", np.arange(600, dtype="i2").reshape(600, 1), [[500, 50, 50], 1])
+    report = tool.run("chunkcalc", "--json", "--recommend", "--sample", "10x1", "--batch", "64", tmp_path / "a").json()
+    present = next(layout for layout in report["layouts"] if layout["rule"] == "present")
+    assert present["batch"]["distinct_chunks"] == pytest.approx(3) and present["batch"]["decoded_nbytes"] <= 1200
+
+
 @pytest.mark.parametrize("loader", ["map", "planned"])
 def test_readbench_counts_as_predicted(tmp_path, loader):
     options = ["--variable", "both", "--sample", "4x3", "--batch", "8", "--loader", loader, "--out", tmp_path / "r"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import threading
 import time
 
@@ -399,6 +400,8 @@ def test_a_file_is_fetched(bucket, web, made, out, tmp_path):
         tool.nc2zarr("--check", source, out, env=env).ok()
         assert stores.digest(source, env) == expected
         assert "g/tas" in tool.run("chunkcalc", source, env=env).ok().out
+        answer = tool.run("chunkcalc", "--sample", "1x1x1", "--variable", "tas", source, env=env).ok().out
+        assert shlex.split(answer.split("\n")[2])[-2] == source
         tool.nc2zarr("--resume", source, out, env=env).ok()
         tool.run("readbench", "--no-out", "--sample", "2", source, env=env).fails(2, "not built yet")
     tool.nc2zarr(source, cwd=work, env=env).ok()
