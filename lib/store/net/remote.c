@@ -93,6 +93,11 @@ static int identity(cm_store *store, const char *key, cm_identity *out, cm_error
     int rc = head(store, key, &r, err);
     if (rc != CM_OK)
         return rc;
+    if (r.etag[0] == '\0' && r.modified == 0)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: the server tells neither its ETag nor when it was changed, so an older "
+                       "copy cannot be told from it",
+                       key);
     *out = (cm_identity){.nbytes = r.total_nbytes,
                          .changed_ns = r.modified * 1000000000,
                          .inode = cm_checksum64(r.etag, strlen(r.etag), 0)};
