@@ -253,10 +253,9 @@ class Handler(BaseHTTPRequestHandler):
         return 200, b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>", {"Content-Type": "application/xml"}
 
     def delete(self, s):
-        if "uploadId" in self.query:
-            s.uploads.pop(self.query["uploadId"], None)
-        else:
-            s.objects.pop(self.key, None)
+        gone = s.uploads.pop(self.query["uploadId"], None) if "uploadId" in self.query else s.objects.pop(self.key, None)
+        if gone is None and s.strict:
+            raise Refusal(404, "NoSuchKey", "The specified key does not exist.")
         return 204, b"", {}
 
 
@@ -310,6 +309,7 @@ class Server:
         self.key, self.secret, self.token, self.region = KEY, SECRET, None, "us-east-1"
         self.ranges, self.page, self.hides_absent, self.conditional = True, 1000, False, True
         self.quote = urllib.parse.quote  # or quote_plus: how listings encode names
+        self.strict = False  # to delete what is not there is an error
         self.hidden = set()  # headers that answers lack, as those of some servers do
         self.fault = None  # called with the handler; "done": it has answered, or will not
         self.folders = set()  # that the server keeps, and lists, without objects: "out.zarr/g/"

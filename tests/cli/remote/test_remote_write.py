@@ -356,6 +356,7 @@ def test_an_answer_that_is_lost_while_a_store_changes(bucket, tmp_path, name, of
             ds.createVariable("time", "f8", ("time",))[:] = np.arange(4) + 4 * day
             ds.createVariable("v", "f4", ("time",))[:] = np.arange(4) + 10 * day
     kinds, command = CHANGES[name]
+    bucket.strict = True
     env, place = bucket.environment(), command[-1]
     new = [tmp_path / "1.nc"] if "--append" in command else [tmp_path / "0.nc"]
     if not place.endswith("/new"):
