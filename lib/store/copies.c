@@ -474,8 +474,15 @@ void cm_copy_tag(const cm_copy *k, char tag[136])
 {
     if (k->told.tag[0] != '\0')
         memcpy(tag, k->told.tag, sizeof(k->told.tag));
+    else if (k->told.modified_s == 0)
+        tag[0] = '\0';
     else
         snprintf(tag, 136, "modified %lld", (long long)k->told.modified_s);
+}
+
+bool cm_copy_is_marked(const cm_copy *k)
+{
+    return k->told.tag[0] != '\0' || k->told.modified_s != 0;
 }
 
 uint64_t cm_copy_mark(const cm_copy *k)

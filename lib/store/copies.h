@@ -43,8 +43,10 @@ int cm_copies_add(cm_copies *c, const char *url, const cm_object_stat *told, cm_
                   cm_error *err);
 /* Identifies the object: size, ETag, or else its time of change. */
 const cm_object_stat *cm_copy_stat(const cm_copy *copy);
-/* The ETag, or else the time of change as text. */
+/* The ETag, or else the time of change as text; "" if the server tells neither. */
 void cm_copy_tag(const cm_copy *copy, char tag[136]);
+/* Whether the server tells either: otherwise objects of the same length cannot be told apart. */
+bool cm_copy_is_marked(const cm_copy *copy);
 /* A number for the ETag, or the time of change; not 0. */
 uint64_t cm_copy_mark(const cm_copy *copy);
 

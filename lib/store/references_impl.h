@@ -9,8 +9,8 @@
 typedef struct cm_reference_store {
     cm_store base;
     cm_reference_table table;
-    cm_store **origin;     /* for each of the table's origins */
-    _Atomic(char *) *etag; /* for each remote file, once it was read; fixed from then on */
+    cm_store **origin;        /* for each of the table's origins */
+    _Atomic(char *) *version; /* for each remote file, once it was read; fixed from then on */
 } cm_reference_store;
 
 typedef struct cm_reference_reader {

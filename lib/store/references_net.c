@@ -3,8 +3,9 @@
  *
  * A part takes one request: its place is in the document, so no size is asked for.  The ETag of a
  * file's first answer is required in all further requests, so that parts of two versions of a file
- * are never mixed.
+ * are never mixed; without one, all answers must tell the same time of change.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,8 @@ int cm_reference_open_origins(cm_reference_store *s, cm_net *net, cm_error *err)
         return cm_fail(err, CM_EINVAL, "%s: refers to %s, and only files are read here",
                        s->base.name, t->origin[0]);
     s->origin = cm_calloc(t->norigins, sizeof *s->origin, err);
-    s->etag = cm_calloc(t->nfiles + 1, sizeof *s->etag, err);
-    if (s->origin == NULL || s->etag == NULL)
+    s->version = cm_calloc(t->nfiles + 1, sizeof *s->version, err);
+    if (s->origin == NULL || s->version == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < t->norigins; i++)
         rc = cm_store_open_remote(t->origin[i], net, &s->origin[i], err);
@@ -33,35 +34,50 @@ void cm_reference_free_origins(cm_reference_store *s)
 {
     for (size_t i = 0; s->origin != NULL && i < s->table.norigins; i++)
         cm_store_free(s->origin[i]);
-    for (size_t i = 0; s->etag != NULL && i < s->table.nfiles; i++)
-        free(atomic_load(&s->etag[i]));
+    for (size_t i = 0; s->version != NULL && i < s->table.nfiles; i++)
+        free(atomic_load(&s->version[i]));
     free(s->origin);
-    free(s->etag);
+    free(s->version);
+}
+
+#define TIME "modified " /* what a version without an ETag begins with */
+
+/* The version that the first answer about REF's file told; NULL: none yet. */
+static const char *known_version(const cm_store *store, const cm_reference *ref)
+{
+    return atomic_load(&cm_reference_store_of(store)->version[ref->file]);
+}
+
+static bool is_time(const char *version)
+{
+    return strncmp(version, TIME, strlen(TIME)) == 0;
 }
 
 static cm_net_part part_of(const cm_store *store, const cm_reference *ref)
 {
     const cm_reference_file *file = cm_reference_file_of(store, ref);
+    const char *version = known_version(store, ref);
     return (cm_net_part){.key = file->key,
                          .shown = file->name,
-                         .etag = atomic_load(&cm_reference_store_of(store)->etag[ref->file])};
+                         .etag = version != NULL && !is_time(version) ? version : NULL};
 }
 
-/* Records the ETag of PART's file for all later requests. */
+/* Records the version of PART's file for all later answers, or compares it. */
 static int remember(cm_store *store, const cm_reference *ref, const cm_net_part *part,
                     cm_error *err)
 {
-    char *none = NULL;
-    if (part->etag != NULL || part->seen[0] == '\0')
+    char *was = NULL, *now = NULL;
+    if (part->etag != NULL || (part->seen[0] == '\0' && part->modified_s == 0))
         return CM_OK;
-    char *copy = cm_strdup(part->seen, err);
-    if (copy == NULL)
+    now = part->seen[0] != '\0' ? cm_strdup(part->seen, err)
+                                : cm_asprintf(err, TIME "%lld", (long long)part->modified_s);
+    if (now == NULL)
         return CM_ENOMEM;
-    _Atomic(char *) *etag = &cm_reference_store_of(store)->etag[ref->file];
-    if (atomic_compare_exchange_strong(etag, &none, copy))
+    if (atomic_compare_exchange_strong(&cm_reference_store_of(store)->version[ref->file], &was,
+                                       now))
         return CM_OK;
-    bool same = strcmp(none, copy) == 0; /* another thread was first */
-    free(copy);
+    bool same = strcmp(was, now) == 0 || is_time(was) != is_time(now);
+    free(now);
     return same ? CM_OK : cm_fail(err, CM_EIO, "%s: changed while it was read", part->shown);
 }
 

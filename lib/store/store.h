@@ -102,8 +102,8 @@ typedef struct cm_object_tag {
 
 /*
  * Puts KEY in one step if it is absent (TAG NULL), or if it still has TAG from get_tagged:
- * CM_EEXIST otherwise, CM_EUNSUPPORTED if the store cannot.  If an answer was lost, CM_EEXIST may
- * be caused by this call's own object.
+ * CM_EEXIST otherwise, CM_EUNSUPPORTED if the store cannot.  If an answer was lost, CM_EEXIST
+ * does not tell whether this call's object was there before another one took its place.
  */
 int cm_store_put_if(cm_store *store, const char *key, const void *data, size_t nbytes,
                     const cm_object_tag *tag, cm_error *err);

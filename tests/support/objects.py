@@ -73,8 +73,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def reply(self, status, body, headers):
         self.send_response(status)
+        hidden = self.server.state.hidden
         for name, value in headers.items():
-            self.send_header(name, value)
+            if name not in hidden:
+                self.send_header(name, value)
         if "Content-Length" not in headers:
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -246,14 +248,14 @@ class Handler(BaseHTTPRequestHandler):
             data += part
         if upload[2]:  # of the parts' checksums
             s.sums[self.key] = crc32c_of(b"".join(base64.b64decode(c) for _, _, c in named)) + f"-{len(named)}"
-        s.objects[self.key] = (data, etag_of(data)[:-1] + f'-{len(named)}"')
+        sums = b"".join(hashlib.md5(upload[1][int(number)]).digest() for number, *_ in named)
+        s.objects[self.key] = (data, etag_of(sums)[:-1] + f'-{len(named)}"')
         return 200, b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>", {"Content-Type": "application/xml"}
 
     def delete(self, s):
-        if "uploadId" in self.query:
-            s.uploads.pop(self.query["uploadId"], None)
-        else:
-            s.objects.pop(self.key, None)
+        gone = s.uploads.pop(self.query["uploadId"], None) if "uploadId" in self.query else s.objects.pop(self.key, None)
+        if gone is None and s.strict:
+            raise Refusal(404, "NoSuchKey", "The specified key does not exist.")
         return 204, b"", {}
 
 
@@ -307,6 +309,8 @@ class Server:
         self.key, self.secret, self.token, self.region = KEY, SECRET, None, "us-east-1"
         self.ranges, self.page, self.hides_absent, self.conditional = True, 1000, False, True
         self.quote = urllib.parse.quote  # or quote_plus: how listings encode names
+        self.strict = False  # to delete what is not there is an error
+        self.hidden = set()  # headers that answers lack, as those of some servers do
         self.fault = None  # called with the handler; "done": it has answered, or will not
         self.folders = set()  # that the server keeps, and lists, without objects: "out.zarr/g/"
         self.sums, self.summed = {}, []  # what the server keeps of objects; (kind, key) of what came with a checksum
@@ -365,6 +369,25 @@ class Server:
             "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
         } | more
         return {k: v for k, v in names.items() if v is not None}
+
+
+def lose_answers(server, kind_of):
+    """The server does what the first request of each kind asks, and nobody hears of it; the set of those kinds.  None: of no kind."""
+    lost = set()
+
+    def lose(handler):
+        kind = kind_of(handler)
+        if kind is None or kind in lost:
+            return None
+        lost.add(kind)
+        with contextlib.suppress(Refusal):
+            handler.answer(server)
+        handler.connection.shutdown(2)
+        handler.close_connection = True
+        return "done"
+
+    server.fault = lose
+    return lost
 
 
 def faults_of(server, share, seed=1):

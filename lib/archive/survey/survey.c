@@ -63,7 +63,7 @@ static void see_files(cm_survey *s, cm_spot *spot)
             f->nbytes = cm_copy_stat(f->copy)->nbytes;
             f->ino = cm_copy_mark(f->copy);
             s->nbytes += f->nbytes;
-            spot[i].regular = true;
+            spot[i].regular = cm_copy_is_marked(f->copy); /* else no record of it is believed */
         }
         if (f->is_base || f->copy != NULL || f->status != CM_OK || stat(f->path, &st) != 0)
             continue;

@@ -9,7 +9,9 @@
 #include "format/zarr/open.h"
 
 enum {
-    SHARE = 16, /* objects that a thread takes at once */
+    SHARE = 16,          /* objects that a thread takes at once */
+    BLOCK = 512,         /* of a disk, at least */
+    PIECE = 128 * BLOCK, /* of an object that is searched */
     INDEX_CACHE = 1 << 20
 };
 
@@ -41,6 +43,41 @@ static bool is_zeros(const uint8_t *p, size_t n)
     return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
+static bool has_zero_block(const uint8_t *p, size_t n)
+{
+    for (size_t at = 0; at < n; at += BLOCK)
+        if (is_zeros(p + at, n - at < BLOCK ? n - at : BLOCK))
+            return true;
+    return false;
+}
+
+/*
+ * Whether all blocks of the object OUTER were written, as far as that can be seen: a disk that lost
+ * power gives zeros for others.
+ */
+static int judge_blocks(judge *j, uint64_t outer, bool *good, cm_error *err)
+{
+    char *key;
+    cm_object_reader *reader = NULL;
+    *good = true;
+    if (cm_store_is_remote(j->all->store)) /* it has whole objects, or none */
+        return CM_OK;
+    int rc = cm_zarr_writer_key(j->all->node->writer, outer, &key, err);
+    if (rc == CM_OK)
+        rc = cm_object_open(j->all->store, key, &reader, err);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&j->stored, PIECE, err);
+    const uint64_t end = rc == CM_OK ? cm_object_nbytes(reader) : 0;
+    for (uint64_t at = 0; rc == CM_OK && *good && at < end; at += PIECE) {
+        const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
+        rc = cm_object_read(reader, at, j->stored.data, n, err);
+        *good = rc == CM_OK && !has_zero_block(j->stored.data, n);
+    }
+    cm_object_close(reader);
+    free(key);
+    return rc;
+}
+
 /*
  * Whether chunk NUMBER, if it is stored, decodes; *good.  CM_ENOMEM and failing disks are
  * errors.
@@ -56,9 +93,6 @@ static int judge_chunk(judge *j, uint64_t number, bool *good, cm_error *err)
         *good = true; /* of a shard: left out on purpose */
         return CM_OK;
     }
-    /* Zeros are what a disk that lost power gives for blocks that were never written. */
-    if (rc == CM_OK && is_zeros(j->stored.data, j->stored.nbytes))
-        return CM_OK;
     if (rc == CM_OK && cm_chain_decoded_nbytes(a->chain) == 0)
         rc = cm_chain_decode_strings(cm_array_chain(a, fetch.chain), j->ctx, j->stored.data,
                                      j->stored.nbytes, &j->text, &why);
@@ -145,6 +179,8 @@ static int adopt_object(judge *j, uint64_t outer, cm_error *err)
     bool there, good = false, kept = false;
     int rc = cm_zarr_writer_has(j->all->node->writer, outer, &there, err);
     if (rc == CM_OK && there)
+        rc = judge_blocks(j, outer, &good, err);
+    if (rc == CM_OK && good)
         rc = judge_object(j, outer, &good, err);
     if (rc == CM_OK && good)
         rc = cm_zarr_writer_keep(j->all->node->writer, outer, &kept, err);

@@ -10,7 +10,8 @@
 #include "store/swap.h"
 
 enum {
-    MAX_TRIES = 200 /* others commit meanwhile */
+    MAX_TRIES = 200, /* others commit meanwhile */
+    CM_ICE_BACKUP_KEY = CM_ICE_BACKUP_SIZE + 16
 };
 
 #define YEAR_3000_MS INT64_C(32503680000000)
@@ -149,6 +150,7 @@ typedef struct attempt {
     cm_ice_base now;
     bool written; /* the snapshot ID, on top of PARENT */
     uint8_t id[CM_ICE_ID], parent[CM_ICE_ID];
+    char backup[CM_ICE_BACKUP_KEY]; /* of the `repo` that was to be replaced; "": none */
 } attempt;
 
 static int write_snapshot(attempt *a, cm_error *err)
@@ -218,17 +220,18 @@ static int publish(attempt *a, cm_error *err)
 {
     cm_store *root = a->c->root;
     const cm_buf *was = &a->now.repo.stored;
-    char backup[CM_ICE_BACKUP_SIZE], key[CM_ICE_BACKUP_SIZE + 16];
+    char backup[CM_ICE_BACKUP_SIZE];
     cm_buf repo = {0};
     uint64_t when = now_us();
     if (a->now.there && when < cm_ice_repo_updated(a->now.repo.tree.root) + 2)
         when = cm_ice_repo_updated(a->now.repo.tree.root) + 2;
     int rc = name_backup(backup, when, err);
-    snprintf(key, sizeof(key), "overwritten/%s", backup);
     if (rc == CM_OK)
         rc = make_repo(a, when, a->now.there ? backup : NULL, &repo, err);
-    if (rc == CM_OK && a->now.there)
-        rc = cm_store_put(root, key, was->data, was->nbytes, err);
+    if (rc == CM_OK && a->now.there) {
+        snprintf(a->backup, sizeof(a->backup), "overwritten/%s", backup);
+        rc = cm_store_put(root, a->backup, was->data, was->nbytes, err);
+    }
     if (rc == CM_OK && a->c->durable)
         rc = cm_store_sync(root, err);
     if (rc == CM_OK && a->c->before != NULL)
@@ -238,10 +241,16 @@ static int publish(attempt *a, cm_error *err)
                            (cm_content){repo.data, repo.nbytes}, err);
     if (rc == CM_OK && a->c->durable)
         rc = cm_store_sync(root, err);
-    if (rc == CM_EEXIST && a->now.there)
-        (void)cm_store_delete(root, key, NULL);
     cm_buf_release(&repo);
     return rc;
+}
+
+/* After a look that did not find the commit: only that would name the copy. */
+static void remove_backup(attempt *a)
+{
+    if (a->backup[0] != '\0')
+        (void)cm_store_delete(a->c->root, a->backup, NULL);
+    a->backup[0] = '\0';
 }
 
 /* *DONE: the commit is there.  CM_OK without it: another writer was faster. */
@@ -254,6 +263,7 @@ static int try(attempt *a, bool *done, cm_error *err)
         rc == CM_OK && a->written && a->now.there && cm_ice_repo_has(a->now.repo.tree.root, a->id);
     if (rc != CM_OK || *done)
         return rc;
+    remove_backup(a);
     if (!a->written || memcmp(a->now.tip, a->parent, CM_ICE_ID) != 0)
         rc = write_snapshot(a, err);
     if (rc != CM_OK)

@@ -98,7 +98,7 @@ static int mark(cm_zarr_writer *w, uint64_t number, cm_error *err)
     return CM_OK;
 }
 
-static int outer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_error *err)
+int cm_zarr_writer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_error *err)
 {
     uint64_t coord[CM_MAX_RANK];
     char name[CM_CHUNK_KEY_SIZE];
@@ -130,7 +130,7 @@ static bool target_is_delivered(const cm_target *t, uint64_t number)
 static int begin_object(cm_zarr_writer *w, const cm_put *put, cm_store_change **out, cm_error *err)
 {
     char *key;
-    int rc = outer_key(w, put->number, &key, err);
+    int rc = cm_zarr_writer_key(w, put->number, &key, err);
     if (rc != CM_OK)
         return rc;
     rc = put->data != NULL ? cm_store_put_begin(w->store, key, put->data, put->nbytes, out, err)
@@ -310,7 +310,7 @@ const cm_grid *cm_zarr_writer_outer_grid(const cm_zarr_writer *w)
 static int put_object(cm_zarr_writer *w, const cm_put *put, cm_error *err)
 {
     char *key;
-    int rc = outer_key(w, put->number, &key, err);
+    int rc = cm_zarr_writer_key(w, put->number, &key, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_store_put(w->store, key, put->data, put->nbytes, err);
@@ -324,7 +324,7 @@ static int put_object(cm_zarr_writer *w, const cm_put *put, cm_error *err)
 static int remove_object(cm_zarr_writer *w, uint64_t outer, cm_error *err)
 {
     char *key;
-    int rc = outer_key(w, outer, &key, err);
+    int rc = cm_zarr_writer_key(w, outer, &key, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_store_delete(w->store, key, err);
@@ -428,7 +428,7 @@ int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error 
         return cm_fail(err, CM_EINTERNAL, "array %s: no object number %llu", display_name(w),
                        (unsigned long long)outer);
     char *key;
-    int rc = outer_key(w, outer, &key, err);
+    int rc = cm_zarr_writer_key(w, outer, &key, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_store_size(w->store, key, NULL, err);

@@ -68,7 +68,9 @@ int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_put *put, size_t n, cm_e
 int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err);
 /* Removes the objects of all outer chunks, for a window that is to be emptied. */
 int cm_zarr_writer_remove_all(cm_zarr_writer *w, cm_error *err);
-/* Whether the object of OUTER (a number in the outer grid) exists. */
+/* The key of the object of OUTER, a number in the outer grid; to be freed. */
+int cm_zarr_writer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_error *err);
+/* Whether that object exists. */
 int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error *err);
 /*
  * For resuming an interrupted run: if the object of OUTER exists, all its chunks count as delivered

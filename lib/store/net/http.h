@@ -69,7 +69,11 @@ typedef struct cm_http {
     bool credentials;             /* sends some: never redirected */
     cm_http_range range;
     char if_match[CM_HTTP_ETAG_SIZE]; /* "": any */
-    bool if_none_match;               /* put only if absent */
+    /* A range of an object seen before: its length and time then; any other is a failure. */
+    bool seen;
+    uint64_t seen_nbytes;
+    int64_t seen_modified; /* 0: unknown */
+    bool if_none_match;    /* put only if absent */
     /* PUT: checksum of the body.  GET: checksum to ask for and compare. */
     cm_net_checksum checksum; /* 0: none */
     char sum[CM_SUM_SIZE];    /* of the body */
@@ -92,6 +96,8 @@ typedef struct cm_http {
     unsigned nasked; /* times it was sent, libcurl's own retries included */
     size_t at, got_nbytes;
     uint64_t total_nbytes; /* of the object */
+    bool sized;            /* HEAD: the server told it */
+    bool changed;          /* failed: the object is another than IF_MATCH, or than was seen */
     int64_t modified;      /* seconds since 1970; 0: unknown */
     int64_t date;          /* of the answer, by the server's clock; 0: unknown */
     char etag[CM_HTTP_ETAG_SIZE];

@@ -25,7 +25,7 @@ static int ask_for(cm_remote_batch *b, const cm_net_part *p, const atomic_bool *
 static void take(const cm_http *r, cm_net_part *p)
 {
     p->rc = r->rc;
-    p->changed = r->rc != CM_OK && r->status == 412;
+    p->changed = r->changed;
     p->at = r->at;
     p->got_nbytes = r->rc == CM_OK ? r->got_nbytes : 0;
     p->seen[0] = '\0';

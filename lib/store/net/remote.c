@@ -51,12 +51,26 @@ static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_
     return CM_OK;
 }
 
+/* Asks for the last byte of KEY, as its answer has the length that HEAD was answered without. */
+static int ask_length(cm_store *store, const char *key, cm_http *r, cm_error *err)
+{
+    cm_buf byte = {0};
+    *r = (cm_http){.method = CM_HTTP_GET, .range = {CM_HTTP_SUFFIX, 0, 1}, .max_nbytes = 1};
+    int rc = run_into(store, key, r, &byte, err);
+    r->buf = NULL;
+    cm_buf_release(&byte);
+    return rc != CM_EUNSUPPORTED && rc != CM_EFORMAT
+               ? rc
+               : cm_fail(err, CM_EUNSUPPORTED, "%s: the server does not say how long it is", key);
+}
+
 static int head(cm_store *store, const char *key, cm_http *r, cm_error *err)
 {
     *r = (cm_http){.method = CM_HTTP_HEAD};
-    return cm_s3_known_lacks(cm_remote_of(store)->known, key)
-               ? fail_absent(key, err)
-               : run_key(cm_remote_of(store), key, r, err);
+    if (cm_s3_known_lacks(cm_remote_of(store)->known, key))
+        return fail_absent(key, err);
+    int rc = run_key(cm_remote_of(store), key, r, err);
+    return rc == CM_OK && !r->sized ? ask_length(store, key, r, err) : rc;
 }
 
 static int stat_object(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
@@ -79,6 +93,11 @@ static int identity(cm_store *store, const char *key, cm_identity *out, cm_error
     int rc = head(store, key, &r, err);
     if (rc != CM_OK)
         return rc;
+    if (r.etag[0] == '\0' && r.modified == 0)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: the server tells neither its ETag nor when it was changed, so an older "
+                       "copy cannot be told from it",
+                       key);
     *out = (cm_identity){.nbytes = r.total_nbytes,
                          .changed_ns = r.modified * 1000000000,
                          .inode = cm_checksum64(r.etag, strlen(r.etag), 0)};
@@ -98,6 +117,7 @@ static int new_reader(cm_store *store, const char *key, const cm_http *r, cm_obj
     /* A weak ETag never matches. */
     if (strncmp(r->etag, "W/", 2) != 0)
         memcpy(reader->etag, r->etag, sizeof(reader->etag));
+    reader->modified = r->modified;
     if ((reader->base.key = cm_strdup(key, err)) == NULL) {
         free(reader);
         return CM_ENOMEM;
@@ -116,7 +136,7 @@ static int reader_open(cm_store *store, const char *key, cm_object_reader **out,
 static int reader_open_stat(cm_store *store, const char *key, const cm_object_stat *stat,
                             cm_object_reader **out, cm_error *err)
 {
-    cm_http r = {.total_nbytes = stat->nbytes};
+    cm_http r = {.total_nbytes = stat->nbytes, .modified = stat->modified_s};
     memcpy(r.etag, stat->tag, sizeof(r.etag));
     return new_reader(store, key, &r, out, err);
 }
@@ -136,7 +156,7 @@ static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, siz
                        cm_error *err)
 {
     cm_http r = {.method = CM_HTTP_GET, .range = {CM_HTTP_RANGE, offset, nbytes}, .dst = dst};
-    memcpy(r.if_match, ((cm_remote_reader *)reader)->etag, sizeof(r.if_match));
+    cm_remote_expect(&r, reader);
     int rc = run_key(cm_remote_of(reader->store), reader->key, &r, err);
     cm_remote_note_change(&r, reader);
     return rc;

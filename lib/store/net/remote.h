@@ -69,9 +69,12 @@ void cm_remote_batch_release(cm_remote_batch *b);
 /* ---- remote_read.c ---- */
 typedef struct cm_remote_reader {
     cm_object_reader base;
-    char etag[CM_HTTP_ETAG_SIZE];
+    char etag[CM_HTTP_ETAG_SIZE]; /* "": unknown, or weak */
+    int64_t modified;             /* 0: unknown */
 } cm_remote_reader;
 
+/* Sets what R, a request for a range, must find: the object that READER opened. */
+void cm_remote_expect(cm_http *r, const cm_object_reader *reader);
 /* Sets READER's flags from the failed answer to R. */
 void cm_remote_note_change(const cm_http *r, cm_object_reader *reader);
 int cm_remote_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);

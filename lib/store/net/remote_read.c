@@ -10,9 +10,18 @@ struct reading {
     atomic_bool unwanted;
 };
 
+void cm_remote_expect(cm_http *r, const cm_object_reader *reader)
+{
+    const cm_remote_reader *opened = (const cm_remote_reader *)reader;
+    memcpy(r->if_match, opened->etag, sizeof(r->if_match));
+    r->seen = true;
+    r->seen_nbytes = reader->nbytes;
+    r->seen_modified = opened->modified;
+}
+
 void cm_remote_note_change(const cm_http *r, cm_object_reader *reader)
 {
-    if (r->rc != CM_OK && r->status == 412)
+    if (r->changed)
         atomic_store(&reader->changed, true);
     if (r->rc != CM_OK && (r->status == 401 || r->status == 403 || r->status == 404))
         atomic_store(&reader->denied, true);
@@ -32,7 +41,7 @@ static int ask_for(cm_remote_batch *b, const cm_store_read *read, const atomic_b
         return cm_remote_batch_add(b, read->key, &r, err);
     r.range = (cm_http_range){CM_HTTP_RANGE, read->offset, read->nbytes};
     r.max_nbytes = read->nbytes;
-    memcpy(r.if_match, ((cm_remote_reader *)read->reader)->etag, sizeof(r.if_match));
+    cm_remote_expect(&r, read->reader);
     return cm_remote_batch_add(b, read->reader->key, &r, err);
 }
 

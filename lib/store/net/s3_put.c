@@ -23,6 +23,27 @@ int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes,
     return rc;
 }
 
+/*
+ * A put that was sent more than once may be refused because its first try succeeded, and the answer
+ * was lost.  CM_OK: KEY has what was put; CM_EEXIST: it has something else.
+ */
+static int check_refused(cm_store *store, const char *key, const void *data, size_t nbytes,
+                         cm_error *err)
+{
+    cm_buf now = {0};
+    cm_error why = {0};
+    cm_object_tag tag;
+    int rc = cm_store_get_tagged(store, key, (uint64_t)nbytes + (1 << 20), &now, &tag, &why);
+    if (rc == CM_OK && (now.nbytes != nbytes || memcmp(now.data, data, nbytes) != 0))
+        rc = CM_EEXIST;
+    else if (rc == CM_ENOTFOUND || rc == CM_EFORMAT)
+        rc = CM_EEXIST;
+    else if (rc != CM_OK && err != NULL)
+        *err = why;
+    cm_buf_release(&now);
+    return rc;
+}
+
 int cm_s3_put_if(cm_store *store, const char *key, const void *data, size_t nbytes,
                  const cm_object_tag *tag, cm_error *err)
 {
@@ -44,6 +65,8 @@ int cm_s3_put_if(cm_store *store, const char *key, const void *data, size_t nbyt
     /* Of two simultaneous puts one gets this answer. */
     if (rc == CM_EIO && r.status == 409)
         rc = CM_EEXIST;
+    if (rc == CM_EEXIST && r.nasked > 1)
+        rc = check_refused(store, key, data, nbytes, err);
     if (rc == CM_OK && s->known != NULL)
         rc = cm_s3_known_add(s->known, key, err);
     cm_http_release(&r, 1);

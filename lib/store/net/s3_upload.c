@@ -1,8 +1,11 @@
 #include "store/net/s3_upload.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/md5.h"
 #include "store/net/xml.h"
 
 static char *encode_id(const char *id, cm_error *err)
@@ -92,14 +95,59 @@ static int write_list(const cm_s3_part *part, size_t n, bool summed, cm_buf *xml
     return rc == CM_OK ? cm_buf_printf(xml, err, "</CompleteMultipartUpload>") : rc;
 }
 
+/*
+ * Whether ETAG is that of an object made of the N parts: the MD5 of their MD5s, "-", and N.  False
+ * for a server with other ETags.
+ */
+static int is_made_of(const char *etag, const cm_s3_part *part, size_t n, bool *out, cm_error *err)
+{
+    uint8_t sum[CM_MD5_NBYTES];
+    char text[2 * CM_MD5_NBYTES + 32];
+    cm_buf sums = {0};
+    int rc = cm_buf_resize(&sums, n * CM_MD5_NBYTES, err);
+    *out = rc == CM_OK;
+    for (size_t i = 0; *out && i < n; i++)
+        *out = cm_sum_of_etag(part[i].etag, sums.data + i * CM_MD5_NBYTES);
+    if (*out) {
+        cm_md5(sums.data, sums.nbytes, sum);
+        text[0] = '"';
+        for (int i = 0; i < CM_MD5_NBYTES; i++)
+            snprintf(text + 1 + 2 * i, 3, "%02x", sum[i]);
+        snprintf(text + 1 + 2 * CM_MD5_NBYTES, 32, "-%zu\"", n);
+        *out = strcasecmp(etag, text) == 0;
+    }
+    cm_buf_release(&sums);
+    return rc;
+}
+
+/*
+ * The server does not know the upload: it completed it, and the answer was lost, or it has lost the
+ * upload.  An object of the same length may be an older one; only the ETag tells.
+ */
+static int check_completed(cm_remote *s, const char *key, const cm_s3_part *part, size_t n,
+                           uint64_t nbytes, cm_error *err)
+{
+    cm_object_stat there;
+    bool same = false;
+    int rc = s->base.ops->stat(&s->base, key, &there, err);
+    if (rc == CM_ENOTFOUND)
+        return cm_fail(err, CM_EIO, "%s: the server has lost an upload", key);
+    if (rc == CM_OK && there.nbytes == nbytes)
+        rc = is_made_of(there.tag, part, n, &same, err);
+    if (rc == CM_OK && !same)
+        rc = cm_fail(err, CM_EIO,
+                     "%s: the server has lost an upload, or its answer was lost: the object that "
+                     "is there cannot be told from an older one",
+                     key);
+    return rc;
+}
+
 int cm_s3_upload_complete(cm_remote *s, const char *key, const char *id, const cm_s3_part *part,
                           size_t n, uint64_t nbytes, cm_error *err)
 {
     cm_buf xml = {0};
-    cm_store *store = &s->base;
     /* Servers that take it for a form ignore the body. */
     cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/xml"}};
-    cm_object_stat there;
     char *query = cm_asprintf(err, "uploadId=%s", id);
     int rc = query == NULL ? CM_ENOMEM
                            : write_list(part, n, s->checksum == CM_CHECKSUM_CRC32C, &xml, err);
@@ -107,12 +155,8 @@ int cm_s3_upload_complete(cm_remote *s, const char *key, const char *id, const c
     r.body_nbytes = xml.nbytes;
     if (rc == CM_OK)
         rc = cm_remote_run_key(s, key, query, &r, err);
-    /* An earlier answer may have been lost: then the upload is gone, and the object exists. */
-    if (rc == CM_OK && r.rc == CM_ENOTFOUND) {
-        rc = store->ops->stat(store, key, &there, NULL);
-        if (rc != CM_OK || there.nbytes != nbytes)
-            rc = cm_fail(err, CM_EIO, "%s: the server has lost an upload", key);
-    }
+    if (rc == CM_OK && r.rc == CM_ENOTFOUND)
+        rc = check_completed(s, key, part, n, nbytes, err);
     cm_http_release(&r, 1);
     cm_buf_release(&xml);
     free(query);

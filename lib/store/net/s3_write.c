@@ -8,7 +8,7 @@
  * until it is complete.
  *
  * If an answer is lost, requests are repeated: the same bytes go to the same name.  Only completing
- * an upload cannot be repeated; then the object itself is checked.
+ * an upload cannot be repeated; then the object's ETag is compared with that of the parts.
  */
 #include <errno.h>
 #include <stdio.h>

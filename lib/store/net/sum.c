@@ -60,8 +60,7 @@ int cm_sum_text(cm_net_checksum kind, const void *data, size_t nbytes, char out[
     return CM_OK;
 }
 
-/* The 16 bytes of a quoted ETag of 32 digits; false for any other. */
-static bool md5_of_etag(const char *etag, uint8_t out[CM_MD5_NBYTES])
+bool cm_sum_of_etag(const char *etag, uint8_t out[CM_MD5_NBYTES])
 {
     if (strlen(etag) != 2 + 2 * CM_MD5_NBYTES || etag[0] != '"')
         return false;
@@ -83,7 +82,7 @@ cm_sum_verdict cm_sum_compare(cm_net_checksum kind, const char *sum, const cm_su
             return CM_SUM_UNKNOWN;
         return strcmp(said->crc32c, sum) == 0 ? CM_SUM_SAME : CM_SUM_OTHER;
     }
-    if (kind != CM_CHECKSUM_MD5 || said->encrypted || !md5_of_etag(said->etag, theirs))
+    if (kind != CM_CHECKSUM_MD5 || said->encrypted || !cm_sum_of_etag(said->etag, theirs))
         return CM_SUM_UNKNOWN;
     uint8_t *ours = NULL;
     size_t n = 0;

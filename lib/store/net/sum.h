@@ -4,6 +4,7 @@
 
 #include <chunkmill/net.h>
 
+#include "base/md5.h"
 #include "base/mem.h"
 
 enum {
@@ -19,6 +20,9 @@ int cm_sum_text(cm_net_checksum kind, const void *data, size_t nbytes, char out[
 
 /* Name of its header. */
 const char *cm_sum_header(cm_net_checksum kind);
+
+/* The 16 bytes of a quoted ETag of 32 digits; false for any other. */
+bool cm_sum_of_etag(const char *etag, uint8_t out[CM_MD5_NBYTES]);
 
 /*
  * Checksums in an answer: CRC32C from its header, and ETAG with its quotes, which is an MD5 unless

@@ -1,4 +1,5 @@
 /* Translates a request to libcurl's options and callbacks. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -36,6 +37,13 @@ static void copy_value(char *out, size_t size, const char *value, size_t nbytes)
     out[nbytes] = '\0';
 }
 
+/* Of a date; 0 for anything else. */
+static int64_t seconds_of(const char *text)
+{
+    const time_t seconds = curl_getdate(text, NULL);
+    return seconds > 0 ? (int64_t)seconds : 0;
+}
+
 /* The value of LINE where it is the header NAME; NULL otherwise. */
 static const char *value_of(const char *line, size_t nbytes, const char *name)
 {
@@ -71,11 +79,12 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
         /* A new answer begins, for example after 100 Continue. */
         t->has_length = t->has_range = t->is_xml = false;
         t->request->etag[0] = '\0';
+        t->request->modified = t->request->date = 0;
         t->said = (cm_sum_said){.etag = t->request->etag};
     } else if ((value = value_of(line, nbytes, "content-length")) != NULL) {
         copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
         t->length = number_after(text);
-        t->has_length = true;
+        t->has_length = isdigit((unsigned char)text[0]);
     } else if ((value = value_of(line, nbytes, "content-range")) != NULL) {
         copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
         read_range(t, text);
@@ -87,10 +96,10 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
                    (size_t)(line + nbytes - value));
     } else if ((value = value_of(line, nbytes, "last-modified")) != NULL) {
         copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
-        t->request->modified = (int64_t)curl_getdate(text, NULL);
+        t->request->modified = seconds_of(text);
     } else if ((value = value_of(line, nbytes, "date")) != NULL) {
         copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
-        t->request->date = (int64_t)curl_getdate(text, NULL);
+        t->request->date = seconds_of(text);
     } else if ((value = value_of(line, nbytes, "retry-after")) != NULL) {
         copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
         uint64_t seconds = number_after(text);
@@ -430,6 +439,8 @@ static void forget_try(cm_transfer_state *t)
     r->status = 0;
     r->got_nbytes = 0;
     r->code[0] = r->etag[0] = '\0';
+    r->modified = r->date = 0;
+    r->sized = r->changed = false;
 }
 
 /* How long a try may wait for bytes: until the request must have failed. */

@@ -47,6 +47,35 @@ static int lies(cm_transfer_state *t, cm_error *err, const char *what)
     return cm_fail(err, CM_EIO, "%s: %s", t->request->shown, what);
 }
 
+/* Compares without "W/" and quotes, which some servers leave out, and references of others too. */
+static bool is_same_etag(const char *a, const char *b)
+{
+    a += strncmp(a, "W/", 2) == 0 ? 2 : 0;
+    b += strncmp(b, "W/", 2) == 0 ? 2 : 0;
+    a += *a == '"';
+    b += *b == '"';
+    const size_t n = strcspn(a, "\"");
+    return n == strcspn(b, "\"") && strncmp(a, b, n) == 0;
+}
+
+/* True if the answer is of another object than was seen before.  Many servers ignore If-Match. */
+static bool is_other(const cm_http *r)
+{
+    if (r->if_match[0] != '\0' && r->etag[0] != '\0' && !is_same_etag(r->if_match, r->etag))
+        return true;
+    if (!r->seen)
+        return false;
+    return (r->status == 206 && r->total_nbytes != r->seen_nbytes) ||
+           (r->if_match[0] == '\0' && r->seen_modified > 0 && r->modified > 0 &&
+            r->modified != r->seen_modified);
+}
+
+static int fail_changed(cm_http *r, cm_error *err)
+{
+    r->changed = true;
+    return cm_fail(err, CM_EIO, "%s: changed while it was read", r->shown);
+}
+
 /* Checks that an object's bytes are those requested. */
 static int check_object(cm_transfer_state *t, cm_error *err)
 {
@@ -62,6 +91,8 @@ static int check_object(cm_transfer_state *t, cm_error *err)
         return lies(t, err, "the answer of the server is not as long as it says");
     if (ranged && r->status == 206 && !t->has_range)
         return lies(t, err, "the server does not say which bytes it sends");
+    if (is_other(r))
+        return t->broken = fail_changed(r, err);
     if (r->status == 200) {
         r->total_nbytes = t->ngot;
         /* An object no longer than the requested suffix is sent whole. */
@@ -162,9 +193,10 @@ static cm_verdict_http judge_success(cm_transfer_state *t, cm_error *err)
         return CM_HTTP_AGAIN;
     }
     r->rc = CM_OK;
-    if (r->method == CM_HTTP_HEAD)
+    if (r->method == CM_HTTP_HEAD) {
+        r->sized = t->has_length;
         r->total_nbytes = t->has_length ? t->length : 0;
-    else if (object)
+    } else if (object)
         r->rc = check_object(t, err);
     if (r->rc != CM_OK)
         return t->broken ? CM_HTTP_DONE : CM_HTTP_AGAIN;
@@ -240,11 +272,13 @@ static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
     }
     if (r->status == 412) {
         r->rc = r->if_none_match ? cm_fail(err, CM_EEXIST, "%s: exists already", r->shown)
-                                 : cm_fail(err, CM_EIO, "%s: changed while it was read", r->shown);
+                                 : fail_changed(r, err);
         return CM_HTTP_DONE;
     }
     if (r->status == 416) {
-        r->rc = cm_fail(err, CM_EFORMAT, "%s: ends before the range to be read", r->shown);
+        r->rc = r->seen
+                    ? fail_changed(r, err)
+                    : cm_fail(err, CM_EFORMAT, "%s: ends before the range to be read", r->shown);
         return CM_HTTP_DONE;
     }
     r->expired = is_expired(r->code);

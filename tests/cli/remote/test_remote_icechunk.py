@@ -145,3 +145,31 @@ def test_virtual_chunks(servers, name, tmp_path):
         tool.run("rechunk", "--digest", "--allow", "s3://bucket", place, env=env).fails(1, "part-0001.bin has changed since")
     del there[outside.key(1)]
     tool.run("rechunk", "--digest", "--allow", "s3://bucket", places[0], env=env).fails(1, "part-0001.bin is missing")
+
+
+def test_a_commit_that_is_not_heard_of(servers, tmp_path):
+    """Another writer commits on top of it: its snapshot and the copy of the state before stay, and it is made once."""
+    bucket, (_, files) = servers[1], steps(tmp_path)
+    env, other = bucket.environment(), objects.Server()
+    tool.nc2zarr("-q", files[0], "icechunk:s3://bucket/r::a", env=env).ok()
+
+    def lose(handler):
+        if handler.command != "PUT" or not handler.key.endswith("r/repo"):
+            return None
+        handler.answer(bucket)
+        bucket.fault = None
+        other.objects |= {key: what for key, what in bucket.objects.items() if not key.startswith("r.chunkmill")}
+        tool.nc2zarr("-q", files[2], "icechunk:s3://bucket/r::c", env=other.environment()).ok()
+        bucket.objects |= other.objects
+        handler.connection.shutdown(2)
+        handler.close_connection = True
+        return "done"
+
+    bucket.fault = lose
+    tool.nc2zarr("-q", files[1], "icechunk:s3://bucket/r::b", env=env).ok()
+    other.close()
+    assert len(bucket.keys("r/snapshots/")) == 4 and len(bucket.keys("r/overwritten/")) == 2
+    tool.nc2zarr("-q", files[1], tmp_path / "b.zarr").ok()
+    there = digest("icechunk:s3://bucket/r", env)
+    assert [[d, name[2:], *more] for d, name, *more in there if name.startswith("b/")] == digest(tmp_path / "b.zarr", env)
+    assert {name[:2] for _, name, *_ in there} == {"a/", "b/", "c/"}

@@ -315,6 +315,31 @@ def test_append_each_night(bucket, archive, out):
     tool.nc2zarr("--append", "time", ALL, out, env=env).fails(1, "day00003.nc", "has changed", "--recheck")
 
 
+def test_objects_that_nothing_tells_apart(archive, out, tmp_path):
+    """Neither ETag nor time of change: of two of the same length, none is taken for the other."""
+    def part(k):
+        return archive[0][k].read_bytes(), '"x"'
+
+    web = objects.Server(bucket=None, signed=False, hidden={"ETag", "Last-Modified"}, objects={"a.nc": part(0), "b.nc": part(1)})
+    files = [f"{web.url}/{name}" for name in web.objects]
+    survey = ("--survey", "--survey-cache", tmp_path / "cache")
+    assert len(part(1)[0]) == len(part(2)[0])
+    tool.nc2zarr(*LAYOUT, files[0], out).ok()
+    tool.nc2zarr("-q", "--append", "time", files[1], out).ok()  # which the store does not have
+    before = tool.nc2zarr(*survey, *files).ok().out
+    web.objects["b.nc"] = part(2)
+    assert tool.nc2zarr(*survey, *files).ok().out != before
+    tool.nc2zarr("-q", "--append", "time", *files, out).fails(1, "b.nc", "neither an ETag", "--recheck")
+    web.objects["b.nc"] = part(1)
+    tool.nc2zarr("-q", "--append", "time", "--recheck", *files, out).ok()
+    web.put_folder(out, "s.zarr")
+    bench = ("readbench", "-q", "--no-out", "--sample", "time=1", "--batch", "1", "--batches", "2", "--cache-dir", tmp_path / "blocks", f"{web.url}/s.zarr")
+    tool.run(*bench).fails(1, "neither its ETag")
+    web.hidden = {"ETag"}
+    tool.run(*bench).ok()
+    web.close()
+
+
 def test_a_faulty_server(bucket, archive, out, scratch):
     met = objects.faults_of(bucket, 0.2)
     for _ in range(3):

@@ -294,16 +294,27 @@ def test_servers_without_ranges(web):
     tool.run("rechunk", "--digest", f"{web.url}/data/shards.zarr::g/tas").fails(1, "parts of objects")
 
 
-def test_an_object_that_changes(web):
+@pytest.mark.parametrize("told", ["ETag", "ETag that is not compared", "Last-Modified", "length", "less"])
+def test_an_object_that_changes(web, told):
     """Index and chunk are of one object, which is opened again a few times, or nothing is read."""
     key = next(k for k in web.objects if "/shards.zarr/g/tas/c/" in k)
     changes, most = [], 1
+    whole = web.objects[key][0]
 
     def change(handler):
+        if told.startswith("ETag "):
+            del handler.headers["If-Match"]
         if handler.key == key and not handler.headers["Range"].startswith("bytes=-") and len(changes) < most:
-            data, _ = web.objects[key]
             changes.append(key)
-            web.objects[key] = (data, f'"another{len(changes)}"')
+            n = len(changes)
+            # Stored chunks are found by their offsets: what is added comes before them, as other chunks would.
+            data = bytes(n) + whole if told == "length" else whole[-50 - n :] if told == "less" else whole
+            web.objects[key] = (data, f'"another{n}"')
+            web.times[key] = 1672531200 + n
+        elif handler.key == key and told in ("length", "less"):
+            web.objects[key] = (whole, '"whole"')
+
+    web.hidden = set() if told.startswith("ETag") else {"ETag"} if told == "Last-Modified" else {"ETag", "Last-Modified"}
 
     url = f"{web.url}/data/shards.zarr::g/tas"
     want = tool.run("rechunk", "--digest", url).ok().out
@@ -311,6 +322,23 @@ def test_an_object_that_changes(web):
     assert tool.run("rechunk", "--digest", url).ok().out == want and len(changes) == 1
     most = 1000
     tool.run("rechunk", "--digest", url).fails(1, "changed while it was read")
+
+
+@pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "whole"])
+def test_a_length_that_head_does_not_tell(bucket, made, out, ranges):
+    """It is not taken for 0: the object says it, or nothing is read."""
+    bucket.hidden, bucket.ranges = {"Content-Length"}, ranges
+    bucket.objects["in.nc"] = ((made / "in.nc").read_bytes(), '"x"')
+    env = bucket.environment()
+    copy = tool.run("rechunk", "-q", "--verify", "none", "s3://bucket/data/v3.zarr", "s3://bucket/copy.zarr", env=env)
+    read = tool.nc2zarr("-q", "s3://bucket/in.nc", out, env=env)
+    if ranges:
+        copy.ok(), read.ok()
+        assert digest("s3://bucket/copy.zarr", bucket) == digest(out) == digest(made / "v3.zarr")
+    else:
+        read.fails(1, "in.nc", "does not say how long it is")
+        assert not copy.status or "does not say how long it is" in copy.err
+        assert copy.status or digest("s3://bucket/copy.zarr", bucket) == digest(made / "v3.zarr")
 
 
 def test_redirects_of_a_web_server(web, made):

@@ -4,6 +4,7 @@
 #include "job_fixture.h"
 
 static const made_file ONE = {"f", .var = {{"v", "int16", "t*=12 y=4"}}};
+static const made_file LONG = {"f", .var = {{"v", "int16", "t*=3600"}}};
 static const made_file MANY = {"f", .var = {{"v", "int16", "t*=100"}}};
 
 typedef enum damage {
@@ -12,6 +13,8 @@ typedef enum damage {
     EMPTY,
     CUT,
     ZEROS,
+    ZERO_END,   /* from the last block on */
+    ZERO_BLOCK, /* one that is not the last */
     NOISE,
     FIRST_BYTE, /* of a shard: of its first chunk */
     LONGER
@@ -41,6 +44,12 @@ static void make_damage(cm_store *store, const made_damage *d)
         break;
     case ZEROS:
         memset(text.data, 0, text.nbytes);
+        break;
+    case ZERO_END:
+        memset(text.data + (text.nbytes - 1) / 512 * 512, 0, (text.nbytes - 1) % 512 + 1);
+        break;
+    case ZERO_BLOCK:
+        memset(text.data + 512, 0, 512);
         break;
     case NOISE:
         memset(text.data, 0xa5, text.nbytes);
@@ -103,6 +112,25 @@ static const struct {
     {"but not of zeros", &ONE, {.chunks = TEXTS("v:3x4"), RAW}, {{ZEROS, "v/c/1/0"}}, 3, 3},
     {"nor of too few", &ONE, {.chunks = TEXTS("v:3x4"), RAW}, {{CUT, "v/c/1/0"}}, 3, 3},
     {"nor of too many", &ONE, {.chunks = TEXTS("v:3x4"), RAW}, {{LONGER, "v/c/1/0"}}, 3, 3},
+    {"raw ones of several blocks", &LONG, {.chunks = TEXTS("v:900"), RAW}, {{NONE, NULL}}, 4, 4},
+    {"but not with an end of zeros",
+     &LONG,
+     {.chunks = TEXTS("v:900"), RAW},
+     {{ZERO_END, "v/c/3"}},
+     3,
+     3},
+    {"nor with a block of zeros",
+     &LONG,
+     {.chunks = TEXTS("v:900"), RAW},
+     {{ZERO_BLOCK, "v/c/1"}},
+     3,
+     3},
+    {"nor in a shard",
+     &LONG,
+     {.chunks = TEXTS("v:100"), .shards = TEXTS("v:1800"), RAW},
+     {{ZERO_BLOCK, "v/c/1"}},
+     1,
+     18},
     {"whole shards",
      &ONE,
      {.chunks = TEXTS("v:1x4"), .shards = TEXTS("v:6x4"), ZSTD},

@@ -270,6 +270,12 @@ int cm_append_listed(void *context, const char *path, uint64_t nbytes, const cha
         return CM_OK;
     const cm_ledger_entry *was = cm_ledger_find(&a->ledger, tag != NULL ? path : now.path);
     int rc = CM_OK;
+    if (was != NULL && tag != NULL && tag[0] == '\0' && was->nbytes == nbytes)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: the server tells neither an ETag nor when it was changed, so it may "
+                       "have changed since it was taken into the store; `recheck` compares it with "
+                       "what the store has",
+                       path);
     if (was != NULL && tag != NULL)
         same = was->nbytes == nbytes && strcmp(was->tag, tag) == 0;
     else if (was != NULL)
