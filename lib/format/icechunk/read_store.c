@@ -42,6 +42,7 @@ static const cm_store_ops ice_ops = {.read_only = "a snapshot is only read from"
                                      .open = cm_ice_object_open,
                                      .read = cm_ice_object_read,
                                      .read_many = cm_ice_read_many,
+                                     .count_requests = cm_ice_count_requests,
                                      .close = cm_ice_object_close};
 
 /* The limit for manifests that are kept: no more than all of them need. */
