@@ -153,6 +153,20 @@ const uint8_t *cm_ice_store_snapshot(const cm_store *store)
     return cm_ice_store_is(store) ? cm_ice_store_of(store)->view.id : NULL;
 }
 
+int cm_ice_store_chunks(const cm_store *store, char **out, cm_error *err)
+{
+    const cm_ice_store *s = cm_ice_store_of(store);
+    struct stat st;
+    *out = s->is_net ? NULL : cm_asprintf(err, "%s/chunks", cm_store_name(s->root));
+    if (*out == NULL)
+        return s->is_net ? CM_OK : CM_ENOMEM;
+    if (stat(*out, &st) != 0 || !S_ISDIR(st.st_mode)) { /* all are in manifests, or outside */
+        free(*out);
+        *out = NULL;
+    }
+    return CM_OK;
+}
+
 char *cm_ice_repository_at(int rc, const char *url, cm_store *store)
 {
     uint64_t nrequests;
