@@ -9,6 +9,7 @@
 #include "bench/foresee_calls.h"
 #include "bench/readbench.h"
 #include "plan/meetings.h"
+#include "store/io.h"
 #include "watch/monitor.h"
 
 enum {
@@ -219,10 +220,15 @@ static int choose_batches(foresight *f, cm_error *err)
     return rc;
 }
 
-/* Chunks side by side in a file or a shard come with one request: only it knows which those are. */
+/*
+ * Chunks side by side in a file, a shard or an object of a repository come with one request: only
+ * it knows which those are.
+ */
 static bool lies_together(const foresight *f)
 {
     const cm_load_data *d = &f->b->load.shared.data;
+    if (d->store != NULL && cm_store_joins_reads(d->store))
+        return true;
     for (size_t i = 0; i < d->narrays; i++)
         if (d->variable[i]->words == NULL || d->variable[i]->is_sharded)
             return true;

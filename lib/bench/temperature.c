@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "bench/readbench.h"
+#include "format/icechunk/read_store.h"
 #include "store/open.h"
 #include "watch/monitor.h"
 
@@ -18,7 +19,19 @@ typedef struct visit {
 
 typedef int path_visit(const visit *v, const char *path, cm_error *err);
 
-/* The file, or the folder of each array. */
+/* The chunks of a repository are in few files, whatever their array. */
+static int visit_repository(const visit *v, const cm_store *store, path_visit *visit_path,
+                            cm_error *err)
+{
+    char *path;
+    int rc = cm_ice_store_chunks(store, &path, err);
+    if (rc == CM_OK && path != NULL)
+        rc = visit_path(v, path, err);
+    free(path);
+    return rc;
+}
+
+/* The file, the folder of each array, or that of all chunks of a repository. */
 static int visit_paths(const cm_bench *b, path_visit *visit_path, cm_residency *sum, cm_error *err)
 {
     const cm_stop stop = {cm_monitor_cancels, b->monitor};
@@ -26,6 +39,8 @@ static int visit_paths(const cm_bench *b, path_visit *visit_path, cm_residency *
     const cm_load_data *d = &b->load.shared.data;
     if (cm_store_url_is_remote(d->path))
         return CM_OK; /* nothing of it lies in this machine's page cache */
+    if (d->slow != NULL && cm_ice_store_is(d->slow))
+        return visit_repository(&v, d->slow, visit_path, err);
     int rc = d->is_nc ? visit_path(&v, d->path, err) : CM_OK;
     struct stat st;
     /* References and URLs are no folders, and what lies behind them is not looked for. */

@@ -112,8 +112,13 @@ typedef struct cm_store_ops {
     int (*open)(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
     int (*read)(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes, cm_error *err);
     void (*close)(cm_object_reader *reader);
-    /* NULL: read one by one.  Appends to BUF; keys and ranges were checked. */
+    /*
+     * NULL: read one by one.  Appends to BUF; keys and ranges were checked.  `nrequests` of each
+     * read is 1; a kind that joins reads sets it, also in `reading`.
+     */
     int (*read_many)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
+    /* Sets `nrequests` as read_many does, without reading; NULL: reads are not joined. */
+    int (*count_requests)(cm_store *store, cm_store_read *read, size_t n, cm_error *err);
     /* NULL: what was written is on the disk. */
     int (*sync)(cm_store *store, cm_error *err);
 
@@ -148,6 +153,12 @@ struct cm_store_reading {
 
 /* The part of LIMIT that documents may take: cm_store_document_memory for a limit. */
 uint64_t cm_store_half_memory(uint64_t limit);
+
+static inline void cm_store_count_get(cm_store *store, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&store->nget, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->get_nbytes, nbytes, memory_order_relaxed);
+}
 
 static inline void cm_store_count_put(cm_store *store, uint64_t nbytes)
 {
@@ -200,6 +211,9 @@ int cm_store_sweep_listed(cm_store *store, const char *prefix, cm_store_judge *j
 /* Index in a table of NBUCKETS buckets. */
 size_t cm_key_hash(const char *key, size_t nbuckets);
 
+/* CM_EFORMAT for a range that does not lie within the object. */
+int cm_object_check_range(const cm_object_reader *reader, uint64_t offset, uint64_t nbytes,
+                          cm_error *err);
 /* The error for an object of NBYTES where MAX_NBYTES are allowed; CM_EFORMAT. */
 int cm_object_too_long(const char *key, uint64_t nbytes, uint64_t max_nbytes, cm_error *err);
 

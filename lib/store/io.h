@@ -38,31 +38,38 @@ typedef struct cm_store_read {
     bool absent; /* whole objects: it does not exist */
     size_t at;   /* its place in the buffer */
     size_t got_nbytes;
+    uint32_t nrequests; /* to storage; 0: it came with another's, or its bytes were at hand */
 } cm_store_read;
 
 /*
  * Reads all N into BUF, replacing its content, one after the other at `at`; behind a network in the
- * order of arrival, with gaps where a request was repeated.  *nrequests counts requests to storage,
- * one for each read, present or not.  When one fails, none is valid.
+ * order of arrival, with gaps where a request was repeated.  *nrequests counts requests to storage:
+ * one for each read, present or not, but for a store that joins them.  When one fails, none is
+ * valid.
  */
 int cm_store_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
                        uint64_t *nrequests, cm_error *err);
 /* cm_store_read_many that appends to BUF, and adds to *nrequests. */
 int cm_store_read_more(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
                        uint64_t *nrequests, cm_error *err);
+/* Whether the store reads neighbours by one request. */
+bool cm_store_joins_reads(const cm_store *store);
+/* Adds the requests of cm_store_read_more to *nrequests, and reads only what tells their places. */
+int cm_store_count_requests(cm_store *store, cm_store_read *read, size_t n, uint64_t *nrequests,
+                            cm_error *err);
 
 /*
  * cm_store_read_more in two steps, so that a network works meanwhile: READ, the keys and readers in
- * it, and BUF belong to the store until _end, which waits and frees READING.  _begin:
- * CM_EUNSUPPORTED if the store cannot.  _cancel cancels requests not sent yet; _end may then give
- * CM_ECANCELED.
+ * it, and BUF belong to the store until _end, which waits, adds to *nrequests and frees READING.
+ * _begin: CM_EUNSUPPORTED if the store cannot.  _cancel cancels requests not sent yet; _end may
+ * then give CM_ECANCELED.
  */
 typedef struct cm_store_reading cm_store_reading;
 bool cm_store_reads_async(const cm_store *store);
 int cm_store_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
                         cm_store_reading **out, cm_error *err);
 void cm_store_read_cancel(cm_store_reading *reading);
-int cm_store_read_end(cm_store_reading *reading, cm_error *err);
+int cm_store_read_end(cm_store_reading *reading, uint64_t *nrequests, cm_error *err);
 
 /*
  * A store over SLOW (borrowed) that keeps the objects it has read, whole, in the directory PATH,

@@ -365,7 +365,7 @@ static void split(const seen *x, const seen *y, double t1, double t2, double *re
     const double r2 = y->requests / (double)y->n, b2 = y->nbytes / (double)y->n;
     const double det = r1 * b2 - r2 * b1;
     *request = r2 > 0 ? t2 / r2 : 0;
-    *byte = 0;
+    *byte = r2 > 0 || b2 == 0 ? 0 : t2 / b2; /* no requests: chunks in a manifest */
     if (det <= 0.1 * r1 * b2) /* the same bytes a request in both: they cannot be told apart */
         return;
     const double a = (t1 * b2 - t2 * b1) / det, b = (r1 * t2 - r2 * t1) / det;

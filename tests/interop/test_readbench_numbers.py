@@ -581,6 +581,15 @@ def test_cold_and_warm(root, tmp_path):
     assert "100 %" in warm.result.out and "warm" in warm.result.out
 
 
+@pytest.mark.parametrize("prefix", ["icechunk:", ""])
+def test_a_repository_is_made_warm(root, tmp_path, prefix):
+    """The files of its chunks are, whether it is named by its plain path or not."""
+    tool.nc2zarr(root / "deflate.nc", f"icechunk:{tmp_path / 'repo'}").ok()
+    warm = rb.measure(tmp_path / "out", f"{prefix}{tmp_path / 'repo'}", *ALL, "--epochs", 1, "--warm", program=rb.BARE).only
+    assert warm.resources["store_nbytes"] == sum(f.stat().st_size for f in (tmp_path / "repo" / "chunks").iterdir()) > 0
+    assert warm.resources["resident_before"] in (1, None)
+
+
 @pytest.mark.parametrize("workers", [1, 4])
 def test_emulated_requests_take_their_time(root, tmp_path, workers):
     args = ["--sample", BOX, "--batch", 4, "--batches", 5, "--epochs", 1, "--workers", workers]

@@ -88,6 +88,7 @@ int cm_ice_identity(cm_store *store, const char *key, cm_identity *out, cm_error
 /* ---- read_many.c ---- */
 
 int cm_ice_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
+int cm_ice_count_requests(cm_store *store, cm_store_read *read, size_t n, cm_error *err);
 /* In two steps: only where all lies behind a network, and manifests are at hand. */
 extern const cm_store_reading_ops cm_ice_reading_ops;
 

@@ -119,6 +119,7 @@ static int find(many *m, size_t i, bool at_hand, cm_buf *buf, cm_error *err)
     read->absent = rc == CM_ENOTFOUND;
     read->at = buf->nbytes;
     read->got_nbytes = 0;
+    read->nrequests = 0;
     if (rc != CM_OK)
         return read->absent ? CM_OK : rc;
     const cm_ice_chunk *chunk = &found_of(m, i)->chunk;
@@ -146,6 +147,7 @@ static int plan(many *m, bool at_hand, cm_buf *buf, cm_error *err)
         count = cm_pieces_merge(m->piece + i, m->npieces - i, &end);
         for (size_t k = i; k < i + count; k++)
             m->piece[k].local = m->nrequests;
+        m->read[m->piece[i].item].nrequests = 1;
         m->request[m->nrequests++] = (request){.source = m->piece[i].object,
                                                .piece = i,
                                                .offset = m->piece[i].offset,
@@ -187,7 +189,7 @@ static size_t count_same(const many *m, size_t first, uint64_t *end)
 static int read_file(many *m, size_t first, size_t n, cm_object_reader *file, cm_buf *buf,
                      cm_error *err)
 {
-    uint64_t ignored = 0;
+    uint64_t planned = 0; /* N, which `plan` counted */
     cm_store_read *read = cm_calloc(n, sizeof(read[0]), err);
     int rc = read != NULL ? CM_OK : CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < n; i++)
@@ -196,7 +198,7 @@ static int read_file(many *m, size_t first, size_t n, cm_object_reader *file, cm
                                   .nbytes = m->request[first + i].nbytes};
     if (rc == CM_OK)
         rc = cm_store_read_more(m->source[m->request[first].source].spot.store, read, n, buf,
-                                &ignored, err);
+                                &planned, err);
     for (size_t i = 0; rc == CM_OK && i < n; i++)
         m->request[first + i].at = read[i].at;
     free(read);
@@ -280,6 +282,18 @@ int cm_ice_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf
     }
     if (rc == CM_OK)
         place(&m);
+    release(&m);
+    return rc;
+}
+
+int cm_ice_count_requests(cm_store *store, cm_store_read *read, size_t n, cm_error *err)
+{
+    many m;
+    cm_buf inlined = {0};
+    int rc = init(&m, store, read, n, err);
+    if (rc == CM_OK)
+        rc = plan(&m, false, &inlined, err);
+    cm_buf_release(&inlined);
     release(&m);
     return rc;
 }

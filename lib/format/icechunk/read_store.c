@@ -42,6 +42,7 @@ static const cm_store_ops ice_ops = {.read_only = "a snapshot is only read from"
                                      .open = cm_ice_object_open,
                                      .read = cm_ice_object_read,
                                      .read_many = cm_ice_read_many,
+                                     .count_requests = cm_ice_count_requests,
                                      .close = cm_ice_object_close};
 
 /* The limit for manifests that are kept: no more than all of them need. */
@@ -150,6 +151,20 @@ static size_t split_version(const char *path, const char **version)
 const uint8_t *cm_ice_store_snapshot(const cm_store *store)
 {
     return cm_ice_store_is(store) ? cm_ice_store_of(store)->view.id : NULL;
+}
+
+int cm_ice_store_chunks(const cm_store *store, char **out, cm_error *err)
+{
+    const cm_ice_store *s = cm_ice_store_of(store);
+    struct stat st;
+    *out = s->is_net ? NULL : cm_asprintf(err, "%s/chunks", cm_store_name(s->root));
+    if (*out == NULL)
+        return s->is_net ? CM_OK : CM_ENOMEM;
+    if (stat(*out, &st) != 0 || !S_ISDIR(st.st_mode)) { /* all are in manifests, or outside */
+        free(*out);
+        *out = NULL;
+    }
+    return CM_OK;
 }
 
 char *cm_ice_repository_at(int rc, const char *url, cm_store *store)

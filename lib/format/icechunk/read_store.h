@@ -22,6 +22,12 @@ int cm_ice_store_count(cm_store *store, const char *node, cm_ice_counts *out, cm
 int cm_ice_store_open(const char *url, const cm_store_options *options, cm_store **out,
                       cm_error *err);
 
+/*
+ * The folder of this machine that has the chunks of STORE, a snapshot, and of the others, to be
+ * freed; *OUT NULL: there is none.
+ */
+int cm_ice_store_chunks(const cm_store *store, char **out, cm_error *err);
+
 /* The id of the snapshot that STORE is; NULL: it is another kind of store. */
 const uint8_t *cm_ice_store_snapshot(const cm_store *store);
 

@@ -115,10 +115,8 @@ int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
     int rc = s != NULL ? name_objects(z, many, s, err) : CM_ENOMEM;
     if (rc != CM_OK)
         return rc;
-    if (many->count_only) {
-        many->nrequests = many->n;
-        return CM_OK;
-    }
+    if (many->count_only)
+        return cm_store_count_requests(z->store, s->read, many->n, &many->nrequests, err);
     uint64_t start = cm_now_ns();
     rc = cm_store_read_many(z->store, s->read, many->n, &many->buf, &many->nrequests, err);
     many->io_ns = cm_now_ns() - start;
@@ -133,7 +131,6 @@ bool cm_zarr_begin_objects(cm_array *a, cm_fetch_many *many)
     many_state *s = state_of(many, NULL);
     if (s == NULL || name_objects(z, many, s, NULL))
         return false;
-    many->nrequests = many->n;
     return cm_store_read_begin(z->store, s->read, many->n, &many->buf, &s->reading, NULL) == CM_OK;
 }
 
@@ -141,7 +138,7 @@ int cm_zarr_end_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
 {
     many_state *s = many->state;
     const uint64_t start = cm_now_ns();
-    int rc = cm_store_read_end(s->reading, err);
+    int rc = cm_store_read_end(s->reading, &many->nrequests, err);
     many->io_ns = cm_now_ns() - start;
     s->reading = NULL;
     if (rc != CM_OK)
@@ -242,11 +239,12 @@ static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
                        size_t n, cm_error *err)
 {
     cm_pieces_sort(piece, n);
-    if (many->count_only) {
-        cm_pieces_count(piece, n, many);
-        return CM_OK;
-    }
     const size_t nread = plan_requests(s, piece, n);
+    if (many->count_only) {
+        for (size_t i = 0; i < nread; i++)
+            many->nbytes += s->read[i].nbytes;
+        return cm_store_count_requests(z->store, s->read, nread, &many->nrequests, err);
+    }
     size_t before = many->buf.nbytes;
     int rc = cm_store_read_more(z->store, s->read, nread, &many->buf, &many->nrequests, err);
     many->nbytes += many->buf.nbytes - before;
@@ -349,7 +347,6 @@ bool cm_zarr_begin_inner(cm_array *a, cm_fetch_many *many)
         cm_pieces_sort(s->piece, s->nfound);
         const size_t nread = plan_requests(s, s->piece, s->nfound);
         rc = cm_store_read_begin(z->store, s->read, nread, &many->buf, &s->reading, NULL);
-        many->nrequests += nread;
     }
     if (rc != CM_OK)
         let_go(z, s, CM_OK, &changed);
@@ -362,7 +359,7 @@ int cm_zarr_end_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
     many_state *s = many->state;
     const uint64_t start = cm_now_ns();
     bool changed = false;
-    int rc = s->reading != NULL ? cm_store_read_end(s->reading, err) : CM_OK;
+    int rc = s->reading != NULL ? cm_store_read_end(s->reading, &many->nrequests, err) : CM_OK;
     s->reading = NULL;
     let_go(z, s, rc, &changed);
     many->io_ns = cm_now_ns() - start;

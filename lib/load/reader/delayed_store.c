@@ -15,9 +15,9 @@ typedef struct delayed_reader {
     cm_object_reader *inner;
 } delayed_reader;
 
-static void wait_since(cm_store *store, uint64_t start_ns, uint64_t nbytes)
+static void wait_since(cm_store *store, uint64_t start_ns, uint64_t nrequests, uint64_t nbytes)
 {
-    cm_delay_wait(((delayed *)store)->delay, 1, nbytes, cm_now_ns() - start_ns);
+    cm_delay_wait(((delayed *)store)->delay, nrequests, nbytes, cm_now_ns() - start_ns);
 }
 
 static int reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err)
@@ -43,7 +43,7 @@ static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, siz
 {
     uint64_t start = cm_now_ns();
     int rc = cm_object_read(((delayed_reader *)reader)->inner, offset, dst, nbytes, err);
-    wait_since(reader->store, start, nbytes);
+    wait_since(reader->store, start, 1, nbytes);
     return rc;
 }
 
@@ -64,7 +64,7 @@ static int read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf
             read[i].reader = ((delayed_reader *)reader)->inner;
         rc = cm_store_read_more(store->inner, &read[i], 1, buf, &nrequests, err);
         read[i].reader = reader;
-        wait_since(store, start, read[i].got_nbytes);
+        wait_since(store, start, nrequests, read[i].got_nbytes);
     }
     return rc;
 }

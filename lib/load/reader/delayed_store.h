@@ -11,8 +11,8 @@
 
 /*
  * Reads STORE; both it and DELAY are borrowed.  Every object or range that is read
- * is one request.  Sizes, times of change and listings are not delayed: file
- * systems keep them.  Reads only.
+ * takes the requests that STORE makes for it.  Sizes, times of change and listings
+ * are not delayed: file systems keep them.  Reads only.
  */
 int cm_store_open_delayed(cm_store *store, cm_delay *delay, cm_store **out, cm_error *err);
 

@@ -1,9 +1,11 @@
 """Icechunk repositories behind a network, and chunks of theirs that lie elsewhere (server of support/objects.py)."""
 
+import statistics
+
 import netCDF4
 import numpy as np
 import pytest
-from support import objects, paths, repositories, tool
+from support import objects, paths, readbench, repositories, tool
 from support.repositories import outside
 
 
@@ -64,6 +66,49 @@ def test_neighbours_are_one_request(servers, tmp_path):
         assert chunks and all(method == "GET" and header.startswith("bytes=") for method, _, header in chunks)
         whole = {f"bytes=0-{len(servers[1].objects[key.removeprefix('bucket/')][0]) - 1}" for _, key, _ in chunks}
         assert how[0] == "rechunk" or whole & {header for *_, header in chunks}, "all chunks at once"
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory):
+    """A repository: the chunks of `a` lie side by side in one file, two of its rows are absent, those of `n` lie in the manifest."""
+    path = tmp_path_factory.mktemp("joined")
+    with netCDF4.Dataset(path / "in.nc", "w") as d:
+        d.createDimension("t", 64)
+        d.createDimension("x", 400)
+        a = d.createVariable("a", "f4", ("t", "x"), fill_value=-1)
+        a[:] = np.random.default_rng(2).random((64, 400), dtype="f4")
+        a[8:16] = -1
+        d.createVariable("n", "i2", ("t",))[:] = range(64)
+    tool.nc2zarr("-j", "1", "--shards", "none", "--chunks", "a:4x100", "--chunks", "n:8", path / "in.nc", f"icechunk:{path / 'repo'}").ok()
+    return path / "repo"
+
+
+@pytest.mark.parametrize("how", [["--mode", "sync"], ["--workers", "2"]], ids=["sync", "ahead"])
+@pytest.mark.parametrize("box", ["t=8,x=400", "t=30,x=90"])
+def test_requests_are_those_that_are_made(servers, joined, box, how, tmp_path):
+    """Counted as the server gets them, alike in a folder, and foreseen: neighbours are one, absent chunks none."""
+    upload(joined, servers[1])
+    env = servers[1].environment()
+    args = ["--variable", "a", "--sample", box, "--batch", "4", "--batches", "5", "--epochs", "2", *how]
+    servers[1].asked.clear()
+    there = readbench.measure(tmp_path / "there", "icechunk:s3://bucket/r", *args, env=env, program=readbench.BARE).only
+    got = [text.removeprefix("bytes=").split("-") for _, key, text, _ in servers[1].asked if "/chunks/" in key]
+    assert there.counts["requests"] == len(got) < there.counts["chunks"] / 2
+    assert there.counts["stored_nbytes"] == sum(int(end) - int(begin) + 1 for begin, end in got), "with gaps"
+    here = readbench.measure(tmp_path / "here", f"icechunk:{joined}", *args).only
+    assert [b["requests"] for b in here.batches] == [b["requests"] for b in there.batches]
+    assert here.counts["stored_nbytes"] == there.counts["stored_nbytes"]
+    first = [b["requests"] for b in here.batches if b["epoch"] == 0]
+    assert here.predicted["batch_requests"] == statistics.fmean(first[: here.measured["batches"]])
+    assert here.predicted["requests_per_sample"] == statistics.fmean(first) / 4
+
+
+def test_chunks_in_a_manifest_are_no_requests(joined, tmp_path):
+    args = ["--variable", "n", "--sample", "t=20", "--batch", "4", "--batches", "5", "--epochs", "1"]
+    session = readbench.measure(tmp_path / "out", f"icechunk:{joined}", *args).only
+    assert session.counts["requests"] == 0 < session.counts["chunks"] == session.counts["decoded"]
+    assert session.predicted["requests_per_sample"] == session.predicted["batch_requests"] == 0
+    assert session.predicted["batch_seconds"] > 0
 
 
 def steps(tmp_path):

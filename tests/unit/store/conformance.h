@@ -416,6 +416,10 @@ static void check_many(cm_store *s, bool ordered, cm_object_reader *reader, cm_s
     }
     uint64_t nrequests = 77;
     cm_store_counts before = cm_store_count(s);
+    assert_false(cm_store_joins_reads(s));
+    assert_int_equal(cm_store_count_requests(s, read, NMANY, &nrequests, &err), CM_OK);
+    assert_int_equal(nrequests, 77 + NMANY);
+    assert_int_equal(cm_store_count(s).nget, before.nget);
     if (cm_store_read_many(s, read, NMANY, buf, &nrequests, &err) != CM_OK)
         fail_msg("%s", err.text);
     assert_int_equal(nrequests, NMANY);
