@@ -170,7 +170,8 @@ static void set_counts(const cm_job_var *v, bool written, cm_transform_variable 
     if (v->stored.presence.bit != NULL)
         out->missing_before = v->stored.presence.nchunks - v->stored.presence.npresent;
     if (v->stored.as_objects) {
-        out->nobjects = v->moved.ncopied;
+        out->nobjects = written ? v->moved.ncopied : v->plan.counts.chunk_writes;
+        out->counted.chunk_reads = out->counted.chunk_writes = v->moved.ncopied;
         out->stored_nbytes = out->source_nbytes = v->moved.copied_nbytes;
         return;
     }
