@@ -46,8 +46,8 @@ static int check_allow(const cm_net_settings *settings, const cm_texts *paths, c
 {
     bool any = settings->allow.n > 0;
     for (size_t i = 0; i < paths->n; i++)
-        any = any && ((output != NULL && strcmp(output, paths->text[i]) == 0) ||
-                      is_there(paths->text[i]));
+        any = any &&
+              ((output != NULL && strcmp(output, paths->text[i]) == 0) || is_there(paths->text[i]));
     return any ? cm_fail(err, CM_EINVAL,
                          "--allow %s: is not used; no document of references and no repository is "
                          "read here",
