@@ -204,7 +204,11 @@ static int find_work(held *h, cm_error *err)
 static int give_back(held *h, cm_error *err)
 {
     const char *stays = h->sink.ops->give_back != NULL ? h->sink.ops->give_back(&h->sink) : NULL;
-    return stays != NULL ? cm_job_warn(&h->job, err, "%s", stays) : CM_OK;
+    if (stays == NULL)
+        return CM_OK;
+    int rc = cm_job_warn(&h->job, err, "%s", stays);
+    h->job.report->blocks = rc == CM_OK;
+    return rc;
 }
 
 int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)

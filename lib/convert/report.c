@@ -151,9 +151,12 @@ static void set_plan(const cm_job *job, const cm_job_var *v, cm_transform_variab
         return;
     out->memory_nbytes =
         v->plan.route.held_nbytes + job->budget.nthreads * v->move.transfer.worker_nbytes;
-    /* Absent chunks need not be read; without gaps, the bound of the geometry. */
-    bool gaps =
-        v->stored.presence.bit == NULL || v->stored.presence.npresent < v->stored.presence.nchunks;
+    /*
+     * Absent chunks need not be read, nor chunks of several lengths as if all were the longest;
+     * otherwise, the bound of the geometry.
+     */
+    bool gaps = v->stored.presence.bit == NULL || cm_job_is_cut(v) ||
+                v->stored.presence.npresent < v->stored.presence.nchunks;
     uint64_t bound = v->plan.route.bound * itemsize;
     out->bound_nbytes = gaps && bound > out->planned_nbytes ? out->planned_nbytes : bound;
     out->planned_seconds = v->plan.route.seconds;

@@ -230,3 +230,31 @@ def test_attributes_that_are_not_unicode(fields, tmp_path):
         assert text in (store / "zarr.json").read_bytes()
         tool.run("rechunk", store, out).fails(1, "zarr.json: JSON", "at byte")
     assert not out.exists()
+
+
+# ---- links to nothing -----------------------------------------------------------------------------------
+
+
+def test_a_link_to_nothing_among_inputs_is_told(fields, tmp_path):
+    """It may have been a folder of files."""
+    (tmp_path / "in" / "2000").mkdir(parents=True)
+    (tmp_path / "in" / "2000" / "a.nc").symlink_to(fields)
+    (tmp_path / "in" / "2000" / "notes.txt").symlink_to("nowhere")
+    (tmp_path / "in" / "2001").symlink_to("nowhere")
+    for inputs in (tmp_path / "in", f"{tmp_path}/in/*/*.nc", f"{tmp_path}/in/**/a.nc"):
+        done = tool.nc2zarr("-q", inputs, tmp_path / "out.zarr")
+        assert done.status == 4 and "in/2001: No such file" in done.err.replace("\n    ", " "), str(done)
+    tool.nc2zarr("-q", f"{tmp_path}/in/2000/*.nc", tmp_path / "out.zarr").ok()
+
+
+@pytest.mark.parametrize("name", ["w", "w/zarr.json", "g/h/w"])
+def test_a_link_to_nothing_in_a_store_is_not_left_out(fields, tmp_path, name):
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", fields, store).ok()
+    before = (store / "zarr.json").read_bytes()
+    (store / name).parent.mkdir(parents=True, exist_ok=True)
+    (store / name).symlink_to("nowhere")
+    tool.nc2zarr("--consolidate", store).fails(1, f"{name}: is a symbolic link to nothing")
+    assert (store / "zarr.json").read_bytes() == before
+    (store / name).unlink()
+    tool.nc2zarr("--consolidate", store).ok()
