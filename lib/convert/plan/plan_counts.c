@@ -67,7 +67,7 @@ static int predict_direct(const cm_job *job, cm_job_var *v, cm_error *err)
     return CM_OK;
 }
 
-/* What is not understood is copied object by object. */
+/* Arrays that are not understood are copied object by object. */
 static int predict_objects(const cm_job *job, cm_job_var *v, cm_error *err)
 {
     uint64_t n = 0;

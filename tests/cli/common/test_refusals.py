@@ -258,3 +258,9 @@ def test_a_link_to_nothing_in_a_store_is_not_left_out(fields, tmp_path, name):
     assert (store / "zarr.json").read_bytes() == before
     (store / name).unlink()
     tool.nc2zarr("--consolidate", store).ok()
+
+
+@pytest.mark.parametrize("out", ["/proc/x.zarr", "/proc/x/y.zarr", "/proc/x.zarr.zip", "icechunk:/proc/x"])
+def test_a_place_that_takes_no_folders(fields, out):
+    """It says that nothing is there, as if the folder above had just been removed."""
+    tool.nc2zarr(fields, out).fails(1, "/proc/x", "not permitted")

@@ -24,7 +24,7 @@ static int expect(cm_job *job, cm_store *nowhere, cm_error *err)
     return rc;
 }
 
-/* Where the target will be decides what it takes to write; nothing is asked of a server. */
+/* Where the target will be decides what it takes to write. */
 static int open_place(const cm_job *job, cm_store *nowhere, cm_store **place, cm_error *err)
 {
     const cm_transform_options *o = job->options;
