@@ -254,6 +254,7 @@ typedef struct cm_transform_report {
     bool unverified;   /* it is, and its verification was asked for and did not come to an end */
     const char *clash; /* what differs between files of a joined dataset; its own word, or NULL */
     bool finished;     /* resume found the target complete and did nothing */
+    bool blocks; /* the last warning: what could not be removed beside it stops the next run */
     cm_transform_variable *variable;
     size_t nvariables;
     bool has_census;

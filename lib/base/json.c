@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <ctype.h>
 #include <json-c/json.h>
 #include <limits.h>
 #include <math.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/utf8.h"
 
 /* json-c's reading functions take pointers to what they do not change. */
 static struct json_object *unconst(const cm_json *j)
@@ -27,6 +29,7 @@ typedef enum oddity {
     NOT_ODD,
     INT_IS_DOUBLE,
     INT_TOO_LARGE,
+    HALF_PAIR,        /* a surrogate alone, "\ud800", which no UTF-8 can hold */
     CONTROL_IN_STRING /* JSON has none; json-c refuses them since 0.18, and not in names */
 } oddity;
 
@@ -44,6 +47,35 @@ static oddity fit_of(const char *digits, size_t n, bool negative)
     return strcmp(whole, token) ? INT_TOO_LARGE : INT_IS_DOUBLE;
 }
 
+/* The code of "\uXXXX" at TEXT, of which N bytes are there; 0: it is none. */
+static unsigned escaped(const char *text, size_t n)
+{
+    unsigned code = 0;
+    if (n < 6 || text[0] != '\\' || text[1] != 'u')
+        return 0;
+    for (size_t i = 2; i < 6; i++) {
+        const char *digits = "0123456789abcdef", *at = NULL;
+        if (isxdigit((unsigned char)text[i]))
+            at = strchr(digits, tolower((unsigned char)text[i]));
+        if (at == NULL)
+            return 0;
+        code = code << 4 | (unsigned)(at - digits);
+    }
+    return code;
+}
+
+static bool is_half(const char *text, size_t n, size_t *whole)
+{
+    const unsigned code = escaped(text, n);
+    const bool leads = code >= 0xd800 && code < 0xdc00;
+    *whole = 2;
+    if (code < 0xd800 || code > 0xdfff)
+        return false;
+    const unsigned second = leads ? escaped(text + 6, n - 6) : 0;
+    *whole = 12;
+    return second < 0xdc00 || second > 0xdfff;
+}
+
 /* The end of the next piece of TEXT, which starts at POS outside of strings: behind an integer
    that does not fit 64 bits, at a control character of a string, or the end. */
 static size_t piece_end(const char *text, size_t pos, size_t n, oddity *odd, size_t *token)
@@ -57,7 +89,15 @@ static size_t piece_end(const char *text, size_t pos, size_t n, oddity *odd, siz
                     *token = pos;
                     return pos;
                 }
-                pos += text[pos] == '\\';
+                size_t whole;
+                if (text[pos] != '\\')
+                    continue;
+                if (is_half(text + pos, n - pos, &whole)) {
+                    *odd = HALF_PAIR;
+                    *token = pos;
+                    return pos;
+                }
+                pos += whole - 1;
             }
             pos++;
         } else if (text[pos] >= '0' && text[pos] <= '9') {
@@ -125,6 +165,10 @@ static int parse_pieces(struct json_tokener *tok, const char *text, size_t n, cm
         if (odd == CONTROL_IN_STRING)
             return cm_fail(err, CM_EFORMAT, "JSON: a control character in a string at byte %zu",
                            token);
+        if (odd == HALF_PAIR)
+            return cm_fail(err, CM_EFORMAT,
+                           "JSON: half of a surrogate pair at byte %zu, which is no character",
+                           token);
         if (odd == INT_TOO_LARGE)
             return cm_fail(err, CM_EFORMAT, "JSON: the integer at byte %zu does not fit 64 bits",
                            token);
@@ -168,6 +212,18 @@ static int depth_of(const char *text, size_t n)
     return depth <= CM_JSON_MAX_DEPTH ? depth : CM_JSON_MAX_DEPTH + 1;
 }
 
+/* Bytes of TEXT in front of the first that is not UTF-8; N: all are. */
+static size_t valid_nbytes(const void *text, size_t n)
+{
+    const uint8_t *p = text;
+    size_t i = 0, length = 1;
+    while (i < n && length > 0) {
+        length = p[i] < 128 ? 1 : cm_utf8_length(p + i, n - i);
+        i += length;
+    }
+    return i;
+}
+
 int cm_json_parse(const void *text, size_t nbytes, cm_json **out, cm_error *err)
 {
     *out = NULL;
@@ -177,6 +233,9 @@ int cm_json_parse(const void *text, size_t nbytes, cm_json **out, cm_error *err)
     if (nul != NULL)
         return cm_fail(err, CM_EFORMAT, "JSON: a NUL at byte %zu",
                        (size_t)(nul - (const char *)text));
+    const size_t valid = valid_nbytes(text, nbytes);
+    if (valid < nbytes)
+        return cm_fail(err, CM_EFORMAT, "JSON: the text at byte %zu is not UTF-8", valid);
     struct json_tokener *tok = json_tokener_new_ex(depth_of(text, nbytes));
     if (tok == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory to parse JSON");

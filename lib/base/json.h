@@ -13,7 +13,7 @@
  * zarr-python writes them.  Writing is strict: non-finite doubles come out as
  * the strings "NaN", "Infinity" and "-Infinity", doubles in the shortest form
  * that reads back the same and always with a point or an exponent, text in
- * valid UTF-8 (bad bytes become U+FFFD).
+ * valid UTF-8 (bad bytes become U+FFFD); text that is parsed must be UTF-8.
  */
 #ifndef CM_BASE_JSON_H
 #define CM_BASE_JSON_H

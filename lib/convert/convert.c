@@ -185,34 +185,36 @@ static int find_input(held *h, cm_error *err)
     int rc = find_source(&h->job, at, err);
     h->job.from.path = at->url != NULL ? at->url : at->path;
     h->job.from.group = at->node;
-    if (rc == CM_OK && !h->job.terms.foreseen)
+    if (rc == CM_OK)
         rc = cm_job_claim_files(&h->job, at->path, h->sink.into.root, &h->certificate, err);
     return rc == CM_OK ? open_source(&h->job, at, o, err) : rc;
 }
 
-/* Plans the work; *WORKS is false where the target is complete and nothing is to be compared. */
-static int find_work(held *h, bool *works, cm_error *err)
+/* Plans the work. */
+static int find_work(held *h, cm_error *err)
 {
     int rc = CM_OK;
-    *works = true;
     h->job.report->finished = h->sink.out.finished;
     if (h->sink.out.finished)
-        rc = cm_sink_finished(&h->sink, &h->job, works, err);
-    return rc == CM_OK && *works ? prepare(&h->sink, &h->job, err) : rc;
+        rc = cm_sink_finished(&h->sink, &h->job, err);
+    return rc == CM_OK ? prepare(&h->sink, &h->job, err) : rc;
 }
 
 /* Of the sink, what others wait for. */
 static int give_back(held *h, cm_error *err)
 {
     const char *stays = h->sink.ops->give_back != NULL ? h->sink.ops->give_back(&h->sink) : NULL;
-    return stays != NULL ? cm_job_warn(&h->job, err, "%s", stays) : CM_OK;
+    if (stays == NULL)
+        return CM_OK;
+    int rc = cm_job_warn(&h->job, err, "%s", stays);
+    h->job.report->blocks = rc == CM_OK;
+    return rc;
 }
 
 int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)
 {
     held h = {.options = *asked, .certificate = {.fd = -1}};
     cm_job *job = &h.job;
-    bool works = false;
     uint64_t start = cm_now_ns();
     *job = (cm_job){.options = &h.options, .report = report, .from.group = ""};
     cm_sink_choose(&h.sink, &h.options, &job->terms);
@@ -222,9 +224,9 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     if (rc == CM_OK)
         rc = find_input(&h, err);
     if (rc == CM_OK)
-        rc = find_work(&h, &works, err);
+        rc = find_work(&h, err);
     report->seconds = (double)(cm_now_ns() - start) * 1e-9;
-    if (rc == CM_OK && works)
+    if (rc == CM_OK)
         rc = cm_sink_fill(&h.sink, job, err);
     rc = cm_job_finish_files(job, rc, &h.certificate, err);
     if (job->source != NULL && rc != CM_OK && rc != CM_ECANCELED && rc != CM_EDIFFER)

@@ -151,9 +151,12 @@ static void set_plan(const cm_job *job, const cm_job_var *v, cm_transform_variab
         return;
     out->memory_nbytes =
         v->plan.route.held_nbytes + job->budget.nthreads * v->move.transfer.worker_nbytes;
-    /* Absent chunks need not be read; without gaps, the bound of the geometry. */
-    bool gaps =
-        v->stored.presence.bit == NULL || v->stored.presence.npresent < v->stored.presence.nchunks;
+    /*
+     * Absent chunks need not be read, nor chunks of several lengths as if all were the longest;
+     * otherwise, the bound of the geometry.
+     */
+    bool gaps = v->stored.presence.bit == NULL || cm_job_is_cut(v) ||
+                v->stored.presence.npresent < v->stored.presence.nchunks;
     uint64_t bound = v->plan.route.bound * itemsize;
     out->bound_nbytes = gaps && bound > out->planned_nbytes ? out->planned_nbytes : bound;
     out->planned_seconds = v->plan.route.seconds;
@@ -170,7 +173,8 @@ static void set_counts(const cm_job_var *v, bool written, cm_transform_variable 
     if (v->stored.presence.bit != NULL)
         out->missing_before = v->stored.presence.nchunks - v->stored.presence.npresent;
     if (v->stored.as_objects) {
-        out->nobjects = v->moved.ncopied;
+        out->nobjects = written ? v->moved.ncopied : v->plan.counts.chunk_writes;
+        out->counted.chunk_reads = out->counted.chunk_writes = v->moved.ncopied;
         out->stored_nbytes = out->source_nbytes = v->moved.copied_nbytes;
         return;
     }

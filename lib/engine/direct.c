@@ -83,6 +83,20 @@ static bool goes_through(const cm_transfer *t, const cm_fetch_item *item)
                                    cm_chain_same_codecs(item->chain, t->source->chain));
 }
 
+/* A chunk that passes undecoded has at least the length that it must have. */
+static int check_length(const cm_transfer *t, const cm_fetch_item *item, cm_error *err)
+{
+    const cm_chain *chain = cm_array_chain(t->source, item->chain);
+    const size_t nbytes = cm_chain_decoded_nbytes(chain);
+    if (nbytes == 0 || (cm_chain_is_raw(chain) ? item->nbytes == nbytes : item->nbytes > 0))
+        return CM_OK;
+    int rc = cm_fail(err, CM_EFORMAT, "%zu bytes are stored of a chunk that has %zu", item->nbytes,
+                     nbytes);
+    cm_grid_explain(&t->source->grid, item->number, "variable", t->source->name, err);
+    cm_error_place(err, cm_array_place(t->source, item->number));
+    return rc;
+}
+
 /* Moves chunk ITEM, which has NELEM elements inside the array, and counts the work. */
 static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, done *d,
                       cm_error *err)
@@ -98,6 +112,9 @@ static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, d
         return recode(w, item, err);
     }
     w->stats.passed++;
+    const int fits = check_length(t, item, err);
+    if (fits != CM_OK)
+        return fits;
     if (t->see != NULL) {
         int rc = show(w, item, err);
         if (rc != CM_OK)

@@ -73,7 +73,10 @@ cm_dtype cm_unpacked_dtype(const cm_packed_as *p);
 
 /* One number of any numeric type as double, and back; false where it cannot be held exactly. */
 double cm_element_to_double(const cm_dtype *t, const void *element);
-/* For messages: the number, or the bytes in hexadecimal; cut where BUF is full. */
+/*
+ * For messages: the number, the text in quotes where it can be shown, or the bytes in hexadecimal;
+ * cut where BUF is full.
+ */
 void cm_element_text(const cm_dtype *t, const uint8_t *element, char *buf, size_t size);
 bool cm_element_from_double(const cm_dtype *t, double value, void *element);
 /* The other element that readers take for ELEMENT: a zero's of the other sign; else itself. */

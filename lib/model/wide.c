@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "model/convert.h"
 #include "model/half.h"
 
@@ -289,6 +290,21 @@ void cm_element_twin(const cm_dtype *t, const void *element, void *out)
         ((uint8_t *)out)[t->nbytes - 1] ^= 0x80;
 }
 
+/* "TEXT", quoted, without the zeros behind it; false: the bytes are none that can be shown. */
+static bool show_bytes(const cm_dtype *t, const uint8_t *element, char *buf, size_t size)
+{
+    size_t n = t->nbytes;
+    while (n > 0 && element[n - 1] == 0)
+        n--;
+    if (t->kind != CM_KIND_BYTES || n + 3 > size || !cm_utf8_is_valid(element, n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (element[i] < ' ' || element[i] == 127)
+            return false;
+    snprintf(buf, size, "\"%.*s\"", (int)n, (const char *)element);
+    return true;
+}
+
 void cm_element_text(const cm_dtype *t, const uint8_t *element, char *buf, size_t size)
 {
     if (cm_is_integer(t)) {
@@ -304,6 +320,8 @@ void cm_element_text(const cm_dtype *t, const uint8_t *element, char *buf, size_
         snprintf(buf, size, "%.17g", cm_element_to_double(t, element));
         return;
     }
+    if (show_bytes(t, element, buf, size))
+        return;
     size_t used = 0;
     for (uint32_t i = 0; i < t->nbytes && used + 3 < size; i++)
         used += (size_t)snprintf(buf + used, size - used, "%02x", element[i]);

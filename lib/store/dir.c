@@ -47,46 +47,6 @@ static int root_of(const cm_store *store)
 
 /* ---- writing ---- */
 
-/*
- * Makes the first NBYTES of PATH, a folder as the user named it, with its missing parents: upwards
- * to the first folder whose parent exists, then down again.  0 or an errno; FOLDER (PATH_MAX) is
- * the name it refers to.
- */
-static int try_root_folder(const char *path, size_t nbytes, char *folder)
-{
-    memcpy(folder, path, nbytes);
-    folder[nbytes] = '\0';
-    size_t end = nbytes;
-    while (end > 0 && mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        size_t above = cm_key_folder(folder);
-        if (errno != ENOENT || above == 0)
-            return errno;
-        folder[above] = '\0';
-        end = above;
-    }
-    while (end < nbytes) {
-        folder[end] = '/';
-        end = strlen(folder);
-        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-            return errno;
-    }
-    return 0;
-}
-
-/* Makes the parents of PATH. */
-static int make_root_folder(const char *path, cm_error *err)
-{
-    char folder[PATH_MAX];
-    size_t nbytes = cm_key_folder(path);
-    if (nbytes >= sizeof folder)
-        return cm_fail_errno(err, ENAMETOOLONG, "%s", path);
-    int errnum = ENOENT;
-    for (int i = 0; i < MAX_TRIES && errnum == ENOENT; i++)
-        errnum = try_root_folder(path, nbytes, folder);
-    return errnum == 0 ? CM_OK
-                       : cm_fail_errno(err, errnum, "%s: cannot make the folder %s", path, folder);
-}
-
 /* Explains an errno of cm_beneath_open. */
 static int fail_beneath(cm_error *err, int errnum, const char *key)
 {
@@ -124,6 +84,8 @@ static int try_folder(int root, const char *path, size_t nbytes)
         folder[end - from] = '\0';
         int errnum = mkdirat(at, folder, 0777) == 0 || errno == EEXIST ? 0 : errno;
         int below = -1;
+        if (errnum == ENOENT)
+            errnum = cm_dir_explain_absence(at);
         if (errnum == 0 && end < nbytes &&
             (below = cm_beneath_open(at, folder, O_PATH | O_DIRECTORY, 0)) < 0)
             errnum = errno;
@@ -436,11 +398,12 @@ static int open_root(const char *path, bool create, int *out, cm_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; fd < 0 && errno == ENOENT && create && i < MAX_TRIES; i++) {
-        int rc = make_root_folder(path, err);
+        int rc = cm_dir_make_above(path, err);
         if (rc != CM_OK)
             return rc;
-        if (mkdir(path, 0777) != 0 && errno != EEXIST && errno != ENOENT)
-            return cm_fail_errno(err, errno, "%s: cannot make this folder", path);
+        const int errnum = cm_dir_make_folder(path);
+        if (errnum != 0 && errnum != ENOENT)
+            return cm_fail_errno(err, errnum, "%s: cannot make this folder", path);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     if (fd >= 0) {

@@ -42,4 +42,16 @@ int cm_dir_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *
 int cm_dir_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
                  cm_error *err);
 
+/* ---- dir_make.c ---- */
+
+/*
+ * The reason where a folder cannot be made in AT because of ENOENT: AT was removed meanwhile
+ * (ENOENT), or is there and takes none, as the folders of /proc (EPERM).
+ */
+int cm_dir_explain_absence(int at);
+/* Makes the folder PATH, whose parent was there.  0 or an errno. */
+int cm_dir_make_folder(const char *path);
+/* Makes the parents of PATH. */
+int cm_dir_make_above(const char *path, cm_error *err);
+
 #endif

@@ -1,6 +1,8 @@
 #include "remote.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "options/store_path.h"
@@ -28,6 +30,31 @@ static bool needs_net(const char *text)
     return needs;
 }
 
+/* A path that is not there is told by whoever opens it. */
+static bool is_there(const char *text)
+{
+    cm_store_path at = {0};
+    bool there = cm_store_path_split(text, &at, NULL) == CM_OK &&
+                 (access(at.path, F_OK) == 0 || strpbrk(text, "*?[") != NULL);
+    cm_store_path_release(&at);
+    return there;
+}
+
+/* An option that has no effect is refused. */
+static int check_allow(const cm_net_settings *settings, const cm_texts *paths, const char *output,
+                       cm_error *err)
+{
+    bool any = settings->allow.n > 0;
+    for (size_t i = 0; i < paths->n; i++)
+        any = any &&
+              ((output != NULL && strcmp(output, paths->text[i]) == 0) || is_there(paths->text[i]));
+    return any ? cm_fail(err, CM_EINVAL,
+                         "--allow %s: is not used; no document of references and no repository is "
+                         "read here",
+                         settings->allow.text[0])
+               : CM_OK;
+}
+
 int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const char *output,
                    cm_monitor *monitor, cm_net **out, cm_error *err)
 {
@@ -40,7 +67,7 @@ int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const
         any = any || paths->text[i][0] == '@' || needs_net(paths->text[i]);
     *out = NULL;
     if (!any)
-        return CM_OK;
+        return check_allow(settings, paths, output, err);
     s.variable = variable;
     if (s.scratch == NULL)
         s.scratch = getenv("TMPDIR");

@@ -55,6 +55,8 @@ void cm_summary_say(const cm_tool *tool, const cm_common_options *common,
 {
     if (common->verbosity >= 0 && r->nwarnings > r->nwarned)
         cm_run_say_all(tool, "warning", r->warning + r->nwarned, r->nwarnings - r->nwarned);
+    else if (r->blocks) /* quiet as the run may be, the next one would fail */
+        cm_run_say_all(tool, "warning", r->warning + r->nwarnings - 1, 1);
     cm_run_say_all(tool, "difference", r->difference, r->ndifferences);
 }
 

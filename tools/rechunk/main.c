@@ -146,7 +146,8 @@ static int run(int argc, char **argv, const rechunk_values *v, const cm_common_o
     job j = {.v = v, .common = common, .options = &options};
     cm_common_options shown = *common;
     shown.progress = cm_part_progress(&options.part, common->progress);
-    int status = cm_remote_open(&v->net, paths, NULL, options.monitor, &options.net, &err);
+    int status =
+        cm_remote_open(&v->net, paths, options.target, options.monitor, &options.net, &err);
     if (status == CM_OK)
         status = cm_run(&RECHUNK, &shown, options.monitor, rechunk, &j, &err);
     int exit_status = report(status, &options, &j.report, common, &err);

@@ -29,14 +29,7 @@ bool cm_input_is_pattern(const char *text)
 
 bool cm_input_is_netcdf(const char *name)
 {
-    static const char *const ENDINGS[] = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"};
-    size_t n = strlen(name);
-    for (size_t i = 0; i < sizeof(ENDINGS) / sizeof(ENDINGS[0]); i++) {
-        size_t m = strlen(ENDINGS[i]);
-        if (n > m && strcasecmp(name + n - m, ENDINGS[i]) == 0)
-            return true;
-    }
-    return false;
+    return cm_path_netcdf_ending(name, strlen(name)) > 0;
 }
 
 /* A Zarr store has documents; its chunks are no inputs. */
@@ -173,6 +166,24 @@ static bool is_avoided(const cm_inputs *in, const struct stat *st)
            made.st_ino == st->st_ino;
 }
 
+/* The pattern may match what lies below PATH, if that were a folder. */
+static bool may_hold(const search *s, const char *path)
+{
+    if (s->pattern == NULL || s->deep)
+        return true;
+    const char *end = s->pattern;
+    size_t depth = 1;
+    for (const char *p = path; *p != '\0'; p++)
+        depth += *p == '/';
+    while (depth > 0 && (end = strchr(end, '/')) != NULL && --depth > 0)
+        end++;
+    char *above =
+        end != NULL ? cm_asprintf(NULL, "%.*s", (int)(end - s->pattern), s->pattern) : NULL;
+    const bool may = above != NULL && cm_glob_matches(above, path);
+    free(above);
+    return may;
+}
+
 /* PATH, found in a folder, whose name there is NAME. */
 static int visit(const search *s, const char *path, const char *name, unsigned depth, cm_error *err)
 {
@@ -183,8 +194,8 @@ static int visit(const search *s, const char *path, const char *name, unsigned d
         const int errnum = errno;
         if (errnum == ENOENT && lstat(path, &st) != 0 && errno == ENOENT)
             return CM_OK; /* removed meanwhile */
-        /* A link to nothing is a file that cannot be read; what else it is, a folder may be. */
-        if (wanted)
+        /* A link to nothing is a file that cannot be read, or a folder of files. */
+        if (wanted || (errnum == ENOENT && may_hold(s, path)))
             return add(s->in, path, NULL, err);
         return errnum == ENOENT ? CM_OK
                                 : cm_fail_errno(err, errnum, "%s: cannot be searched", path);
@@ -291,8 +302,8 @@ static int find_folder(cm_inputs *in, const char *folder, cm_error *err)
     int rc = search_folder(&s, folder, 0, err);
     if (rc == CM_OK && in->n == before)
         return cm_fail(err, CM_ENOTFOUND,
-                       "%s: holds no file whose name ends in .nc, .nc4, .cdf, .h5, .hdf5 or .he5; "
-                       "name others by a quoted pattern, as in '%s/*'",
+                       "%s: holds no file whose name ends in " CM_PATH_NETCDF_ENDINGS
+                       "; name others by a quoted pattern, as in '%s/*'",
                        folder, folder);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "store/net/url.h"
 #include "store/open.h"
 
 #define ENDING ".chunkmill"
@@ -55,10 +56,26 @@ static int real_path(const char *path, char **out, cm_error *err)
     return rc;
 }
 
+/* Beside a bucket itself there are other buckets. */
+static int check_prefix(const char *url, cm_error *err)
+{
+    cm_url parts;
+    int rc = cm_url_parse(url, &parts, err);
+    if (rc == CM_OK && *parts.path == '\0')
+        rc = cm_fail(err, CM_EINVAL,
+                     "%s: is a whole bucket, which has no place for a lock beside it; name a "
+                     "prefix in it, as in %s/NAME.zarr",
+                     url, parts.origin);
+    cm_url_release(&parts);
+    return rc;
+}
+
 int cm_beside_find(const char *output, cm_net *net, cm_beside *out, cm_error *err)
 {
     *out = (cm_beside){.fd = -1, .remote = cm_store_url_is_remote(output), .net = net};
-    int rc = CM_OK;
+    int rc = out->remote ? check_prefix(output, err) : CM_OK;
+    if (rc != CM_OK)
+        return rc;
     if (!out->remote)
         rc = real_path(output, &out->root, err);
     else if ((out->root = cm_strdup(output, err)) == NULL)

@@ -380,21 +380,35 @@ static int adopt(const cm_made *made, const content *c, cm_store *store, unsigne
     return rc == CM_OK ? adopt_skipped(made, c, true, end, nchunks, err) : rc;
 }
 
+static int read_to_resume(const cm_beside *b, const char *name, const cm_json *fingerprint,
+                          content *c, cm_error *err)
+{
+    bool there;
+    int rc = read_content(b, name, c, &there, err);
+    if (rc == CM_OK && phase_of(c) != CM_JOURNAL_WRITING)
+        rc = cm_fail(err, CM_EFORMAT, "%s/%s: is not a journal that a run can continue", b->path,
+                     name);
+    return rc == CM_OK ? refuse_other(c->head, fingerprint, err) : rc;
+}
+
+int cm_journal_check(const cm_beside *b, const char *name, const cm_json *fingerprint,
+                     cm_error *err)
+{
+    content c;
+    int rc = read_to_resume(b, name, fingerprint, &c, err);
+    content_release(&c);
+    return rc;
+}
+
 int cm_journal_resume(const cm_beside *b, const char *name, const cm_json *fingerprint,
                       const cm_made *made, cm_store *store, unsigned nthreads, uint64_t memory,
                       cm_journal **out, uint64_t *nchunks, cm_error *err)
 {
     content c;
-    bool there;
     size_t end = 0;
     *out = NULL;
     *nchunks = 0;
-    int rc = read_content(b, name, &c, &there, err);
-    if (rc == CM_OK && phase_of(&c) != CM_JOURNAL_WRITING)
-        rc = cm_fail(err, CM_EFORMAT, "%s/%s: is not a journal that a run can continue", b->path,
-                     name);
-    if (rc == CM_OK)
-        rc = refuse_other(c.head, fingerprint, err);
+    int rc = read_to_resume(b, name, fingerprint, &c, err);
     if (rc == CM_OK)
         rc = cm_store_cache_listing(store, err);
     for (size_t i = 0; rc == CM_OK && i < made->n; i++)

@@ -62,6 +62,10 @@ static int count_all(const cm_job *job, bool local, cm_transform_inodes *out, cm
     out->nfolders = local;
     for (size_t i = 0; i < job->nvars && rc == CM_OK; i++) {
         const cm_job_var *v = &job->var[i];
+        if (v->stored.as_objects) {
+            out->nfiles = cm_add_sat(out->nfiles, v->plan.counts.chunk_writes);
+            in_shards = cm_add_sat(in_shards, v->plan.counts.chunk_writes);
+        }
         if (!has_writer(v))
             continue;
         out->nfiles = cm_add_sat(out->nfiles, cm_zarr_writer_outer_grid(v->move.writer)->nchunks);

@@ -67,6 +67,15 @@ static int predict_direct(const cm_job *job, cm_job_var *v, cm_error *err)
     return CM_OK;
 }
 
+/* Arrays that are not understood are copied object by object. */
+static int predict_objects(const cm_job *job, cm_job_var *v, cm_error *err)
+{
+    uint64_t n = 0;
+    int rc = cm_zarr_objects_count(cm_dataset_store(job->source), v->source->name, &n, err);
+    v->plan.counts.chunk_reads = v->plan.counts.chunk_writes = n;
+    return rc;
+}
+
 int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err)
 {
     cm_plan_counts *p = &v->plan.counts;
@@ -74,6 +83,8 @@ int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err)
     uint64_t nelem = 1;
     int rc = CM_OK;
     memset(p, 0, sizeof(*p));
+    if (v->stored.as_objects)
+        return predict_objects(job, v, err);
     for (unsigned j = 0; j < v->view.rank; j++)
         nelem *= v->view.shape[j];
     if (v->move.writer == NULL || nelem == 0 || v->move.absent)
@@ -84,8 +95,11 @@ int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err)
         return CM_OK;
     size_t itemsize = v->source->dtype.nbytes;
     /* Of a file with too many chunks to be counted it is not known which are there. */
+    /* Routes count chunks of several lengths by the longest. */
     if (v->layout.rectilinear)
         rc = predict_direct(job, v, err);
+    else if (cm_job_is_cut(v) && v->source->array->grid.nchunks <= MAX_COUNTED)
+        rc = predict_with_gaps(job, v, err);
     else if (v->stored.presence.bit != NULL
                  ? v->stored.presence.npresent < v->stored.presence.nchunks
                  : v->move.transfer.may_be_absent &&

@@ -48,14 +48,14 @@ static int check_counted(const cm_output *out, cm_error *err)
                : rc;
 }
 
-int cm_sink_finished(cm_sink *s, cm_job *job, bool *works, cm_error *err)
+int cm_sink_finished(cm_sink *s, cm_job *job, cm_error *err)
 {
-    cm_output_tidy(&s->out);
+    if (!s->options->dry_run)
+        cm_output_tidy(&s->out);
     int rc = s->options->statistics ? check_counted(&s->out, err) : CM_OK;
-    *works = s->options->verify != CM_VERIFY_NONE;
-    if (rc != CM_OK || !*works)
+    if (rc != CM_OK)
         return rc;
-    /* It may be the store of another source. */
+    /* It may be the store of another source, or have another layout. */
     s->ops = &cm_sink_compared;
     return s->ops->find(s, job, err);
 }

@@ -59,10 +59,10 @@ struct cm_sink {
 /* By OPTIONS, which stay the caller's; the terms of the job are those of its sink. */
 void cm_sink_choose(cm_sink *s, cm_transform_options *options, cm_terms *terms);
 /*
- * The target of S is complete already, and nothing is to be written.  *works: it is
- * to be compared with the source, and S has become the sink that does so.
+ * The target of S is complete already, and nothing is to be written: S becomes the sink that
+ * compares it with the source, and its layout with what was asked for.
  */
-int cm_sink_finished(cm_sink *s, cm_job *job, bool *works, cm_error *err);
+int cm_sink_finished(cm_sink *s, cm_job *job, cm_error *err);
 /* From a job that has a layout to a target that is verified. */
 int cm_sink_fill(cm_sink *s, cm_job *job, cm_error *err);
 void cm_sink_release(cm_sink *s);

@@ -1,4 +1,4 @@
-/* Copies an array's objects from one store to another unchanged. */
+/* Copies an array's objects from one store to another unchanged, or counts them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum {
 };
 
 typedef struct carry {
-    cm_store *from, *to;
+    cm_store *from, *to; /* TO is NULL: objects are counted */
     const char *from_path, *to_path;
     unsigned depth;
     uint8_t *piece;
@@ -70,12 +70,24 @@ static int visit(void *context, const char *name, bool is_prefix, cm_error *err)
         below.to_path = to;
         below.depth++;
         rc = cm_store_list(c->from, from, visit, &below, err);
+    } else if (rc == CM_OK && c->to == NULL) {
+        ++*c->nobjects;
     } else if (rc == CM_OK) {
         rc = copy_object(c, from, to, err);
     }
     free(from);
     free(to);
     return rc;
+}
+
+int cm_zarr_objects_count(cm_store *store, const char *path, uint64_t *nobjects, cm_error *err)
+{
+    uint64_t n = 0, nbytes = 0;
+    carry c = {
+        .from = store, .from_path = path, .to_path = path, .nobjects = &n, .nbytes = &nbytes};
+    int rc = cm_store_list(store, path, visit, &c, err);
+    *nobjects = n;
+    return rc == CM_ENOTFOUND ? CM_OK : rc; /* nothing stored */
 }
 
 int cm_zarr_objects_copy(cm_store *from, const char *from_path, cm_store *to, const char *to_path,

@@ -90,6 +90,8 @@ int cm_cast_value_parse(const cm_json *config, const cm_codec_scene *scene, cm_c
     cast->rounding = rounding;
     cast->out_of_range = range;
     const cm_json *map = cm_json_member(config, "scalar_map");
+    if (rc == CM_OK && map != NULL && !cm_json_is(map, CM_JSON_OBJECT))
+        rc = cm_codec_key_wrong("scalar_map", err);
     if (rc == CM_OK)
         rc = read_map(cm_json_member(map, "encode"), &scene->type, &cast->to, &cast->encode_map,
                       &cast->nencode_map, err);

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "format/zarr/tree.h"
 #include "format/zarr/writer.h"
+#include "store/dir.h"
 
 #define MEMBER        "consolidated_metadata"
 #define NOTHING_BELOW "{\"kind\": \"inline\", \"must_understand\": false, \"metadata\": {}}"
@@ -375,6 +376,48 @@ static int find_format(cm_store *store, int *format, cm_error *err)
                                   "no Zarr store: neither zarr.json, .zgroup nor .zarray is there");
 }
 
+/* ---- links ---- */
+
+typedef struct links {
+    listing *l;
+    char *broken; /* the first that leads to nothing */
+} links;
+
+static int visit_nothing(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    (void)context, (void)name, (void)is_prefix, (void)err;
+    return CM_OK;
+}
+
+static cm_verdict judge_link(void *context, const char *below, cm_entry_kind kind)
+{
+    links *k = context;
+    cm_store *store = k->l->store;
+    if (kind == CM_ENTRY_FOLDER) {
+        const cm_zarr_node *node = cm_zarr_find(&k->l->tree, below);
+        return node != NULL && !node->meta.is_group ? CM_KEEP : CM_ENTER;
+    }
+    if (kind == CM_ENTRY_OTHER && k->broken == NULL &&
+        cm_store_size(store, below, NULL, NULL) == CM_ENOTFOUND &&
+        cm_store_list(store, below, visit_nothing, NULL, NULL) == CM_ENOTFOUND)
+        k->broken = cm_strdup(below, NULL);
+    return CM_KEEP;
+}
+
+/* A link to nothing, outside of arrays, may be a node that would not be listed. */
+static int check_links(listing *l, cm_error *err)
+{
+    links k = {.l = l};
+    int rc = cm_store_is_dir(l->store) ? cm_store_sweep(l->store, "", judge_link, &k, err) : CM_OK;
+    if (rc == CM_OK && k.broken != NULL)
+        rc = cm_fail(err, CM_ENOTFOUND,
+                     "%s: is a symbolic link to nothing, so a node may be missing; remove it, or "
+                     "bring back what it leads to",
+                     k.broken);
+    free(k.broken);
+    return rc;
+}
+
 int cm_zarr_consolidate(cm_store *store, cm_zarr_consolidated *out, cm_error *err)
 {
     listing l = {.store = store, .tree = {.store = store}};
@@ -382,6 +425,8 @@ int cm_zarr_consolidate(cm_store *store, cm_zarr_consolidated *out, cm_error *er
     int rc = find_format(store, &l.tree.zarr_format, err);
     if (rc == CM_OK)
         rc = cm_zarr_tree_walk(&l.tree, NULL, NULL, err);
+    if (rc == CM_OK)
+        rc = check_links(&l, err);
     if (rc == CM_OK)
         rc = read_nodes(&l, err);
     if (rc == CM_OK && !(l.n > 0 && *l.node[0].path == '\0' && l.node[0].is_group))

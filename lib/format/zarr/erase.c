@@ -431,6 +431,8 @@ static int check_documents(cm_store *store, const char *path, cm_error *err)
         rc = key != NULL ? cm_store_kind(store, key, &kind, err) : CM_ENOMEM;
         if (rc == CM_OK && kind == CM_ENTRY_OTHER)
             rc = in_the_way(err, key);
+        else if (rc == CM_OK && kind == CM_ENTRY_FOLDER)
+            rc = cm_fail(err, CM_EEXIST, "%s: is a folder, and is not replaced", key);
         free(key);
     }
     return rc;

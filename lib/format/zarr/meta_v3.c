@@ -129,6 +129,9 @@ static int read_array(const cm_json *j, cm_zarr_meta *out, cm_error *err)
         cm_zarr_read_lengths(cm_json_member(j, "shape"), "shape", 0, &out->rank, out->shape, err);
     if (rc == CM_OK)
         rc = read_dimension_names(j, out, err);
+    const cm_json *transformers = cm_json_member(j, "storage_transformers");
+    if (rc == CM_OK && transformers != NULL && !cm_json_is(transformers, CM_JSON_ARRAY))
+        rc = cm_fail(err, CM_EFORMAT, "storage_transformers is not a list");
     static int (*const step[])(const cm_json *, cm_zarr_meta *, cm_error *) = {
         cm_zarr_grid_from_v3, read_key_encoding, read_type_and_codecs};
     int unsupported = CM_OK;

@@ -124,5 +124,7 @@ cm_json *cm_zarr_inline_metadata(cm_json *nodes);
  */
 int cm_zarr_objects_copy(cm_store *from, const char *from_path, cm_store *to, const char *to_path,
                          uint64_t *nobjects, uint64_t *nbytes, cm_error *err);
+/* The number of objects that it would copy. */
+int cm_zarr_objects_count(cm_store *store, const char *path, uint64_t *nobjects, cm_error *err);
 
 #endif

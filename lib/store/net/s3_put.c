@@ -55,6 +55,11 @@ int cm_s3_put_if(cm_store *store, const char *key, const void *data, size_t nbyt
                        "%s: the server gives it no ETag, or one too long to send back: a change by "
                        "another writer would not be noticed",
                        key);
+    if (tag != NULL && strncmp(tag->text, "W/", 2) == 0)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: the server gives it a weak ETag, which no condition matches: a change "
+                       "by another writer would not be noticed",
+                       key);
     if (tag != NULL)
         memcpy(r.if_match, tag->text, sizeof(r.if_match));
     int rc = cm_remote_run_key(s, key, NULL, &r, err);

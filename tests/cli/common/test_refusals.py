@@ -189,3 +189,78 @@ def test_names_of_outputs_that_are_good(fields, tmp_path):
     (tmp_path / "old.nc").mkdir()
     tool.nc2zarr("-q", "--overwrite", fields, tmp_path / "old.nc").ok()
     tool.nc2zarr("-q", "--check", fields, tmp_path / "old.nc").ok()
+
+
+# ---- options and outputs that mean nothing ------------------------------------------------------------
+
+
+def test_allow_without_anything_that_it_could_allow(fields, tmp_path):
+    store, out = tmp_path / "in.zarr", tmp_path / "out.zarr"
+    tool.nc2zarr("-q", fields, store).ok()
+    for args in (("nc2zarr", fields, out), ("nc2zarr", fields, fields, out), ("rechunk", store, out), ("rechunk", "--digest", store),
+                 ("chunkcalc", store), ("readbench", "--no-out", "--sample", "4", store)):
+        tool.run(args[0], "--allow", "/data", *args[1:]).fails(2, "--allow /data: is not used")
+    assert not out.exists()
+    tool.run("rechunk", "--allow", "/data", tmp_path / "refs.json", out).fails(1, "refs.json")
+
+
+@pytest.mark.parametrize("bucket", ["s3://bucket", "s3://bucket/"])
+def test_a_whole_bucket_is_no_output(fields, bucket):
+    """Its lock would lie in another bucket."""
+    for args in (("-q", fields, bucket), ("-q", "--dry-run", fields, bucket), ("--consolidate", bucket)):
+        tool.nc2zarr(*args).fails(2, "s3://bucket", "a whole bucket", "s3://bucket/NAME.zarr")
+
+
+@pytest.mark.parametrize("ending", ["nc", "nc3", "nc4", "cdf", "netcdf", "h5", "he5", "hdf5", "hdf", "NC"])
+def test_a_folder_is_searched_for_all_endings(fields, tmp_path, ending):
+    folder, out = tmp_path / "in", tmp_path / "out.zarr"
+    folder.mkdir()
+    tool.nc2zarr(folder, out).fails(1, f".{ending.lower()}")
+    (folder / f"x.{ending}").symlink_to(fields)
+    tool.nc2zarr("-q", folder, out).ok()
+
+
+def test_attributes_that_are_not_unicode(fields, tmp_path):
+    """Half of a surrogate pair, and bytes that are not UTF-8: neither becomes another text."""
+    store, out = tmp_path / "in.zarr", tmp_path / "out.zarr"
+    tool.nc2zarr("-q", "--no-consolidate", fields, store).ok()
+    document = (store / "zarr.json").read_bytes()
+    for text in (b"x\\ud800y", b"caf\xe9"):
+        (store / "zarr.json").write_bytes(document.replace(b'"attributes": {', b'"attributes": {"a": "' + text + b'", ', 1).replace(b'", }', b'"}'))
+        assert text in (store / "zarr.json").read_bytes()
+        tool.run("rechunk", store, out).fails(1, "zarr.json: JSON", "at byte")
+    assert not out.exists()
+
+
+# ---- links to nothing -----------------------------------------------------------------------------------
+
+
+def test_a_link_to_nothing_among_inputs_is_told(fields, tmp_path):
+    """It may have been a folder of files."""
+    (tmp_path / "in" / "2000").mkdir(parents=True)
+    (tmp_path / "in" / "2000" / "a.nc").symlink_to(fields)
+    (tmp_path / "in" / "2000" / "notes.txt").symlink_to("nowhere")
+    (tmp_path / "in" / "2001").symlink_to("nowhere")
+    for inputs in (tmp_path / "in", f"{tmp_path}/in/*/*.nc", f"{tmp_path}/in/**/a.nc"):
+        done = tool.nc2zarr("-q", inputs, tmp_path / "out.zarr")
+        assert done.status == 4 and "in/2001: No such file" in done.err.replace("\n    ", " "), str(done)
+    tool.nc2zarr("-q", f"{tmp_path}/in/2000/*.nc", tmp_path / "out.zarr").ok()
+
+
+@pytest.mark.parametrize("name", ["w", "w/zarr.json", "g/h/w"])
+def test_a_link_to_nothing_in_a_store_is_not_left_out(fields, tmp_path, name):
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", fields, store).ok()
+    before = (store / "zarr.json").read_bytes()
+    (store / name).parent.mkdir(parents=True, exist_ok=True)
+    (store / name).symlink_to("nowhere")
+    tool.nc2zarr("--consolidate", store).fails(1, f"{name}: is a symbolic link to nothing")
+    assert (store / "zarr.json").read_bytes() == before
+    (store / name).unlink()
+    tool.nc2zarr("--consolidate", store).ok()
+
+
+@pytest.mark.parametrize("out", ["/proc/x.zarr", "/proc/x/y.zarr", "/proc/x.zarr.zip", "icechunk:/proc/x"])
+def test_a_place_that_takes_no_folders(fields, out):
+    """It says that nothing is there, as if the folder above had just been removed."""
+    tool.nc2zarr(fields, out).fails(1, "/proc/x", "not permitted")

@@ -21,7 +21,7 @@ def test_what_cannot_be_removed_is_named(tmp_path):
     for name in ("grown", "renewed"):
         tool.nc2zarr("-q", *days[:3], f"s3://bucket/{name}.zarr", env=bucket.environment()).ok()
     runs = {
-        "made": days[:3],
+        "made": ["-q", *days[:3]],
         "grown": ["--append", "time", *days[3:]],
         "renewed": ["--consolidate"],
         "part": ["-q", "--part", "1/1", *days[:3]],

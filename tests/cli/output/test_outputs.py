@@ -404,3 +404,54 @@ def test_without_standard_files(program, closed, tmp_path):
     assert source.read_bytes() == before
     if out.exists():
         assert tool.run("rechunk", "--digest", out).ok().out.split()[-1:] == tool.run("rechunk", "--digest", source).ok().out.split()[-1:]
+
+
+# ---- dry runs -------------------------------------------------------------------------------------------
+
+
+def tree(folder):
+    return {str(p.relative_to(folder)): (os.readlink(p) if p.is_symlink() else p.read_bytes() if p.is_file() else None)
+            for p in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("option", ["", "--overwrite", "--resume"])
+@pytest.mark.parametrize("program", ["nc2zarr", "rechunk"])
+def test_a_dry_run_refuses_the_outputs_that_the_run_refuses(world, program, option):
+    """With the same words; and it touches nothing."""
+    source = world.nc if program == "nc2zarr" else world.store
+    there = world.tmp / "there"
+    there.mkdir()
+    tool.run(program, "-q", source, there / "store.zarr").ok()
+    tool.run(program, "-q", "--chunks", "4x4", source, there / "store.zarr.zip").ok()
+    (there / "file.zarr").write_text("a file")
+    (there / "empty.zarr").mkdir()
+    (there / "other.zarr").mkdir()
+    (there / "other.zarr" / "text").write_text("a text")
+    (there / "taken.zarr" / "v" / "zarr.json").mkdir(parents=True)
+    (there / "taken.zarr" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    (there / "link.zarr").symlink_to("nothing")
+    (there / "beside.zarr.chunkmill").write_text("a file")
+    (there / "begun.zarr").mkdir()
+    (there / "begun.zarr.chunkmill").mkdir()
+    (there / "begun.zarr.chunkmill" / "journal").write_text("damaged")
+    before, work, refused = tree(there), world.tmp / "work", 0
+    for name in sorted([p.name for p in there.iterdir()] + ["new.zarr", "file.zarr/x.zarr", "store.zarr::v", "store.zarr::g/w"]):
+        if name.endswith(".chunkmill"):
+            continue
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(there, work, symlinks=True)
+        args = [*([option] if option else []), "-q", source, f"{work}/{name}"]
+        dry = tool.run(program, "--dry-run", *args)
+        assert tree(work) == before, name
+        done = tool.run(program, *args)
+        assert (dry.status, dry.err) == (done.status, done.err), name
+        refused += done.status != 0
+    assert refused >= 5
+
+
+def test_a_dry_run_of_references_refuses_what_the_run_refuses(world):
+    out = world.tmp / "refs.json"
+    out.write_text("{}")
+    for more in (["--dry-run"], []):
+        tool.nc2zarr("--virtual", "json", *more, world.nc, out).fails(1, "refs.json", "--overwrite replaces it")
+    assert out.read_text() == "{}"

@@ -467,8 +467,10 @@ def test_stopped_and_resumed(slow, out, number):
     assert said == f"rechunk: {out}: stopped by {name}; the same command with --resume goes on\n"
     assert not tool.opens_as_store(out)
     before = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file() and not p.name.startswith(".")}
-    run(*SLOW, slow, out).fails(1, "out.zarr", "--resume")
-    run(*SLOW, "--codec", "zstd:18", "--resume", slow, out).fails(1, "--codec")
+    for dry in (["--dry-run"], []):
+        run(*SLOW, *dry, slow, out).fails(1, "out.zarr", "--resume")
+        run(*SLOW, *dry, "--codec", "zstd:18", "--resume", slow, out).fails(1, "--codec")
+    run(*SLOW, "--dry-run", "--resume", slow, out).ok()
     rechunked.run(slow, out, *SLOW, "--resume", "--verify", "full", "-j", "2", "--memory", "300MiB")
     after = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p in before}
     assert after == before or any("shard" in str(p) for p in before)
@@ -482,6 +484,39 @@ def test_resume_of_nothing_starts_and_of_what_is_complete_does_nothing(store, ou
     assert "complete, nothing to resume" in run("--resume", store, out).ok().err
     document = json.loads(run("--resume", "--json", store, out).ok().out)
     assert document["outcome"] == "complete" and not document["target"]["resumable"]
+    assert rechunked.files(out) == before
+
+
+def test_arrays_that_are_only_copied_are_planned_and_counted(tmp_path, out):
+    source = tmp_path / "in.zarr"
+    zarr.create_array(source, data=np.ones((4, 6), "f4"), chunks=(2, 2), name="v", fill_value=0)
+    document = json.loads((source / "v" / "zarr.json").read_text())
+    (source / "v" / "zarr.json").write_text(json.dumps(document | {"codecs": [{"name": "mystery"}]}))
+    assert "  6 files and those of metadata" in run("--dry-run", source, out).ok().out
+    for more in (["--dry-run"], []):
+        (a,) = rechunked.run(source, out, *more)["arrays"]
+        assert a["after"]["nobjects"] == 6 and a["planned"]["chunk_reads"] == a["planned"]["chunk_writes"] == 6
+        assert a["counted"] == (None if more else a["planned"])
+
+
+@pytest.mark.parametrize("verify", ["none", "sample", "full"])
+def test_a_complete_store_of_another_layout_is_no_success_of_resume(tmp_path, out, verify):
+    source = tmp_path / "in.zarr"
+    zarr.create_array(source, data=np.arange(4096.0).reshape(64, 64), chunks=(16, 16))
+    asked = ["--verify", verify, "--chunks", "32x32", "--shards", "64x64", "--codec", "gzip:3"]
+    run("-q", *asked, source, out).ok()
+    before = rechunked.files(out)
+    run("--resume", *asked, source, out).ok()
+    run("--resume", "--verify", verify, source, out).ok()
+    for other, said in (
+        (["--chunks", "16x16"], "chunks 32x32, not 16x16"),
+        (["--shards", "32x32"], "shards 64x64, not 32x32"),
+        (["--shards", "none"], "has shards"),
+        (["--codec", "gzip:4"], "gzip:3, not gzip:4"),
+    ):
+        done = run("--resume", *asked, *other, source, out).fails(1, "out.zarr", "complete, but", said, "--overwrite")
+        assert done.err.count("\n") == 1
+    run("--resume", "--verify", verify, "--zarr-format", "2", source, out).fails(1, "format 3, not 2")
     assert rechunked.files(out) == before
 
 

@@ -239,3 +239,15 @@ def test_a_dry_run_counts_the_memory_of_verification(tmp_path, out):
     for limit in (least - 4, least + 4):
         done = [tool.run("rechunk", *more, *options, "--memory", f"{limit}MiB", source, out) for more in (["--dry-run"], [])]
         assert [d.status for d in done] == [int(limit < least)] * 2, done
+
+
+@pytest.mark.parametrize("compressor, length", [(None, 0), (None, 31), (None, 33), (zarr.codecs.ZstdCodec(), 0)])
+def test_a_chunk_that_is_copied_has_its_length(tmp_path, out, compressor, length):
+    """Without a look at its elements: nothing that opens is left behind."""
+    source = tmp_path / "in.zarr"
+    a = zarr.create_array(source, shape=(16,), dtype="f4", chunks=(8,), compressors=compressor, name="v")
+    a[:] = np.arange(16)
+    chunk = source / "v" / "c" / "1"
+    chunk.write_bytes((chunk.read_bytes() + bytes(33))[:length])
+    tool.run("rechunk", "--verify", "none", source, out).fails(1, "in.zarr", "v: chunk 1", f"{length} bytes")
+    assert not out.exists()

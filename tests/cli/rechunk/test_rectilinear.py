@@ -132,6 +132,8 @@ def test_random_grids(tmp_path, number):
     for k, s in enumerate("ab"):
         tool.run("rechunk", "-q", "--subset", subset, "--chunks", chunks, tmp_path / s, tmp_path / f"s{s}").ok()
     assert digests(tmp_path / "sa") == digests(tmp_path / "sb")
+    (a,) = tool.run("rechunk", "--json", "--chunks", chunks, tmp_path / "a", tmp_path / "j").json()["arrays"]
+    assert a["counted"] == a["planned"] and a["plan"]["gap"] >= 0
     for part in ("1/2", "2/2"):
         tool.run("rechunk", "-q", "--part", part, "--chunks", chunks, tmp_path / "a", tmp_path / "p").ok()
     tool.run("rechunk", "-q", "--grid", "rectilinear", tmp_path / "a", tmp_path / "k").ok()

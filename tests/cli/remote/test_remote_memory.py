@@ -153,7 +153,7 @@ def test_the_plan_counts_parts(sink, tmp_path):
     folder = planned("nc2zarr", ["--memory", "1GiB", *layout, source, tmp_path / "out.zarr"], env)
     bucket = planned("nc2zarr", ["--memory", "1GiB", *layout, source, "s3://bucket/out.zarr"], env)
     assert 9 * 16 * MIB <= bucket - folder < 11 * 16 * MIB
-    assert sink.asked == []
+    assert {method for method, *_ in sink.asked} <= {"GET", "HEAD"}, "it is only read"
     least = tool.least_mib("nc2zarr", "-q", "--overwrite", *layout, source, "s3://bucket/out.zarr", env=env)
     for memory, part in ((f"{least}MiB", 5), ("112MiB", 8), ("1GiB", 16)):
         sink.parts.clear()

@@ -42,7 +42,12 @@ def test_a_listing_in_no_order(bucket, file, tmp_path, monkeypatch):
         tool.nc2zarr("-q", "--chunks", "1x8", "--part", f"{k}/2", file, "s3://bucket/p.zarr", env=env).ok()
 
 
-def test_a_repository_needs_etags(bucket, file, monkeypatch):
+def weak(etag):
+    return {"ETag": f"W/{etag}"}
+
+
+@pytest.mark.parametrize("given, said", [(lambda etag: {}, "no ETag"), (weak, "weak ETag")])
+def test_a_repository_needs_etags(bucket, file, monkeypatch, given, said):
     """Without them a commit of another writer in the same moment would be lost."""
     whole = objects.Handler.get
     env = bucket.environment()
@@ -52,8 +57,24 @@ def test_a_repository_needs_etags(bucket, file, monkeypatch):
 
     def bare(handler, server):
         status, body, head = whole(handler, server)
-        return status, body, {k: v for k, v in head.items() if k != "ETag"}
+        return status, body, {k: v for k, v in head.items() if k != "ETag"} | given(head.get("ETag"))
 
     monkeypatch.setattr(objects.Handler, "get", bare)
-    tool.nc2zarr("-q", file, "icechunk:s3://bucket/r::more", env=env).fails(1, "repo", "no ETag")
+    tool.nc2zarr("-q", file, "icechunk:s3://bucket/r::more", env=env).fails(1, "repo", said)
     assert bucket.objects[repo] == before
+
+
+@pytest.mark.parametrize("given", [lambda etag: {}, weak])
+def test_consolidated_without_etags(bucket, file, monkeypatch, given):
+    """Nobody else writes, and nobody is said to."""
+    whole = objects.Handler.get
+    env = bucket.environment()
+    tool.nc2zarr("-q", "--no-consolidate", file, "s3://bucket/s.zarr", env=env).ok()
+
+    def bare(handler, server):
+        status, body, head = whole(handler, server)
+        return status, body, {k: v for k, v in head.items() if k != "ETag"} | given(head.get("ETag"))
+
+    monkeypatch.setattr(objects.Handler, "get", bare)
+    tool.nc2zarr("-q", "--consolidate", "s3://bucket/s.zarr", env=env).ok()
+    assert b"consolidated_metadata" in bucket.objects["s.zarr/zarr.json"][0]

@@ -95,7 +95,7 @@ static const struct {
     {"what is no number", &NUMBERS, ONE("b", .fill_value = TEXTS("b:x")), NULL,
      "`fill_value` b:x: not a value of type int8"},
     {"characters", &CHARACTERS, ONE("c", .char_mode = CM_CHAR_KEEP),
-     "fill 00 survives stays {'_Encoding':'utf-8','note':'x'}", NULL},
+     "fill \"\" survives stays {'_Encoding':'utf-8','note':'x'}", NULL},
     {"as text", &CHARACTERS, ONE("c", .char_mode = CM_CHAR_JOIN),
      "empty text survives {'note':'x'}", NULL},
     {"of Zarr 2: empty, if never written", &CHARACTERS, ONE("c", V2, .char_mode = CM_CHAR_JOIN),

@@ -302,6 +302,8 @@ static void test_v3_members(void **state)
         {"{\"name\":\"default\"}", "{\"name\":\"v2\"}", CM_OK, ""},
         {"\"x\":0", "\"ext\":{}", CM_EUNSUPPORTED, "extension 'ext'"},
         {"\"x\":0", "\"ext\":1", CM_EUNSUPPORTED, "extension 'ext'"},
+        {"\"x\":0", "\"storage_transformers\":1e300", CM_EFORMAT, "not a list"},
+        {"\"x\":0", "\"storage_transformers\":{}", CM_EFORMAT, "not a list"},
         {"\"x\":0", "\"storage_transformers\":[{\"name\":\"t\"}]", CM_EUNSUPPORTED, "transformers"},
         {"\"default\"", "\"hilbert\"", CM_EUNSUPPORTED, "'hilbert'"},
         {"\"x\":0", "\"attributes\":[]", CM_EFORMAT, "attributes"},

@@ -480,6 +480,33 @@ static void test_single_elements(void **state)
     }
 }
 
+static void test_texts_of_elements(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        uint32_t nbytes; /* of text */
+        uint8_t element[8];
+        const char *text;
+    } ROW[] = {
+        {"i2", 0, {0xFE, 0xFF}, "-2"},
+        {"u1", 0, {65}, "65"},
+        {NULL, 4, {'a', 'b'}, "\"ab\""},
+        {NULL, 4, {0}, "\"\""},
+        {NULL, 4, "a\xC3\xA9z", "\"a\xC3\xA9z\""},
+        {NULL, 2, {'a', 1}, "6101"},
+        {NULL, 2, {0xE9}, "e900"},
+    };
+    for (size_t i = 0; i < sizeof ROW / sizeof *ROW; i++) {
+        const bool bytes = ROW[i].nbytes > 0;
+        const cm_dtype t =
+            bytes ? cm_dtype_make(CM_KIND_BYTES, ROW[i].nbytes) : type_of(ROW[i].type);
+        char text[32];
+        cm_element_text(&t, ROW[i].element, text, sizeof text);
+        assert_string_equal(text, ROW[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +521,7 @@ int main(void)
         cmocka_unit_test(test_in_place_and_long_runs),
         cmocka_unit_test(test_checks_and_identity),
         cmocka_unit_test(test_single_elements),
+        cmocka_unit_test(test_texts_of_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "convert/layout/codec_text.h"
 #include "convert/sink/sink.h"
 #include "convert/source/clashes.h"
 #include "format/icechunk/key.h"
@@ -27,21 +28,134 @@ static void adopt_layout(const cm_zarr_meta *m, cm_layout *out)
     }
 }
 
+static const cm_zarr_meta *meta_of(const cm_zarr_tree *tree, const cm_job_var *v)
+{
+    const cm_zarr_node *node = cm_zarr_find(tree, v->name);
+    return node != NULL && !node->meta.is_group && node->meta.rank == v->view.rank ? &node->meta
+                                                                                   : NULL;
+}
+
+/* ---- a complete store that is resumed ---- */
+
+#define OTHER_LAYOUT "; `overwrite` makes it again"
+
+/* Chunks that a sample chose follow measurements, and may differ the next time. */
+static int check_grid(const cm_job *job, const cm_job_var *v, const cm_zarr_meta *m, cm_error *err)
+{
+    const cm_transform_options *o = job->options;
+    char want[CM_MAX_RANK * 21], got[CM_MAX_RANK * 21];
+    cm_layout there = {0};
+    const size_t nbytes = v->view.rank * sizeof(there.chunk[0]);
+    if (v->stored.as_objects || o->sample != NULL || (o->chunks.n == 0 && o->shards.n == 0))
+        return CM_OK;
+    adopt_layout(m, &there);
+    if (v->layout.sharded != there.sharded)
+        return cm_fail(err, CM_EEXIST, "complete, but array %s has %s" OTHER_LAYOUT, v->name,
+                       there.sharded ? "shards" : "no shards");
+    if (there.sharded && memcmp(v->layout.shard, there.shard, nbytes) != 0)
+        return cm_fail(err, CM_EEXIST, "complete, but array %s has shards %s, not %s" OTHER_LAYOUT,
+                       v->name, cm_shape_text(v->view.rank, there.shard, got, sizeof(got)),
+                       cm_shape_text(v->view.rank, v->layout.shard, want, sizeof(want)));
+    if (memcmp(v->layout.chunk, there.chunk, nbytes) != 0)
+        return cm_fail(err, CM_EEXIST, "complete, but array %s has chunks %s, not %s" OTHER_LAYOUT,
+                       v->name, cm_shape_text(v->view.rank, there.chunk, got, sizeof(got)),
+                       cm_shape_text(v->view.rank, v->layout.chunk, want, sizeof(want)));
+    return CM_OK;
+}
+
+/* The codecs of M as a document has them; NULL: no memory, or no document can have them. */
+static cm_json *codecs_of(const cm_zarr_meta *m, cm_error *err)
+{
+    static const char *const names[] = {"codecs", "filters", "compressor", "order"};
+    cm_json *doc = NULL, *attrs = NULL, *out = cm_json_object();
+    int rc = m->zarr_format == 2 ? cm_zarr_meta_to_v2(m, &doc, &attrs, err)
+                                 : cm_zarr_meta_to_v3(m, &doc, err);
+    for (size_t i = 0; rc == CM_OK && i < sizeof(names) / sizeof(names[0]); i++) {
+        const cm_json *member = cm_json_member(doc, names[i]);
+        if (member != NULL) /* not null */
+            rc = cm_json_set(out, names[i], cm_json_copy(member), err);
+    }
+    cm_json_free(doc);
+    cm_json_free(attrs);
+    if (rc == CM_OK)
+        return out;
+    cm_json_free(out);
+    return NULL;
+}
+
+static int check_codecs(const cm_job_var *v, const cm_zarr_meta *m, cm_error *err)
+{
+    cm_json *want = codecs_of(&v->doc.meta, err);
+    cm_json *got = want != NULL ? codecs_of(m, err) : NULL;
+    char *is = NULL, *asked = NULL;
+    int rc = got == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK && !cm_json_equal(want, got)) {
+        is = cm_codec_text(m, err);
+        asked = cm_codec_text(&v->doc.meta, err);
+        rc = is == NULL || asked == NULL ? CM_ENOMEM
+             : strcmp(is, asked) == 0
+                 ? cm_fail(err, CM_EEXIST,
+                           "complete, but codec %s of array %s has other settings" OTHER_LAYOUT, is,
+                           v->name)
+                 : cm_fail(err, CM_EEXIST,
+                           "complete, but array %s has codec %s, not %s" OTHER_LAYOUT, v->name, is,
+                           asked);
+    }
+    free(is);
+    free(asked);
+    cm_json_free(want);
+    cm_json_free(got);
+    return rc;
+}
+
+/*
+ * The documents as they would be are made with the store's chunks: what differs are codecs.  Where
+ * no option asks for a layout, any will do.
+ */
+static int check_resumed(cm_job *job, cm_store *store, cm_error *err)
+{
+    cm_zarr_tree tree;
+    if (!job->report->finished || job->options->codec.n == 0)
+        return CM_OK;
+    int rc = cm_zarr_open(store, &tree, err);
+    if (rc != CM_OK)
+        return rc;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        const cm_zarr_meta *m = meta_of(&tree, v);
+        if (m != NULL && !v->stored.as_objects)
+            rc = check_codecs(v, m, err);
+    }
+    cm_zarr_tree_release(&tree);
+    if (rc != CM_OK)
+        cm_error_place(err, cm_store_name(store));
+    return rc;
+}
+
+/* ---- the store as it is ---- */
+
 static int adopt_layouts(cm_job *job, cm_store *store, cm_error *err)
 {
+    const bool resumed = job->report->finished;
+    const int asked = job->options->zarr_format;
     cm_zarr_tree tree;
     int rc = cm_zarr_open(store, &tree, err);
     if (rc != CM_OK)
         return rc;
+    if (resumed && asked != 0 && asked != tree.zarr_format)
+        rc = cm_fail(err, CM_EEXIST, "complete, but in Zarr format %d, not %d" OTHER_LAYOUT,
+                     tree.zarr_format, asked);
     job->zarr_format = tree.zarr_format;
-    for (size_t i = 0; i < job->nvars; i++) {
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        const cm_zarr_node *node = cm_zarr_find(&tree, v->name);
-        if (node != NULL && !node->meta.is_group && node->meta.rank == v->view.rank)
-            adopt_layout(&node->meta, &v->layout);
+        const cm_zarr_meta *m = meta_of(&tree, v);
+        if (m != NULL && resumed)
+            rc = check_grid(job, v, m, err);
+        if (m != NULL)
+            adopt_layout(m, &v->layout);
     }
     cm_zarr_tree_release(&tree);
-    return CM_OK;
+    return rc;
 }
 
 /* The id of the snapshot, if STORE is one, for the certificate. */
@@ -97,6 +211,10 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
     int rc = open_store(s, job, err);
     if (rc == CM_OK)
         rc = cm_job_describe(job, err);
+    if (rc == CM_OK)
+        rc = check_resumed(job, s->store, err);
+    if (rc != CM_OK || job->options->verify == CM_VERIFY_NONE)
+        return rc;
     if (rc == CM_OK)
         rc = cm_store_open_memory(&nowhere, err);
     s->own = nowhere;

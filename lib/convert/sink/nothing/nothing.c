@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "convert/plan/inodes.h"
+#include "convert/sink/store/fingerprint.h"
+#include "convert/sink/store/store.h"
 #include "store/open.h"
 #include "store/zip.h"
 
@@ -22,7 +24,7 @@ static int expect(cm_job *job, cm_store *nowhere, cm_error *err)
     return rc;
 }
 
-/* Where the target will be decides what it takes to write; nothing is asked of a server. */
+/* Where the target will be decides what it takes to write. */
 static int open_place(const cm_job *job, cm_store *nowhere, cm_store **place, cm_error *err)
 {
     const cm_transform_options *o = job->options;
@@ -69,12 +71,30 @@ static int plan(cm_job *job, places *p, cm_error *err)
     return rc;
 }
 
+/* Refuses what a run would refuse when it locks the output. */
+static int check_output(cm_sink *s, cm_job *job, cm_error *err)
+{
+    cm_made made = {0};
+    cm_json *fingerprint = NULL;
+    if (s->out.root == NULL || job->options->part.on)
+        return CM_OK;
+    int rc = cm_fingerprint(job, &fingerprint, err);
+    if (rc == CM_OK)
+        rc = cm_job_list_made(job, &made, err);
+    if (rc == CM_OK)
+        rc = cm_output_foresee(&s->out, fingerprint, &made, err);
+    cm_json_free(fingerprint);
+    free(made.node);
+    return rc;
+}
+
 static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 {
     places p = {0};
-    (void)s;
     *moves = false;
-    int rc = cm_sink_describe(job, NULL, err);
+    int rc = cm_sink_describe(job, job->options->part.on ? NULL : s->out.path, err);
+    if (rc == CM_OK)
+        rc = check_output(s, job, err);
     if (rc == CM_OK)
         rc = plan(job, &p, err);
     cm_job_release_writers(job);
@@ -84,11 +104,12 @@ static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
     return rc;
 }
 
+/* Without an output the plan alone is shown. */
 static int find(cm_sink *s, cm_job *job, cm_error *err)
 {
-    (void)job;
-    int rc = cm_sink_find_into(s, err);
-    return rc == CM_OK ? cm_sink_take_format(s, err) : rc;
+    if (s->options->target == NULL)
+        return CM_OK;
+    return (s->options->part.on ? cm_sink_part : cm_sink_store).find(s, job, err);
 }
 
 const cm_sink_ops cm_sink_nothing = {

@@ -309,8 +309,8 @@ static int claim(cm_job *job, cm_outfile *file, const cm_outfile_guard *guard, c
 
 /* ---- as a sink ---- */
 
-/* Plans the job into a store in memory; CLAIMS: claims the output file before. */
-static int prepare(cm_sink *s, cm_job *job, bool claims, cm_error *err)
+/* Plans the job into a store in memory; the output file is not touched yet. */
+static int prepare(cm_sink *s, cm_job *job, cm_error *err)
 {
     const char **path = NULL;
     size_t n = 0;
@@ -327,7 +327,7 @@ static int prepare(cm_sink *s, cm_job *job, bool claims, cm_error *err)
         rc = cm_refer_files_find(&w->files, job, path, n, err);
     if (rc == CM_OK)
         rc = cm_job_refer_fill(job, err);
-    if (rc == CM_OK && claims)
+    if (rc == CM_OK && job->options->target != NULL)
         rc = claim(job, &w->file, &guard, err);
     if (rc == CM_OK)
         rc = plan_store(w, err);
@@ -339,13 +339,13 @@ static int prepare(cm_sink *s, cm_job *job, bool claims, cm_error *err)
 static int begin(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 {
     (void)moves;
-    return prepare(s, job, true, err);
+    return prepare(s, job, err);
 }
 
 static int foresee(cm_sink *s, cm_job *job, bool *moves, cm_error *err)
 {
     *moves = false;
-    return prepare(s, job, false, err);
+    return prepare(s, job, err);
 }
 
 /* Objects that the document itself holds are already converted, in a store in memory. */

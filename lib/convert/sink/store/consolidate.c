@@ -109,7 +109,7 @@ static int put_over_network(cm_store *store, const cm_zarr_renewed *r, cm_error 
     int rc = compare_now(store, r->key, &r->was, &tag, &same, err);
     if (rc == CM_OK && same) {
         rc = cm_store_put_if(store, r->key, r->text.data, r->text.nbytes,
-                             *tag.text != '\0' ? &tag : NULL, err);
+                             r->was.nbytes > 0 ? &tag : NULL, err);
         if (rc == CM_EUNSUPPORTED)
             rc = cm_store_put(store, r->key, r->text.data, r->text.nbytes, err);
         if (rc != CM_EEXIST)

@@ -33,6 +33,12 @@ int cm_job_claim_files(cm_job *job, const char *source, const char *target, cm_o
     if (rc == CM_OK && o->certificate != NULL)
         rc = cm_outfile_claim(certificate, o->certificate, &CM_KIND_CERTIFICATE, &guard,
                               o->overwrite, err);
+    /* A dry run writes neither. */
+    if (job->terms.foreseen) {
+        cm_outfile_release(&job->files.trace);
+        cm_outfile_release(certificate);
+        return rc;
+    }
     /* A pipe that nobody reads is told before the work, not after it. */
     if (rc == CM_OK && job->files.trace.in_place)
         rc = cm_outfile_open(&job->files.trace, err);

@@ -397,6 +397,22 @@ static int make_place(cm_output *out, cm_error *err)
     return rc == CM_OK ? cm_journal_erase(&out->beside, out->journal, out->store, err) : rc;
 }
 
+/* Something of another kind may have the name of a node. */
+static int check_names(const cm_output *out, const cm_made *made, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && out->store != NULL && made != NULL && i < made->n; i++)
+        rc = cm_zarr_check_free(out->store, made->node[i].path, made->node[i].meta, err);
+    return rc;
+}
+
+int cm_output_foresee(const cm_output *out, const cm_json *fingerprint, const cm_made *made,
+                      cm_error *err)
+{
+    int rc = out->resumes ? cm_journal_check(&out->beside, out->journal, fingerprint, err) : CM_OK;
+    return name_output(out, rc == CM_OK ? check_names(out, made, err) : rc, err);
+}
+
 int cm_output_lock(cm_output *out, const cm_made *made, cm_error *err)
 {
     int rc = cm_lock_take(&out->beside, out->break_lock, &out->lock, &out->note, err);
@@ -408,8 +424,8 @@ int cm_output_lock(cm_output *out, const cm_made *made, cm_error *err)
         rc = check_unchanged(out, err);
     if (rc == CM_OK && out->store != NULL && !out->resumes)
         rc = cm_store_cache_listing(out->store, err);
-    for (size_t i = 0; rc == CM_OK && out->store != NULL && made != NULL && i < made->n; i++)
-        rc = cm_zarr_check_free(out->store, made->node[i].path, made->node[i].meta, err);
+    if (rc == CM_OK)
+        rc = check_names(out, made, err);
     return name_output(out, rc, err);
 }
 

@@ -62,6 +62,12 @@ int cm_output_find(const cm_output_request *request, cm_output *out, cm_error *e
  */
 int cm_output_check(const cm_output_request *request, cm_output *out, cm_error *err);
 /*
+ * After cm_output_check: fails where cm_output_lock or cm_output_open_journal would, and touches
+ * nothing.
+ */
+int cm_output_foresee(const cm_output *out, const cm_json *fingerprint, const cm_made *made,
+                      cm_error *err);
+/*
  * Locks it.  MADE, NULL when it is not known yet, is what will be written: CM_EEXIST
  * when something of another kind has such a name, or when the output is not as it was
  * when it was checked.
