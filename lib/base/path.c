@@ -30,7 +30,6 @@ int cm_path_stat(const char *path, struct stat *out, bool *there, cm_error *err)
 
 size_t cm_path_netcdf_ending(const char *name, size_t nbytes)
 {
-    /* CM_PATH_NETCDF_ENDINGS names them. */
     static const char *const ENDINGS[] = {".nc", ".nc3", ".nc4",  ".cdf", ".netcdf",
                                           ".h5", ".he5", ".hdf5", ".hdf"};
     for (size_t i = 0; i < sizeof(ENDINGS) / sizeof(ENDINGS[0]); i++) {

@@ -17,7 +17,5 @@ int cm_path_stat(const char *path, struct stat *out, bool *there, cm_error *err)
 
 /* Length of NAME's ending (NAME has NBYTES) if it is one of NetCDF or HDF5; 0: it is not. */
 size_t cm_path_netcdf_ending(const char *name, size_t nbytes);
-/* All of these, for messages. */
-#define CM_PATH_NETCDF_ENDINGS ".nc, .nc3, .nc4, .cdf, .netcdf, .h5, .he5, .hdf5 or .hdf"
 
 #endif

@@ -27,9 +27,17 @@ bool cm_input_is_pattern(const char *text)
     return strpbrk(text, "*?") != NULL || (bracket != NULL && strchr(bracket, ']') != NULL);
 }
 
+/* Fewer than outputs are named after: files of HDF4 end in .hdf, too. */
 bool cm_input_is_netcdf(const char *name)
 {
-    return cm_path_netcdf_ending(name, strlen(name)) > 0;
+    static const char *const ENDINGS[] = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"};
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof(ENDINGS) / sizeof(ENDINGS[0]); i++) {
+        size_t m = strlen(ENDINGS[i]);
+        if (n > m && strcasecmp(name + n - m, ENDINGS[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* A Zarr store has documents; its chunks are no inputs. */
@@ -302,7 +310,7 @@ static int find_folder(cm_inputs *in, const char *folder, cm_error *err)
     int rc = search_folder(&s, folder, 0, err);
     if (rc == CM_OK && in->n == before)
         return cm_fail(err, CM_ENOTFOUND,
-                       "%s: holds no file whose name ends in " CM_PATH_NETCDF_ENDINGS
+                       "%s: holds no file whose name ends in " CM_INPUT_ENDINGS
                        "; name others by a quoted pattern, as in '%s/*'",
                        folder, folder);
     return rc;

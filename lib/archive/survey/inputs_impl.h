@@ -10,6 +10,8 @@ int cm_inputs_add(cm_inputs *in, const char *path, cm_input **out, cm_error *err
 bool cm_input_is_pattern(const char *text);
 /* By its ending. */
 bool cm_input_is_netcdf(const char *name);
+/* All of these endings, for messages. */
+#define CM_INPUT_ENDINGS ".nc, .nc4, .cdf, .h5, .hdf5 or .he5"
 
 /*
  * Resolves TEXT, which is behind a network.  A named object is looked up later, by cm_inputs_look.

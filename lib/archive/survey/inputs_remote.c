@@ -237,8 +237,8 @@ static int find_in_bucket(cm_inputs *in, const char *text, bool is_pattern, cm_e
         return rc;
     if (is_pattern)
         return cm_fail(err, CM_ENOTFOUND, "%s: no object matches the pattern", text);
-    return cm_fail(err, CM_ENOTFOUND,
-                   "%s: holds no object whose name ends in " CM_PATH_NETCDF_ENDINGS, text);
+    return cm_fail(err, CM_ENOTFOUND, "%s: holds no object whose name ends in " CM_INPUT_ENDINGS,
+                   text);
 }
 
 int cm_inputs_find_remote(cm_inputs *in, const char *text, bool from_list, cm_error *err)
