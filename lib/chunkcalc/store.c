@@ -394,7 +394,10 @@ static int measure(cm_calc *c, const input *in, cm_chunkcalc_array *out, cm_erro
     }
     if (rc != CM_OK)
         cm_error_prefix(err, "%s: %s", in->at.path, cm_calc_label(out->name));
-    if (rc == CM_OK && d.n > 0)
+    if (rc == CM_OK && d.n > 0 && d.n == d.looked)
+        rc = cm_fail(err, CM_EFORMAT, "%s: no chunk of a sample can be read: %s", c->report->path,
+                     d.first.text);
+    else if (rc == CM_OK && d.n > 0)
         rc = cm_calc_warn(c, err,
                           "%s: %" PRIu64 " of %" PRIu64 " chunks of a sample cannot be read: %s",
                           c->report->path, d.n, d.looked, d.first.text);

@@ -609,10 +609,18 @@ def test_a_command_makes_nothing_in_its_source(tmp_path):
     assert grid_of(pasted(run(".", "--sample", "60x1", cwd=tmp_path / "a.zarr").ok().out, tmp_path / "a.zarr")) == [60, 80]
 
 
-def test_a_command_reads_what_was_read(store):
-    words = command_of(run(f"{store}::g/tas", "--sample", "lat=1,lon=1", "--anonymous", "--allow", "/a b", "--allow", "s3://c",
-                           "--absent-403", "--timeout", "90s").ok().out)  # fmt: skip
-    assert words[3:-2] == ["--anonymous", "--absent-403", "--timeout", "90s", "--allow", "/a b", "--allow", "s3://c"]
+def test_a_command_reads_what_was_read(store, tmp_path):
+    netCDF4 = pytest.importorskip("netCDF4")
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        for name, n in (("time", 60), ("x", 80)):
+            nc.createDimension(name, n)
+        nc.createVariable("tas", "f4", ("time", "x"), chunksizes=(1, 80))[:] = 1
+    references = tmp_path / "r.json"
+    tool.nc2zarr("-q", "--virtual", "json", tmp_path / "a.nc", references).ok()
+    words = command_of(run(references, "--sample", "x=1", "--allow", "/a b", "--allow", "s3://c").ok().out)
+    assert words[3:-2] == ["--allow", "/a b", "--allow", "s3://c"]
+    words = command_of(run(f"{store}::g/tas", "--sample", "lat=1,lon=1", "--anonymous", "--absent-403", "--timeout", "90s").ok().out)
+    assert words[3:-2] == ["--anonymous", "--absent-403", "--timeout", "90s"]
 
 
 # ---- what is said of the present chunks -----------------------------------------------------------

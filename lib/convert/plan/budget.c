@@ -4,23 +4,10 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 
-enum {
-    STEP = 4 << 20
-};
-
-/*
- * The resident memory in steps, so that a few pages more or less change no plan: runs that are
- * alike read alike.  The reserve gives half a step.
- */
-static uint64_t held_nbytes(uint64_t resident)
-{
-    return (resident + STEP - 1) / STEP * STEP + CM_BUDGET_RESERVE - STEP / 2;
-}
-
 void cm_budget_begin(cm_budget *b, uint64_t asked)
 {
     const uint64_t resident = cm_peak_rss();
-    b->held_nbytes = held_nbytes(resident);
+    b->held_nbytes = resident + CM_BUDGET_RESERVE;
     b->limit_nbytes = asked > 0 ? asked : cm_memory_available() / 2 + resident;
 }
 
