@@ -23,6 +23,12 @@ uint64_t cm_thread_cpu_ns(void)
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+int64_t cm_boot_s(void)
+{
+    const uint64_t now = read_clock(CLOCK_REALTIME), since = read_clock(CLOCK_BOOTTIME);
+    return ((int64_t)now - (int64_t)since) / 1000000000;
+}
+
 uint64_t cm_peak_rss(void)
 {
     /* VmHWM starts anew at exec; ru_maxrss is inherited from the process that forked us. */

@@ -38,7 +38,7 @@ typedef struct cm_calc_input {
 uint64_t cm_calc_memory(const cm_chunkcalc_options *o)
 {
     const unsigned nthreads = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
-    return o->worker_memory < UINT64_MAX / nthreads ? o->worker_memory * nthreads : 0;
+    return cm_mul_sat(o->worker_memory, nthreads);
 }
 
 static void release(input *in)

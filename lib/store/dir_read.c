@@ -230,30 +230,37 @@ static int stat_key(const cm_dir_store *dir, const char *key, struct stat *st)
     return !failed && S_ISLNK(st->st_mode) ? -1 : failed;
 }
 
-int cm_dir_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
+/* Looks at the object KEY. */
+static int look_at(cm_store *store, const char *key, struct stat *st, cm_error *err)
 {
-    struct stat st;
-    if (stat_key(dir_of(store), key, &st) != 0) {
+    if (stat_key(dir_of(store), key, st) != 0) {
         if (errno == ENOENT || errno == ENOTDIR)
             return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
         if (errno == ELOOP && dir_of(store)->own)
             return behind_link(key, err);
         return cm_fail_errno(err, errno, "%s", key);
     }
+    return check_stat(key, st, err);
+}
+
+int cm_dir_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
+{
+    struct stat st = {0};
+    int rc = look_at(store, key, &st, err);
     *out = (cm_identity){
         .nbytes = (uint64_t)st.st_size,
         .changed_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec,
         .inode = st.st_ino,
     };
-    return check_stat(key, &st, err);
+    return rc;
 }
 
 int cm_dir_stat(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)
 {
-    cm_identity identity;
-    int rc = cm_dir_identity(store, key, &identity, err);
-    if (rc == CM_OK)
-        out->nbytes = identity.nbytes;
+    struct stat st = {0};
+    int rc = look_at(store, key, &st, err);
+    out->nbytes = (uint64_t)st.st_size;
+    out->modified_s = st.st_mtim.tv_sec;
     return rc;
 }
 

@@ -235,11 +235,9 @@ static int refuse_near_instants(const cm_join_input *in, const cm_join_tables *t
     for (size_t i = 1; rc == CM_OK && i < n; i++)
         if (list[i].us == list[i - 1].us && list[i].ns != list[i - 1].ns)
             rc = cm_fail(err, CM_EUNSUPPORTED,
-                         "%s: %s: instants of it and of %s are less than a microsecond apart, and "
-                         "cannot be put in order",
-                         in->file[list[i].file]->path, d->name,
-                         list[i].file == list[i - 1].file ? "itself"
-                                                          : in->file[list[i - 1].file]->path);
+                         "%s: %s: two instants, here and in %s, are less than a microsecond apart, "
+                         "and cannot be put in order",
+                         in->file[list[i].file]->path, d->name, in->file[list[i - 1].file]->path);
     free(list);
     return rc;
 }

@@ -202,8 +202,8 @@ static int visit(const search *s, const char *path, const char *name, unsigned d
         const int errnum = errno;
         if (errnum == ENOENT && lstat(path, &st) != 0 && errno == ENOENT)
             return CM_OK; /* removed meanwhile */
-        /* A link to nothing is a file that cannot be read, or a folder of files. */
-        if (wanted || (errnum == ENOENT && may_hold(s, path)))
+        /* A link to nothing is a file that cannot be read, or a folder of files, as "2000" is. */
+        if (wanted || (errnum == ENOENT && strchr(name, '.') == NULL && may_hold(s, path)))
             return add(s->in, path, NULL, err);
         return errnum == ENOENT ? CM_OK
                                 : cm_fail_errno(err, errnum, "%s: cannot be searched", path);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/threads.h"
 #include "format/zarr/open.h"
 
@@ -12,6 +13,8 @@ enum {
     SHARE = 16,          /* objects that a thread takes at once */
     BLOCK = 512,         /* of a disk, at least */
     PIECE = 128 * BLOCK, /* of an object that is searched */
+    LEAST = 16,          /* zeros that count, where an object ends within a block */
+    MARGIN_S = 60,       /* of clocks */
     INDEX_CACHE = 1 << 20
 };
 
@@ -43,35 +46,44 @@ static bool is_zeros(const uint8_t *p, size_t n)
     return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
-static bool has_zero_block(const uint8_t *p, size_t n)
+/* Blocks of zeros among the N bytes at P; the end of a block says little alone. */
+static size_t count_zero_blocks(const uint8_t *p, size_t n)
 {
-    for (size_t at = 0; at < n; at += BLOCK)
-        if (is_zeros(p + at, n - at < BLOCK ? n - at : BLOCK))
-            return true;
-    return false;
+    size_t nzeros = 0;
+    for (size_t at = 0; at < n; at += BLOCK) {
+        const size_t nbytes = n - at < BLOCK ? n - at : BLOCK;
+        nzeros += (nbytes >= LEAST || n == nbytes) && is_zeros(p + at, nbytes);
+    }
+    return nzeros;
 }
 
 /*
  * Whether all blocks of the object OUTER were written, as far as that can be seen: a disk that lost
- * power gives zeros for others.
+ * power gives zeros for others.  What was written since the machine started lost none, and may
+ * have zeros.
  */
 static int judge_blocks(judge *j, uint64_t outer, bool *good, cm_error *err)
 {
-    char *key;
+    cm_store *store = j->all->store;
+    char *key = NULL;
+    cm_object_stat st = {0};
     cm_object_reader *reader = NULL;
     *good = true;
-    if (cm_store_is_remote(j->all->store)) /* it has whole objects, or none */
+    if (cm_store_is_remote(store)) /* it has whole objects, or none */
         return CM_OK;
     int rc = cm_zarr_writer_key(j->all->node->writer, outer, &key, err);
     if (rc == CM_OK)
-        rc = cm_object_open(j->all->store, key, &reader, err);
-    if (rc == CM_OK)
+        rc = cm_store_stat(store, key, &st, err);
+    const bool survived = st.modified_s == 0 || st.modified_s <= cm_boot_s() + MARGIN_S;
+    if (rc == CM_OK && survived)
+        rc = cm_object_open(store, key, &reader, err);
+    if (rc == CM_OK && survived)
         rc = cm_buf_resize(&j->stored, PIECE, err);
-    const uint64_t end = rc == CM_OK ? cm_object_nbytes(reader) : 0;
+    const uint64_t end = rc == CM_OK && survived ? cm_object_nbytes(reader) : 0;
     for (uint64_t at = 0; rc == CM_OK && *good && at < end; at += PIECE) {
         const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
         rc = cm_object_read(reader, at, j->stored.data, n, err);
-        *good = rc == CM_OK && !has_zero_block(j->stored.data, n);
+        *good = rc == CM_OK && count_zero_blocks(j->stored.data, n) == 0;
     }
     cm_object_close(reader);
     free(key);

@@ -69,7 +69,7 @@ int cm_journal_erase(const cm_beside *b, const char *name, cm_store *store, cm_e
 /* Begins one for what FINGERPRINT, an object, and MADE describe. */
 int cm_journal_begin(const cm_beside *b, const char *name, const cm_json *fingerprint,
                      const cm_made *made, cm_journal **out, cm_error *err);
-/* Fails as cm_journal_resume does where the one that is there is not to be gone on with. */
+/* Fails where cm_journal_resume would, and changes nothing. */
 int cm_journal_check(const cm_beside *b, const char *name, const cm_json *fingerprint,
                      cm_error *err);
 /*

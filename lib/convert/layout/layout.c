@@ -202,10 +202,7 @@ static void keep_whole(const cm_job_var *v, cm_layout *out)
         out->chunk[j] = v->view.shape[j] > 0 ? v->view.shape[j] : 1;
 }
 
-/*
- * An archive grows: its coordinates get one chunk with room for years, so that a reader finds
- * them whole and an append changes one object.
- */
+/* An archive grows: its coordinates get one chunk with room for years, all that appends change. */
 static void keep_room(const cm_job *job, const cm_job_var *v, cm_layout *out)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
@@ -358,6 +355,7 @@ static int choose_chunks_of(layout *l, const cm_job_var *v, cm_layout *out,
         keep_room(l->job, v, out);
         return CM_OK;
     }
+    out->asked_chunk = kind == CM_LAYOUT_SHAPE || (kind == CM_LAYOUT_SOURCE && value != NULL);
     if (kind == CM_LAYOUT_NONE)
         return cm_fail(err, CM_EINVAL, "`chunks` %s: there is auto, source or a shape", value);
     if (kind == CM_LAYOUT_AUTO)
@@ -428,6 +426,7 @@ static int choose_shards(layout *l, const cm_job_var *v, cm_layout *out, bool ma
     const char *value = option_of(&l->shards, v, &named);
     cm_layout_kind kind = cm_layout_kind_of(value);
     uint64_t target = DEFAULT_SHARD;
+    out->asked_shard = kind != CM_LAYOUT_DEFAULT && kind != CM_LAYOUT_AUTO;
     if (out->rectilinear)
         return cm_job_check_unsharded(l->job, v, value, err);
     if (kind == CM_LAYOUT_SOURCE || (kind == CM_LAYOUT_DEFAULT && l->keeps)) {

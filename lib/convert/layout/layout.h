@@ -9,6 +9,7 @@ typedef struct cm_layout {
     uint64_t chunk[CM_MAX_RANK];
     uint64_t shard[CM_MAX_RANK];
     bool sharded;
+    bool asked_chunk, asked_shard; /* an option says them of this array, and not `auto` */
     bool rectilinear; /* CHUNK is the longest of the source's, which stay as they are */
     bool same_codec;  /* the source's chain stays; CODEC says nothing */
     cm_codec_choice codec;

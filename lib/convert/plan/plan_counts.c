@@ -94,12 +94,12 @@ int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err)
     if (v->view.as_strings)
         return CM_OK;
     size_t itemsize = v->source->dtype.nbytes;
-    /* Of a file with too many chunks to be counted it is not known which are there. */
     /* Routes count chunks of several lengths by the longest. */
     if (v->layout.rectilinear)
         rc = predict_direct(job, v, err);
     else if (cm_job_is_cut(v) && v->source->array->grid.nchunks <= MAX_COUNTED)
         rc = predict_with_gaps(job, v, err);
+    /* Of a file with too many chunks to be counted it is not known which are there. */
     else if (v->stored.presence.bit != NULL
                  ? v->stored.presence.npresent < v->stored.presence.nchunks
                  : v->move.transfer.may_be_absent &&

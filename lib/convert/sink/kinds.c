@@ -55,6 +55,8 @@ int cm_sink_finished(cm_sink *s, cm_job *job, cm_error *err)
     int rc = s->options->statistics ? check_counted(&s->out, err) : CM_OK;
     if (rc != CM_OK)
         return rc;
+    if (s->options->dry_run) /* which reads no data */
+        s->options->verify = CM_VERIFY_NONE;
     /* It may be the store of another source, or have another layout. */
     s->ops = &cm_sink_compared;
     return s->ops->find(s, job, err);

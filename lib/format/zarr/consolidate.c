@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json_place.h"
+#include "base/path.h"
 #include "base/utf8.h"
 #include "format/zarr/tree.h"
 #include "format/zarr/writer.h"
@@ -397,7 +398,10 @@ static cm_verdict judge_link(void *context, const char *below, cm_entry_kind kin
         const cm_zarr_node *node = cm_zarr_find(&k->l->tree, below);
         return node != NULL && !node->meta.is_group ? CM_KEEP : CM_ENTER;
     }
-    if (kind == CM_ENTRY_OTHER && k->broken == NULL &&
+    /* Editors keep locks as links to nothing, ".#zarr.json". */
+    const char *name = cm_path_last(below);
+    const bool hidden = name[0] == '.' && strncmp(name, ".z", 2) != 0;
+    if (kind == CM_ENTRY_OTHER && !hidden && k->broken == NULL &&
         cm_store_size(store, below, NULL, NULL) == CM_ENOTFOUND &&
         cm_store_list(store, below, visit_nothing, NULL, NULL) == CM_ENOTFOUND)
         k->broken = cm_strdup(below, NULL);

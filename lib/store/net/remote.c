@@ -59,6 +59,10 @@ static int ask_length(cm_store *store, const char *key, cm_http *r, cm_error *er
     int rc = run_into(store, key, r, &byte, err);
     r->buf = NULL;
     cm_buf_release(&byte);
+    if (r->status == 416) { /* it has no last byte */
+        r->total_nbytes = 0;
+        return CM_OK;
+    }
     return rc != CM_EUNSUPPORTED && rc != CM_EFORMAT
                ? rc
                : cm_fail(err, CM_EUNSUPPORTED, "%s: the server does not say how long it is", key);

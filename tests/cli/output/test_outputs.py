@@ -444,6 +444,9 @@ def test_a_dry_run_refuses_the_outputs_that_the_run_refuses(world, program, opti
         dry = tool.run(program, "--dry-run", *args)
         assert tree(work) == before, name
         done = tool.run(program, *args)
+        if done.status == 3:  # a difference, which only reading finds
+            assert dry.ok()
+            continue
         assert (dry.status, dry.err) == (done.status, done.err), name
         refused += done.status != 0
     assert refused >= 5

@@ -172,8 +172,8 @@ static const joined_row REFUSED[] = {
      {{"a", .var = {NANOSECONDS("0 1000"), V("2")}},
       {"b", .var = {NANOSECONDS("2500 4000"), V("2")}},
       {"c", .var = {NANOSECONDS("4001 6000"), V("2")}}},
-     .error = "c: t: instants of it and of b are less than a microsecond apart, and cannot be put "
-              "in order"},
+     .error = "c: t: two instants, here and in b, are less than a microsecond apart, and cannot be "
+              "put in order"},
     {"a grid of another length without a coordinate",
      {{"a", .var = {T("1", "0"), {"v", "float32", "t*=1 y=2"}}},
       {"b", .var = {T("1", "1"), {"v", "float32", "t*=1 y=3"}}}},

@@ -39,56 +39,55 @@ static const cm_zarr_meta *meta_of(const cm_zarr_tree *tree, const cm_job_var *v
 
 #define OTHER_LAYOUT "; `overwrite` makes it again"
 
-/* Chunks that a sample chose follow measurements, and may differ the next time. */
-static int check_grid(const cm_job *job, const cm_job_var *v, const cm_zarr_meta *m, cm_error *err)
+/* Shapes that options say of the array; others were chosen, by what the archive was then. */
+static int check_grid(const cm_job_var *v, const cm_zarr_meta *m, cm_error *err)
 {
-    const cm_transform_options *o = job->options;
+    const cm_layout *asked = &v->layout;
     char want[CM_MAX_RANK * 21], got[CM_MAX_RANK * 21];
     cm_layout there = {0};
     const size_t nbytes = v->view.rank * sizeof(there.chunk[0]);
-    if (v->stored.as_objects || o->sample != NULL || (o->chunks.n == 0 && o->shards.n == 0))
+    if (v->stored.as_objects)
         return CM_OK;
     adopt_layout(m, &there);
-    if (v->layout.sharded != there.sharded)
+    if (asked->asked_shard && asked->sharded != there.sharded)
         return cm_fail(err, CM_EEXIST, "complete, but array %s has %s" OTHER_LAYOUT, v->name,
                        there.sharded ? "shards" : "no shards");
-    if (there.sharded && memcmp(v->layout.shard, there.shard, nbytes) != 0)
+    if (asked->asked_shard && there.sharded && memcmp(asked->shard, there.shard, nbytes) != 0)
         return cm_fail(err, CM_EEXIST, "complete, but array %s has shards %s, not %s" OTHER_LAYOUT,
                        v->name, cm_shape_text(v->view.rank, there.shard, got, sizeof(got)),
-                       cm_shape_text(v->view.rank, v->layout.shard, want, sizeof(want)));
-    if (memcmp(v->layout.chunk, there.chunk, nbytes) != 0)
+                       cm_shape_text(v->view.rank, asked->shard, want, sizeof(want)));
+    if (asked->asked_chunk && memcmp(asked->chunk, there.chunk, nbytes) != 0)
         return cm_fail(err, CM_EEXIST, "complete, but array %s has chunks %s, not %s" OTHER_LAYOUT,
                        v->name, cm_shape_text(v->view.rank, there.chunk, got, sizeof(got)),
-                       cm_shape_text(v->view.rank, v->layout.chunk, want, sizeof(want)));
+                       cm_shape_text(v->view.rank, asked->chunk, want, sizeof(want)));
     return CM_OK;
 }
 
-/* The codecs of M as a document has them; NULL: no memory, or no document can have them. */
-static cm_json *codecs_of(const cm_zarr_meta *m, cm_error *err)
+/* The codecs of M, as a document has them. */
+static int codecs_of(const cm_zarr_meta *m, cm_json **out, cm_error *err)
 {
     static const char *const names[] = {"codecs", "filters", "compressor", "order"};
-    cm_json *doc = NULL, *attrs = NULL, *out = cm_json_object();
+    cm_json *doc = NULL, *attrs = NULL;
+    *out = cm_json_object();
     int rc = m->zarr_format == 2 ? cm_zarr_meta_to_v2(m, &doc, &attrs, err)
                                  : cm_zarr_meta_to_v3(m, &doc, err);
     for (size_t i = 0; rc == CM_OK && i < sizeof(names) / sizeof(names[0]); i++) {
         const cm_json *member = cm_json_member(doc, names[i]);
         if (member != NULL) /* not null */
-            rc = cm_json_set(out, names[i], cm_json_copy(member), err);
+            rc = cm_json_set(*out, names[i], cm_json_copy(member), err);
     }
     cm_json_free(doc);
     cm_json_free(attrs);
-    if (rc == CM_OK)
-        return out;
-    cm_json_free(out);
-    return NULL;
+    return rc;
 }
 
 static int check_codecs(const cm_job_var *v, const cm_zarr_meta *m, cm_error *err)
 {
-    cm_json *want = codecs_of(&v->doc.meta, err);
-    cm_json *got = want != NULL ? codecs_of(m, err) : NULL;
+    cm_json *want = NULL, *got = NULL;
     char *is = NULL, *asked = NULL;
-    int rc = got == NULL ? CM_ENOMEM : CM_OK;
+    int rc = codecs_of(&v->doc.meta, &want, err);
+    if (rc == CM_OK)
+        rc = codecs_of(m, &got, err);
     if (rc == CM_OK && !cm_json_equal(want, got)) {
         is = cm_codec_text(m, err);
         asked = cm_codec_text(&v->doc.meta, err);
@@ -150,7 +149,7 @@ static int adopt_layouts(cm_job *job, cm_store *store, cm_error *err)
         cm_job_var *v = &job->var[i];
         const cm_zarr_meta *m = meta_of(&tree, v);
         if (m != NULL && resumed)
-            rc = check_grid(job, v, m, err);
+            rc = check_grid(v, m, err);
         if (m != NULL)
             adopt_layout(m, &v->layout);
     }
