@@ -89,8 +89,8 @@ static int choose(reading *r, cm_error *err)
     r->meant = cm_calloc(n + 1, sizeof(cm_variable *), err);
     int rc = name != NULL && chosen != NULL && r->meant != NULL ? CM_OK : CM_ENOMEM;
     for (size_t i = 0; i < n && rc == CM_OK; i++) {
-        chosen[i] = r->variable == NULL && is_meant(r, r->ds->var[i].name);
         name[i] = is_meant(r, r->ds->var[i].name) ? r->ds->var[i].name : NULL;
+        chosen[i] = r->variable == NULL && name[i] != NULL;
     }
     if (rc == CM_OK && r->variable != NULL)
         rc = cm_names_choose("`variable`", r->variable, r->ds->path, name, n, chosen, err);

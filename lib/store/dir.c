@@ -31,13 +31,7 @@ typedef struct dir_writer {
 } dir_writer;
 
 enum {
-    WRITE_NBYTES = 64 << 10,
-    /*
-     * Another run may remove an empty folder that it made just when we need it: then make it
-     * again.  So many tries matter only against a process that removes empty folders in a loop,
-     * which wins nine of ten times on a busy machine.
-     */
-    MAX_TRIES = 2000
+    WRITE_NBYTES = 64 << 10
 };
 
 static int root_of(const cm_store *store)
@@ -100,7 +94,7 @@ static int try_folder(int root, const char *path, size_t nbytes)
 static int make_folder(int root, const char *path, size_t nbytes, const char *key, cm_error *err)
 {
     int errnum = nbytes < PATH_MAX ? ENOENT : ENAMETOOLONG;
-    for (int i = 0; i < MAX_TRIES && errnum == ENOENT; i++)
+    for (int i = 0; i < CM_DIR_MAX_TRIES && errnum == ENOENT; i++)
         errnum = try_folder(root, path, nbytes);
     return errnum == 0 ? CM_OK : fail_beneath(err, errnum, key);
 }
@@ -112,9 +106,9 @@ static int make_folder(int root, const char *path, size_t nbytes, const char *ke
 static int create_new(cm_store *store, const char *path, const char *key, int *out, cm_error *err)
 {
     const int root = root_of(store);
-    for (int nmade = 0; nmade <= MAX_TRIES; nmade++) {
+    for (int nmade = 0; nmade <= CM_DIR_MAX_TRIES; nmade++) {
         *out = cm_beneath_open(root, path, O_WRONLY | O_CREAT | O_EXCL, 0666);
-        if (*out >= 0 || errno != ENOENT || nmade == MAX_TRIES)
+        if (*out >= 0 || errno != ENOENT || nmade == CM_DIR_MAX_TRIES)
             break;
         int rc = make_folder(root, key, cm_key_folder(key), key, err);
         if (rc != CM_OK)
@@ -397,7 +391,7 @@ bool cm_store_is_dir(const cm_store *store)
 static int open_root(const char *path, bool create, int *out, cm_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 0; fd < 0 && errno == ENOENT && create && i < MAX_TRIES; i++) {
+    for (int i = 0; fd < 0 && errno == ENOENT && create && i < CM_DIR_MAX_TRIES; i++) {
         int rc = cm_dir_make_above(path, err);
         if (rc != CM_OK)
             return rc;
@@ -484,7 +478,7 @@ int cm_store_open_output(const char *path, bool create, cm_store **out, cm_error
 static int open_folder(int root, const char *path, bool create, int *out, cm_error *err)
 {
     *out = cm_beneath_open(root, path, O_RDONLY | O_DIRECTORY, 0);
-    for (int i = 0; *out < 0 && errno == ENOENT && create && i < MAX_TRIES; i++) {
+    for (int i = 0; *out < 0 && errno == ENOENT && create && i < CM_DIR_MAX_TRIES; i++) {
         int rc = make_folder(root, path, strlen(path), path, err);
         if (rc != CM_OK)
             return rc;

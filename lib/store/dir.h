@@ -1,5 +1,6 @@
 /*
- * A directory as a store; shared by dir.c (writing, opening), dir_read.c and dir_tree.c (folders).
+ * A directory as a store; shared by dir.c (writing, opening), dir_make.c, dir_read.c and
+ * dir_tree.c (folders).
  */
 #ifndef CM_STORE_DIR_H
 #define CM_STORE_DIR_H
@@ -43,6 +44,15 @@ int cm_dir_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, voi
                  cm_error *err);
 
 /* ---- dir_make.c ---- */
+
+enum {
+    /*
+     * Another run may remove an empty folder that it made just when we need it: then make it
+     * again.  So many tries matter only against a process that removes empty folders in a loop,
+     * which wins nine of ten times on a busy machine.
+     */
+    CM_DIR_MAX_TRIES = 2000
+};
 
 /*
  * The reason where a folder cannot be made in AT because of ENOENT: AT was removed meanwhile

@@ -10,10 +10,6 @@
 #include "store/dir.h"
 #include "store/impl.h"
 
-enum {
-    MAX_TRIES = 2000 /* see dir.c */
-};
-
 int cm_dir_explain_absence(int at)
 {
     struct stat st;
@@ -79,7 +75,7 @@ int cm_dir_make_above(const char *path, cm_error *err)
     if (nbytes >= sizeof folder)
         return cm_fail_errno(err, ENAMETOOLONG, "%s", path);
     int errnum = ENOENT;
-    for (int i = 0; i < MAX_TRIES && errnum == ENOENT; i++)
+    for (int i = 0; i < CM_DIR_MAX_TRIES && errnum == ENOENT; i++)
         errnum = try_root_folder(path, nbytes, folder);
     return errnum == 0 ? CM_OK
                        : cm_fail_errno(err, errnum, "%s: cannot make the folder %s", path, folder);

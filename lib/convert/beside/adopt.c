@@ -46,15 +46,32 @@ static bool is_zeros(const uint8_t *p, size_t n)
     return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
-/* Blocks of zeros among the N bytes at P; the end of a block says little alone. */
-static size_t count_zero_blocks(const uint8_t *p, size_t n)
+/* A block of zeros is among the N bytes at P; the end of a block says little alone. */
+static bool has_zero_block(const uint8_t *p, size_t n)
 {
-    size_t nzeros = 0;
     for (size_t at = 0; at < n; at += BLOCK) {
         const size_t nbytes = n - at < BLOCK ? n - at : BLOCK;
-        nzeros += (nbytes >= LEAST || n == nbytes) && is_zeros(p + at, nbytes);
+        if ((nbytes >= LEAST || n == nbytes) && is_zeros(p + at, nbytes))
+            return true;
     }
-    return nzeros;
+    return false;
+}
+
+/* Searches the object KEY for a block of zeros. */
+static int find_zero_block(judge *j, const char *key, bool *found, cm_error *err)
+{
+    cm_object_reader *reader = NULL;
+    int rc = cm_object_open(j->all->store, key, &reader, err);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&j->stored, PIECE, err);
+    const uint64_t end = rc == CM_OK ? cm_object_nbytes(reader) : 0;
+    for (uint64_t at = 0; rc == CM_OK && !*found && at < end; at += PIECE) {
+        const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
+        rc = cm_object_read(reader, at, j->stored.data, n, err);
+        *found = rc == CM_OK && has_zero_block(j->stored.data, n);
+    }
+    cm_object_close(reader);
+    return rc;
 }
 
 /*
@@ -64,28 +81,18 @@ static size_t count_zero_blocks(const uint8_t *p, size_t n)
  */
 static int judge_blocks(judge *j, uint64_t outer, bool *good, cm_error *err)
 {
-    cm_store *store = j->all->store;
     char *key = NULL;
     cm_object_stat st = {0};
-    cm_object_reader *reader = NULL;
+    bool found = false;
     *good = true;
-    if (cm_store_is_remote(store)) /* it has whole objects, or none */
+    if (cm_store_is_remote(j->all->store)) /* it has whole objects, or none */
         return CM_OK;
     int rc = cm_zarr_writer_key(j->all->node->writer, outer, &key, err);
     if (rc == CM_OK)
-        rc = cm_store_stat(store, key, &st, err);
-    const bool survived = st.modified_s == 0 || st.modified_s <= cm_boot_s() + MARGIN_S;
-    if (rc == CM_OK && survived)
-        rc = cm_object_open(store, key, &reader, err);
-    if (rc == CM_OK && survived)
-        rc = cm_buf_resize(&j->stored, PIECE, err);
-    const uint64_t end = rc == CM_OK && survived ? cm_object_nbytes(reader) : 0;
-    for (uint64_t at = 0; rc == CM_OK && *good && at < end; at += PIECE) {
-        const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
-        rc = cm_object_read(reader, at, j->stored.data, n, err);
-        *good = rc == CM_OK && count_zero_blocks(j->stored.data, n) == 0;
-    }
-    cm_object_close(reader);
+        rc = cm_store_stat(j->all->store, key, &st, err);
+    if (rc == CM_OK && st.modified_s <= cm_boot_s() + MARGIN_S) /* or unknown: 0 */
+        rc = find_zero_block(j, key, &found, err);
+    *good = rc == CM_OK && !found;
     free(key);
     return rc;
 }
