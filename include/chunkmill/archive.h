@@ -132,6 +132,7 @@ typedef enum cm_finding_kind {
     CM_FINDING_REPEATED, /* a file named twice */
     CM_FINDING_NEW_DIMENSION,
     CM_FINDING_NEW_VARIABLE, /* the store that grows has none of its name */
+    CM_FINDING_INDEX,        /* places along a dimension that is joined */
     CM_FINDING_KINDS
 } cm_finding_kind;
 

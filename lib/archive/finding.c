@@ -36,6 +36,7 @@ const char *cm_finding_name(cm_finding_kind kind)
         [CM_FINDING_REPEATED] = "repeated",
         [CM_FINDING_NEW_DIMENSION] = "new-dimension",
         [CM_FINDING_NEW_VARIABLE] = "new-variable",
+        [CM_FINDING_INDEX] = "index",
     };
     return (unsigned)kind < CM_FINDING_KINDS ? NAME[kind] : "";
 }

@@ -102,6 +102,7 @@ typedef struct cm_join_dim {
     bool apart;    /* its coordinates are a finding: what lies on them is not compared */
     bool made;     /* by an option: files say no coordinate of it */
     bool one_each; /* by an option: each file is one step of it */
+    bool ragged;   /* files follow each other along it as along others (ragged.h) */
     bool is_text;  /* the length of texts; N is that of the longest */
     char **said;   /* MADE, of CM_KEY_TEXT: what each file says; owned */
 } cm_join_dim;

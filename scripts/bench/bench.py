@@ -297,9 +297,12 @@ def main():
 def versions(bench):
     asked = {"nc2zarr": [f"{bench.build}/bin/nc2zarr", "--version"], "GDAL": ["gdalmdimtranslate", "--version"]}
     found = {name: measure.first_line(argv) for name, argv in asked.items()}
-    for package in ("xarray", "dask", "zarr", "zarrs", "tensorstore", "xbatcher"):
-        code = f"import importlib.metadata as m; print(m.version('{package}'))"
-        found[package] = measure.first_line([bench.python, "-c", code])
+    packages = {name: bench.python for name in ("xarray", "dask", "zarr", "zarrs", "tensorstore", "xbatcher")}
+    packages["rechunker"] = os.environ.get("BENCH_RECHUNKER_PYTHON")
+    for package, python in packages.items():
+        if python:
+            code = f"import importlib.metadata as m; print(m.version('{package}'))"
+            found[package] = measure.first_line([python, "-c", code])
     return found
 
 

@@ -8,228 +8,9 @@
 #include "archive/axes/coordinate.h"
 #include "archive/axes/merge.h"
 #include "archive/axes/propose.h"
+#include "archive/axes/ragged.h"
 #include "archive/planted.h"
 #include "archive/tables/described.h"
-
-/* ---- the distinct coordinates of each dimension ---- */
-
-static int add_vec(const cm_join_input *in, cm_join_dim *d, cm_known *known, cm_digest digest,
-                   const cm_join_vec *v, uint32_t *out, cm_error *err)
-{
-    uint64_t found;
-    if (cm_known_find(known, digest, &found)) {
-        *out = (uint32_t)found;
-        return CM_OK;
-    }
-    if ((d->nvecs & (d->nvecs - 1)) == 0) {
-        size_t capacity = d->nvecs > 0 ? d->nvecs * 2 : 1;
-        cm_join_vec *more = cm_join_alloc(in, capacity, sizeof(*more), err);
-        if (more == NULL)
-            return CM_ENOMEM;
-        if (d->nvecs > 0)
-            cm_paged_copy(in->survey->paged, more, d->vec, d->nvecs * sizeof(*more));
-        d->vec = more;
-    }
-    *out = (uint32_t)d->nvecs;
-    cm_join_vec *own = cm_axis_vec_at(in, d, d->nvecs++);
-    *own = *v;
-    own->same = *out;
-    return cm_known_add(known, digest, *out, err);
-}
-
-static cm_digest digest_of(const cm_join_vec *v)
-{
-    const struct {
-        const void *like;
-        uint64_t lo, hi, n;
-    } id = {v->like, v->values.lo, v->values.hi, v->n};
-    return cm_wire_digest(&id, sizeof(id));
-}
-
-/*
- * Whether S, which is variable AT of FILE, says where elements along D lie: there it may have
- * another dimension.
- */
-static bool locates(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
-                    uint32_t at, uint32_t file, const cm_surveyed_var *s)
-{
-    char buf[512];
-    const cm_join_var *v = &tables->var[at];
-    if (d->var != at || !s->has_values || !cm_file_has(d->length[file]) ||
-        s->var->rank + v->nlacking != v->rank)
-        return false;
-    return d->one_each ||
-           (s->shape[0] == cm_file_count(d->length[file]) &&
-            strcmp(cm_join_name(in, tables, s->var->dim[0], buf, sizeof(buf)), d->name) == 0);
-}
-
-static int collect_file(const cm_join_input *in, cm_join_tables *tables, cm_known *known,
-                        uint32_t file, cm_error *err)
-{
-    cm_surveyed_var s;
-    cm_surveyed_iter it = cm_surveyed_begin(in->file[file]);
-    const uint32_t *to = tables->to_var[cm_join_skeleton(in, file)->index];
-    for (size_t i = 0; cm_surveyed_next(&it, &s); i++) {
-        const cm_join_var *v = &tables->var[to[i]];
-        cm_join_dim *d = v->rank > 0 ? &tables->dim[v->dim[0]] : NULL;
-        if (d == NULL || !locates(in, tables, d, to[i], file, &s))
-            continue;
-        const cm_join_vec vec = {
-            .like = s.var, .values = s.values, .n = d->one_each ? 1 : s.shape[0], .file = file};
-        int rc = add_vec(in, d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
-        if (rc != CM_OK)
-            return rc;
-    }
-    for (size_t i = 0; i < tables->ndims; i++) {
-        cm_join_dim *d = &tables->dim[i];
-        if (d->at[file] != CM_JOIN_NONE || !cm_file_has(d->length[file]))
-            continue;
-        const cm_join_vec vec = {.n = cm_file_count(d->length[file]), .file = file};
-        int rc = add_vec(in, d, &known[i], digest_of(&vec), &vec, &d->at[file], err);
-        if (rc != CM_OK)
-            return rc;
-    }
-    return CM_OK;
-}
-
-/* Text of two dimensions, or a time of one, along a dimension without a coordinate. */
-static void find_substitute(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d)
-{
-    for (size_t i = 0; i < tables->nvars; i++) {
-        const cm_join_var *v = &tables->var[i];
-        if (v->rank == 0 || &tables->dim[v->dim[0]] != d || v->nfiles < in->nfiles)
-            continue;
-        bool text = v->like->is_char && v->rank == 2;
-        bool time = v->rank == 1 && cm_join_counts_time(v->like);
-        if (!text && !(time && d->var == CM_JOIN_NONE))
-            continue;
-        d->var = (uint32_t)i;
-        d->substitute = true;
-        if (text)
-            return;
-    }
-}
-
-static void find_coordinate(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d)
-{
-    uint32_t at = cm_join_var_named(tables, d->name);
-    if (at != CM_JOIN_NONE && tables->var[at].rank == 1 &&
-        &tables->dim[tables->var[at].dim[0]] == d &&
-        !cm_dtype_is_vlen(&tables->var[at].like->dtype))
-        d->var = at;
-    else if (d->unlimited ||
-             (in->options->along != NULL && strcmp(in->options->along, d->name) == 0))
-        find_substitute(in, tables, d);
-}
-
-/* ---- equal ones ---- */
-
-static void set_direction(const cm_join_vec *v, int *direction)
-{
-    int own = 0;
-    for (uint64_t i = 1; i < v->n; i++) {
-        int step = (v->key[i] > v->key[i - 1]) - (v->key[i] < v->key[i - 1]);
-        if (step == 0 || (own != 0 && step != own)) {
-            *direction = 2;
-            return;
-        }
-        own = step;
-    }
-    *direction = own;
-}
-
-/* The direction that the first coordinate with more than one element has. */
-static bool is_descending(const cm_join_input *in, const cm_join_dim *d)
-{
-    for (size_t i = 0; i < d->nvecs; i++) {
-        const cm_join_vec *v = cm_axis_vec_at(in, d, i);
-        int direction = 0;
-        if (v->key != NULL)
-            set_direction(v, &direction);
-        if (direction != 0)
-            return direction < 0;
-    }
-    return false;
-}
-
-/*
- * A file that lacks the coordinate variable, which is reported with that variable, has the places
- * of the only coordinate of its length.  False: there is none, or more than one.
- */
-static bool take_for_other(cm_join_dim *d, cm_join_vec *v)
-{
-    uint32_t same = CM_JOIN_NONE;
-    for (size_t i = 0; d->kind != CM_KEY_NONE && v->key == NULL && i < d->nvecs; i++) {
-        if (d->vec[i].key == NULL || d->vec[i].n != v->n)
-            continue;
-        if (same != CM_JOIN_NONE && same != d->vec[i].same)
-            return false;
-        same = d->vec[i].same;
-    }
-    if (same == CM_JOIN_NONE)
-        return false;
-    v->same = same;
-    return true;
-}
-
-static int find_equal(const cm_join_input *in, cm_join_dim *d, cm_error *err)
-{
-    cm_known known = {0};
-    int rc = CM_OK;
-    d->descending = is_descending(in, d);
-    bool any_left = false;
-    uint32_t first = CM_JOIN_NONE;
-    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
-        cm_join_vec *v = cm_axis_vec_at(in, d, i);
-        if (d->kind != CM_KEY_NONE && v->key == NULL) {
-            any_left = true;
-            continue;
-        }
-        for (uint64_t k = 0; d->descending && v->key != NULL && k < v->n; k++)
-            v->key[k] = ~v->key[k];
-        uint64_t before;
-        cm_digest digest = v->key != NULL ? cm_wire_digest(v->key, v->n * sizeof(v->key[0]))
-                                          : (cm_digest){.lo = v->n, .hi = UINT64_MAX};
-        if (cm_known_find(&known, digest, &before))
-            v->same = (uint32_t)before;
-        else
-            rc = cm_known_add(&known, digest, i, err);
-        if (v->n == 0)
-            continue;
-        if (first == CM_JOIN_NONE)
-            first = v->same;
-        d->differs |= v->same != first;
-    }
-    for (size_t i = 0; any_left && i < d->nvecs; i++)
-        if (d->vec[i].key == NULL && !take_for_other(d, &d->vec[i]) && d->vec[i].n > 0)
-            d->differs = true;
-    cm_known_release(&known);
-    return rc;
-}
-
-static int find_coordinates(const cm_join_input *in, cm_join_tables *tables, cm_error *err)
-{
-    int rc = CM_OK;
-    cm_known *known = cm_calloc(tables->ndims + 1, sizeof(*known), err);
-    if (known == NULL)
-        return CM_ENOMEM;
-    for (size_t i = 0; i < tables->ndims; i++)
-        if (!tables->dim[i].made)
-            find_coordinate(in, tables, &tables->dim[i]);
-    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
-        rc = collect_file(in, tables, known, (uint32_t)i, err);
-    for (size_t i = 0; i < tables->ndims; i++)
-        cm_known_release(&known[i]);
-    free(known);
-    for (size_t i = 0; rc == CM_OK && i < tables->ndims; i++) {
-        if (tables->dim[i].made)
-            continue;
-        rc = cm_join_keys(in, tables, &tables->dim[i], err);
-        if (rc == CM_OK)
-            rc = find_equal(in, &tables->dim[i], err);
-    }
-    return rc;
-}
 
 /* ---- the choice ---- */
 
@@ -377,12 +158,8 @@ static int find_other(const cm_join_input *in, cm_join_findings *findings, cm_jo
 {
     uint32_t file = first_other(d);
     const cm_join_vec *a = &d->vec[0], *b = &d->vec[d->at[file]];
-    int x = 0, y = 0;
-    if (a->key != NULL && b->key != NULL) {
-        set_direction(a, &x);
-        set_direction(b, &y);
-    }
-    bool turned = x * y == -1;
+    bool turned =
+        a->key != NULL && b->key != NULL && cm_axis_direction(a) * cm_axis_direction(b) == -1;
     const char *first = in->file[a->file]->path;
     d->differs = false;
     d->apart = true;
@@ -424,10 +201,10 @@ static int classify(const cm_join_input *in, cm_join_tables *tables, cm_join_axe
         cm_join_dim *d = &tables->dim[i];
         double most = 0;
         uint32_t file = 0;
-        bool named = d->one_each || (along != NULL && strcmp(along, d->name) == 0);
+        bool named = d->one_each || d->ragged || (along != NULL && strcmp(along, d->name) == 0);
         bool used = is_used(tables, d);
-        if ((!d->differs && !d->one_each) || d->joined >= 0 || d->same_as != CM_JOIN_NONE ||
-            d->is_text)
+        if ((!d->differs && !d->one_each && !d->ragged) || d->joined >= 0 ||
+            d->same_as != CM_JOIN_NONE || d->is_text)
             continue;
         if (!named && is_blurred(in, d, &most, &file))
             rc = used ? find_blurred(in, findings, d, most, file, err) : CM_OK;
@@ -567,7 +344,8 @@ static int check_lengths(const cm_join_input *in, cm_join_tables *tables,
 int cm_join_find_axes(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
                       cm_join_findings *findings, cm_error *err)
 {
-    int rc = find_coordinates(in, tables, err);
+    cm_axis_find_ragged(in, tables);
+    int rc = cm_axis_find_coordinates(in, tables, findings, err);
     if (rc == CM_OK)
         rc = classify(in, tables, axes, findings, err);
     if (rc == CM_OK)
@@ -576,6 +354,8 @@ int cm_join_find_axes(const cm_join_input *in, cm_join_tables *tables, cm_join_a
         rc = check_lengths(in, tables, findings, err);
     for (unsigned i = 0; rc == CM_OK && i < axes->naxes; i++)
         rc = cm_axis_join(in, axes, findings, &tables->dim[axes->axis[i]], err);
+    if (rc == CM_OK)
+        rc = cm_axis_check_indices(in, tables, findings, err);
     for (unsigned i = 0; rc == CM_OK && i < axes->naxes; i++)
         rc = cm_axis_find_gaps(in, tables, axes, findings, &tables->dim[axes->axis[i]],
                                &findings->report->axis[i], err);

@@ -10,6 +10,13 @@ cm_join_vec *cm_axis_vec_at(const cm_join_input *in, const cm_join_dim *d, size_
 /* The coordinates of FILE along D, which are going to be read; NULL: it has none. */
 const cm_join_vec *cm_axis_vec(const cm_join_input *in, const cm_join_dim *d, uint32_t file);
 
+/* Fills in the coordinates of all dimensions that are not made by an option. */
+int cm_axis_find_coordinates(const cm_join_input *in, cm_join_tables *tables,
+                             cm_join_findings *findings, cm_error *err);
+
+/* 1 where V rises, -1 where it falls, 2 where it does neither, 0 where it is one step or none. */
+int cm_axis_direction(const cm_join_vec *v);
+
 /* The bits of a double, so that their order as integers is that of the numbers; and back. */
 int64_t cm_key_of_real(double x);
 double cm_key_real(int64_t key);

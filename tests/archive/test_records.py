@@ -1,0 +1,187 @@
+"""Observations along a record dimension without a coordinate: what orders them, and what is only one of their values."""
+
+import numpy as np
+import pytest
+
+from support import readers
+
+from . import files as F
+from . import stores
+
+DAYS = {"units": "days since 2000-01-01", "standard_name": "time"}
+
+# Of each file: the times of its observations, nan where one is missing.
+UNORDERED = {
+    "repeated": [[1, 1, 2], [3, 4, 4, 5]],
+    "turning": [[1, 3, 2], [4, 6, 5, 7]],
+    "each its own way": [[1, 2, 3], [7, 6, 5, 4]],
+    "missing": [[1, 2, 3], [4, 5, np.nan, np.nan]],
+}
+
+
+def observations(i, n, **more):
+    return F.File(f"f{i}.nc", {"value": F.Var(("obs",), np.arange(n, dtype="f4") + 100 * i), **more}, unlimited=("obs",))
+
+
+def with_times(i, days):
+    return observations(i, len(days), when=F.Var(("obs",), np.nan_to_num(np.array(days, "f8"), nan=-1), DAYS, fill=-1.0))
+
+
+def with_labels(i, labels):
+    return observations(i, len(labels), label=F.Var(("obs", "length"), F.characters(labels, 12)))
+
+
+def in_order_of_names(files, store):
+    got = readers.arrays(store)
+    for name in files[0].vars:
+        np.testing.assert_array_equal(got[name][...], np.concatenate([f.vars[name].data for f in files]), err_msg=name)
+
+
+@pytest.mark.parametrize("days", UNORDERED.values(), ids=UNORDERED)
+@pytest.mark.parametrize("options", [(), ("--order", "given")], ids=" ".join)
+def test_times_without_order_are_values(tmp_path, days, options):
+    files = [with_times(i, d) for i, d in enumerate(days)]
+    paths = F.write_all(files, tmp_path)
+    _, doc = stores.survey(*options, *paths, status=0)
+    assert [(f["kind"], f["variable"], f["weight"]) for f in doc["findings"]] == [("coordinate", "when", "warning")]
+    stores.convert("--verify", "full", *options, *paths, tmp_path / "out.zarr").ok()
+    in_order_of_names(files, tmp_path / "out.zarr")
+
+
+@pytest.mark.parametrize("falling", [False, True])
+def test_times_in_order_say_how_files_follow(tmp_path, falling):
+    files = [with_times(0, [5, 6, 7]), with_times(1, [1, 2])]
+    if falling:
+        for f in files:
+            f.vars["when"].data = f.vars["when"].data[::-1].copy()
+    stores.convert(*F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
+    in_order_of_names(files if falling else files[::-1], tmp_path / "out.zarr")
+
+
+def test_as_many_without_order_need_a_word(tmp_path):
+    files = [with_times(i, [1, 1, 2]) for i in range(2)]
+    paths = F.write_all(files, tmp_path)
+    _, doc = stores.survey(*paths, status=4)
+    assert [f["kind"] for f in doc["findings"]] == ["along"]
+    stores.convert("--along", "obs", *paths, tmp_path / "out.zarr").ok()
+    in_order_of_names(files, tmp_path / "out.zarr")
+
+
+LABELS = {
+    "mixed": [["B", "A"], ["C", "A", "C"]],
+    "like years": [["2000", "2001"], ["1999", "2000", "2000"]],
+    "some dates": [["2000-01-02", "Bern"], ["2000-01-01", "2000-01-02", "2000-01-02"]],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_labels_without_order_are_values(tmp_path, labels):
+    files = [with_labels(i, own) for i, own in enumerate(labels)]
+    stores.convert("--verify", "full", *F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
+    in_order_of_names(files, tmp_path / "out.zarr")
+
+
+def test_labels_in_order_tell_records_apart(tmp_path):
+    files = [with_labels(0, ["Bern", "Chur"]), with_labels(1, ["Aarau"])]
+    stores.convert(*F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
+    in_order_of_names(files[::-1], tmp_path / "out.zarr")
+
+
+@pytest.mark.parametrize("days", [[[3], [1]], [[1, 2], [3, 4]]], ids=["one each", "several"])
+def test_records_of_one_platform_are_told_apart_by_their_times(tmp_path, days):
+    """As profiles of Argo are: PLATFORM_NUMBER(N_PROF, STRING8) and JULD(N_PROF)."""
+    files = [with_times(i, own) for i, own in enumerate(days)]
+    for f, own in zip(files, days):
+        f.vars = {"platform": F.Var(("obs", "length"), F.characters(["6901234"] * len(own), 8)), **f.vars}
+    stores.convert("--verify", "full", *F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
+    in_order_of_names(sorted(files, key=lambda f: f.vars["when"].data[0]), tmp_path / "out.zarr")
+
+
+def test_dates_as_text_say_how_files_follow(tmp_path):
+    files = [with_labels(0, ["2000-01-03", "2000-01-04"]), with_labels(1, ["2000-01-01", "2000-01-02"])]
+    stores.convert(*F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
+    in_order_of_names(files[::-1], tmp_path / "out.zarr")
+
+
+def test_more_are_added_behind(tmp_path):
+    files = [with_times(i, days) for i, days in enumerate([[1, 1, 2], [3, 3], [2, 9, 2, 9]])]
+    F.write_all(files[:2], tmp_path / "in")
+    F.write_all(files[2:], tmp_path / "more")
+    stores.convert(tmp_path / "in", tmp_path / "out.zarr").ok()
+    stores.convert("--append", "obs", tmp_path / "more", tmp_path / "out.zarr").ok()
+    in_order_of_names(files, tmp_path / "out.zarr")
+
+
+# ---- ragged arrays of the CF Conventions -------------------------------------------------------------
+
+
+def ragged(i, rows, first, unlimited=("row", "obs"), ids=None):
+    """Rows of samples, one behind the other; times begin at FIRST in each."""
+    days = np.concatenate([first + np.arange(n, dtype="f8") for n in rows])
+    vars = {
+        "row_size": F.Var(("row",), np.array(rows, "i4"), {"sample_dimension": "obs"}),
+        "time": F.Var(("obs",), days, DAYS),
+        "value": F.Var(("obs",), np.arange(len(days), dtype="f4") + 100 * i),
+    }
+    if ids is not None:
+        vars["row"] = F.Var(("row",), np.array(ids, "i4"), {"cf_role": "trajectory_id"})
+    return F.File(f"f{i}.nc", vars, unlimited=unlimited)
+
+
+RAGGED = {
+    "of several rows": [([2, 3], 10), ([4, 0, 1], 0)],
+    "one row, and its times rise": [([3], 10), ([2], 0)],
+    "as many rows and samples": [([2, 1], 10), ([1, 2], 0)],
+}
+
+
+@pytest.mark.parametrize("rows", RAGGED.values(), ids=RAGGED)
+@pytest.mark.parametrize("unlimited", [(), ("obs",), ("row", "obs")], ids=",".join)
+@pytest.mark.parametrize("options", [(), ("--along", "obs"), ("--order", "given")], ids=" ".join)
+def test_rows_follow_as_their_samples_do(tmp_path, rows, unlimited, options):
+    files = [ragged(i, n, first, unlimited) for i, (n, first) in enumerate(rows)]
+    stores.convert("--verify", "full", *options, *F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
+    in_order_of_names(files, tmp_path / "out.zarr")
+
+
+def test_names_of_rows_order_neither_rows_nor_samples(tmp_path):
+    files = [ragged(0, [2, 3], 10, ids=[7, 8]), ragged(1, [1, 2], 0, ids=[3, 1])]
+    stores.convert(*F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
+    in_order_of_names(files, tmp_path / "out.zarr")
+
+
+def test_renamed_rows_are_tied_too(tmp_path):
+    files = [ragged(0, [2, 3], 10, ids=[7, 8]), ragged(1, [1, 2], 0, ids=[3, 1])]
+    stores.convert("--rename", "row=drifter", *F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
+    for f in files:
+        f.vars["drifter"] = f.vars.pop("row")
+    in_order_of_names(files, tmp_path / "out.zarr")
+
+
+INDICES = {"instance_dimension": ("station", "station"), "compress": ("lat station", "station")}
+
+
+@pytest.mark.parametrize("attribute", INDICES)
+def test_places_along_a_joined_dimension_are_refused(tmp_path, attribute):
+    names, dim = INDICES[attribute]
+    files = [
+        observations(i, 4, index=F.Var(("obs",), np.array([0, 1, 1, 0], "i4"), {attribute: names}), height=F.Var((dim,), np.arange(n, dtype="f4")))
+        for i, n in enumerate([2, 3])
+    ]
+    for f in files:
+        f.unlimited = ("obs", dim)
+    paths = F.write_all(files, tmp_path)
+    _, doc = stores.survey(*paths, "--along", dim, status=4)
+    assert [(f["kind"], f["variable"]) for f in doc["findings"] if f["weight"] == "decision"][-1] == ("index", "index")
+    assert stores.convert(*paths, tmp_path / "out.zarr").status == 4
+
+
+def test_places_along_a_dimension_that_all_files_share_stay(tmp_path):
+    files = [
+        observations(i, n, index=F.Var(("obs",), np.arange(n, dtype="i4") % 2, {"instance_dimension": "station"}), height=F.Var(("station",), np.array([5, 7], "f4")))
+        for i, n in enumerate([4, 3])
+    ]
+    stores.convert(*F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
+    got = readers.arrays(tmp_path / "out.zarr")
+    np.testing.assert_array_equal(got["index"][...], [0, 1, 0, 1, 0, 1, 0])
+    np.testing.assert_array_equal(got["height"][...], [5, 7])
