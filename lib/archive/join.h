@@ -99,12 +99,13 @@ typedef struct cm_join_dim {
     cm_time_step step; /* with them, of CM_KEY_TIME */
     cm_join_gap *gap;
     size_t ngaps;
-    bool apart;    /* its coordinates are a finding: what lies on them is not compared */
-    bool made;     /* by an option: files say no coordinate of it */
-    bool one_each; /* by an option: each file is one step of it */
-    bool ragged;   /* files follow each other along it as along others (ragged.h) */
-    bool is_text;  /* the length of texts; N is that of the longest */
-    char **said;   /* MADE, of CM_KEY_TEXT: what each file says; owned */
+    bool apart;             /* its coordinates are a finding: what lies on them is not compared */
+    bool made;              /* by an option: files say no coordinate of it */
+    bool one_each;          /* by an option: each file is one step of it */
+    bool ragged;            /* files follow each other along it as along others (ragged.h) */
+    const char *indexed_by; /* a variable whose values are places along it; or NULL */
+    bool is_text;           /* the length of texts; N is that of the longest */
+    char **said;            /* MADE, of CM_KEY_TEXT: what each file says; owned */
 } cm_join_dim;
 
 typedef struct cm_join_var {

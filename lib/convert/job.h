@@ -147,6 +147,8 @@ int cm_job_open_arrays(cm_job *job, cm_error *err);
 /* subset.c and view.c: which elements, of which type. */
 int cm_job_view(cm_job *job, cm_error *err);
 int cm_job_subset(cm_job *job, cm_error *err);
+/* indices.c: warns of values that count elements of dimensions of which `subset` takes a part. */
+int cm_job_check_indices(cm_job *job, cm_error *err);
 /* elsewhere.c: options are for several stores.  Items that name a variable of another are used. */
 void cm_job_look_elsewhere(const cm_job *job, cm_varopts *opts);
 bool cm_job_elsewhere(const cm_job *job, const char *pattern);

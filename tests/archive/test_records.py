@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from support import readers
+from support import readers, tool
 
 from . import files as F
 from . import stores
@@ -158,6 +158,15 @@ def test_renamed_rows_are_tied_too(tmp_path):
     in_order_of_names(files, tmp_path / "out.zarr")
 
 
+def test_samples_of_no_row_are_told(tmp_path):
+    files = [ragged(i, rows, 0) for i, rows in enumerate([[2, 3], [1, 1]])]
+    files[0].vars["row_size"].data = np.array([2, 2], "i4")
+    paths = F.write_all(files, tmp_path)
+    _, doc = stores.survey(*paths, status=4)
+    assert [f["kind"] for f in doc["findings"]] == ["index"]
+    assert stores.convert(*paths, tmp_path / "out.zarr").status == 4
+
+
 INDICES = {"instance_dimension": ("station", "station"), "compress": ("lat station", "station")}
 
 
@@ -174,6 +183,46 @@ def test_places_along_a_joined_dimension_are_refused(tmp_path, attribute):
     _, doc = stores.survey(*paths, "--along", dim, status=4)
     assert [(f["kind"], f["variable"]) for f in doc["findings"] if f["weight"] == "decision"][-1] == ("index", "index")
     assert stores.convert(*paths, tmp_path / "out.zarr").status == 4
+
+
+def test_instances_that_differ_are_refused_with_their_index(tmp_path):
+    """The first file's, as --static gives, would say other stations of the observations of others."""
+    files = [
+        observations(i, 3, time=F.Var(("obs",), np.arange(3.0) + 10 * i, DAYS), index=F.Var(("obs",), np.array([0, 1, 1], "i4"), {"instance_dimension": "station"}), station=F.Var(("station",), np.array([1, 2], "i4") + i))
+        for i in range(2)
+    ]
+    paths = F.write_all(files, tmp_path)
+    _, doc = stores.survey(*paths, status=4)
+    assert doc["command"] is None or "--static" not in doc["command"]
+    assert stores.convert(*paths, tmp_path / "out.zarr").status == 4
+
+
+def test_a_store_does_not_grow_along_rows_and_samples(tmp_path):
+    files = [ragged(i, rows, 0) for i, rows in enumerate([[2], [3], [1]])]
+    F.write_all(files[:2], tmp_path / "in")
+    F.write_all(files[2:], tmp_path / "more")
+    stores.convert(tmp_path / "in", tmp_path / "out.zarr").ok()
+    before = stores.listing(tmp_path / "out.zarr")
+    for dim in ("row", "obs"):
+        r = stores.convert("--append", dim, tmp_path / "more", tmp_path / "out.zarr")
+        assert r.status != 0 and "row and obs grow together" in r.err, str(r)
+    assert stores.listing(tmp_path / "out.zarr") == before
+
+
+CUTS = {"row=1:2": "row_size", "obs=0:3": "row_size", "station=0:1": "index", "time=0:1": None}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_part_of_what_is_counted_is_a_warning(tmp_path, cut):
+    f = ragged(0, [2, 3], 0)
+    f.vars["index"] = F.Var(("row",), np.array([0, 1], "i4"), {"instance_dimension": "station"})
+    f.vars["height"] = F.Var(("station",), np.array([5, 7], "f4"))
+    f.vars["field"] = F.Var(("time",), np.arange(4.0))
+    del f.vars["time"]
+    [path] = F.write_all([f], tmp_path)
+    r = tool.nc2zarr("--subset", cut, path, tmp_path / "out.zarr").ok()
+    warned = [line for line in r.err.splitlines() if "count elements" in line]
+    assert [line.split(": ")[2] for line in warned] == ([CUTS[cut]] if CUTS[cut] else []), r.err
 
 
 def test_places_along_a_dimension_that_all_files_share_stay(tmp_path):

@@ -153,9 +153,8 @@ static void tell_attrs(const nc2zarr_decision *d, uint64_t all, FILE *f)
 static void tell_exclude(const nc2zarr_decision *d, uint64_t all, FILE *f)
 {
     (void)all;
-    fputs(d->kind == CM_FINDING_TYPE    ? "left out, since Zarr has no type for it"
-          : d->kind == CM_FINDING_INDEX ? "left out; no option counts its places anew"
-                                        : "left out, since the store has no such variable",
+    fputs(d->kind == CM_FINDING_TYPE ? "left out, since Zarr has no type for it"
+                                     : "left out, since the store has no such variable",
           f);
 }
 

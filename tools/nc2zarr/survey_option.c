@@ -71,7 +71,6 @@ bool nc2zarr_option_of(const cm_finding *f, nc2zarr_option *o)
     case CM_FINDING_TIME_UNITS:
         return f->weight != CM_WEIGHT_DECISION && set(o, "time-units", "UNITS");
     case CM_FINDING_NEW_VARIABLE:
-    case CM_FINDING_INDEX:
         return set(o, "exclude", f->variable);
     case CM_FINDING_NAME:
         snprintf(text, sizeof(text), "%s=%s", f->variable, f->other);

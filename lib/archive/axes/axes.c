@@ -344,8 +344,9 @@ static int check_lengths(const cm_join_input *in, cm_join_tables *tables,
 int cm_join_find_axes(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
                       cm_join_findings *findings, cm_error *err)
 {
-    cm_axis_find_ragged(in, tables);
-    int rc = cm_axis_find_coordinates(in, tables, findings, err);
+    int rc = cm_axis_find_ragged(in, tables, err);
+    if (rc == CM_OK)
+        rc = cm_axis_find_coordinates(in, tables, findings, err);
     if (rc == CM_OK)
         rc = classify(in, tables, axes, findings, err);
     if (rc == CM_OK)

@@ -1,9 +1,11 @@
 #include "archive/axes/ragged.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "archive/tables/described.h"
+#include "model/convert.h"
 
 static cm_join_dim *dim_named(const cm_join_tables *tables, const char *name)
 {
@@ -23,20 +25,43 @@ static bool are_meant(const cm_join_input *in, const cm_join_tables *tables, con
            (along == NULL || strcmp(along, a->name) == 0 || strcmp(along, b->name) == 0);
 }
 
-void cm_axis_find_ragged(const cm_join_input *in, cm_join_tables *tables)
+static int tie(const cm_join_input *in, const cm_join_var *v, cm_join_dim *rows,
+               cm_join_dim *samples, cm_error *err)
+{
+    if (in->has_base)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s counts the samples of rows (sample_dimension), so that %s and %s grow "
+                       "together, and a store grows along one dimension: convert all files anew",
+                       v->name, rows->name, samples->name);
+    rows->ragged = true;
+    samples->ragged = true;
+    return CM_OK;
+}
+
+/* The dimension that V's ATTRIBUTE names; NULL: none. */
+static cm_join_dim *named_by(const cm_join_input *in, const cm_join_tables *tables,
+                             const cm_join_var *v, const char *attribute)
 {
     char buf[512];
-    for (size_t i = 0; i < tables->nvars; i++) {
+    const char *name = cm_join_text(v->like, attribute);
+    return name == NULL ? NULL
+                        : dim_named(tables, cm_join_name(in, tables, name, buf, sizeof(buf)));
+}
+
+int cm_axis_find_ragged(const cm_join_input *in, cm_join_tables *tables, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++) {
         const cm_join_var *v = &tables->var[i];
-        const char *of = v->rank == 1 ? cm_join_text(v->like, "sample_dimension") : NULL;
-        cm_join_dim *rows = of == NULL ? NULL : &tables->dim[v->dim[0]];
-        cm_join_dim *samples =
-            of == NULL ? NULL : dim_named(tables, cm_join_name(in, tables, of, buf, sizeof(buf)));
-        if (samples == NULL || samples == rows || !are_meant(in, tables, rows, samples))
-            continue;
-        rows->ragged = true;
-        samples->ragged = true;
+        cm_join_dim *samples = v->rank == 1 ? named_by(in, tables, v, "sample_dimension") : NULL;
+        cm_join_dim *rows = samples == NULL ? NULL : &tables->dim[v->dim[0]];
+        if (rows != samples && are_meant(in, tables, rows, samples))
+            rc = tie(in, v, rows, samples, err);
+        cm_join_dim *instances = named_by(in, tables, v, "instance_dimension");
+        if (v->wanted && instances != NULL)
+            instances->indexed_by = v->name;
     }
+    return rc;
 }
 
 /* The first dimension of V's ATTRIBUTE, a list, that is joined; NULL: none. */
@@ -64,11 +89,46 @@ static int check_index(const cm_join_input *in, const cm_join_tables *tables,
         const cm_join_dim *d = joined_of(in, tables, v, ATTRIBUTE[i]);
         if (d != NULL &&
             cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name, v->first,
-                         err,
-                         "its values are places along %s of one file, by its attribute %s, and "
-                         "%s is joined",
+                         err, "its values are places along %s of one file (%s), and %s is joined",
                          d->name, ATTRIBUTE[i], d->name) == NULL)
             return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+/* The sum of the rows of V in FILE; false: the survey does not have them. */
+static bool sum_rows(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
+                     uint32_t file, double *sum)
+{
+    cm_surveyed_var s;
+    size_t nbytes;
+    if (!cm_join_record(in, tables, (uint32_t)(v - tables->var), file, &s) || !s.has_values ||
+        !cm_dtype_is_number(&s.var->dtype))
+        return false;
+    const uint8_t *values = cm_survey_values(in->survey, s.values, &nbytes);
+    const size_t size = s.var->dtype.nbytes;
+    *sum = 0;
+    for (size_t i = 0; i + size <= nbytes; i += size)
+        *sum += cm_element_to_double(&s.var->dtype, values + i);
+    return true;
+}
+
+/* Samples that belong to no row, as padding, would move the rows of all files behind. */
+static int check_rows(const cm_join_input *in, const cm_join_tables *tables,
+                      cm_join_findings *findings, const cm_join_var *v, cm_error *err)
+{
+    const cm_join_dim *samples = named_by(in, tables, v, "sample_dimension");
+    for (size_t i = 0; samples != NULL && samples->ragged && i < v->nfiles; i++) {
+        const uint64_t n = cm_file_count(samples->length[v->file[i]]);
+        double sum;
+        if (sum_rows(in, tables, v, v->file[i], &sum) && sum != (double)n)
+            return cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name,
+                                v->file[i], err,
+                                "its rows have %.0f samples, and %s has %" PRIu64
+                                " elements: rows of other files would begin elsewhere",
+                                sum, samples->name, n) == NULL
+                       ? CM_ENOMEM
+                       : CM_OK;
     }
     return CM_OK;
 }
@@ -80,5 +140,8 @@ int cm_axis_check_indices(const cm_join_input *in, const cm_join_tables *tables,
     for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++)
         if (tables->var[i].wanted)
             rc = check_index(in, tables, findings, &tables->var[i], err);
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        if (tables->var[i].wanted)
+            rc = check_rows(in, tables, findings, &tables->var[i], err);
     return rc;
 }

@@ -102,17 +102,27 @@ static int tell(const cm_join_input *in, cm_join_findings *findings, const cm_jo
     return found->text == NULL ? CM_ENOMEM : CM_OK;
 }
 
-static int add(cm_join_findings *findings, const cm_join_var *v, uint32_t file,
-               const cm_join_difference *d, const cm_surveyed_var *s, bool decided, differences *f,
-               cm_error *err)
+/* The variable whose values are places along a dimension of V; NULL: none. */
+static const char *index_of(const cm_join_tables *tables, const cm_join_var *v)
+{
+    for (unsigned i = 0; i < v->rank; i++)
+        if (tables->dim[v->dim[i]].indexed_by != NULL)
+            return tables->dim[v->dim[i]].indexed_by;
+    return NULL;
+}
+
+static int add(const cm_join_tables *tables, cm_join_findings *findings, const cm_join_var *v,
+               uint32_t file, const cm_join_difference *d, const cm_surveyed_var *s, bool decided,
+               differences *f, cm_error *err)
 {
     f->most = f->number == 0 || !(d->most <= f->most) ? d->most : f->most;
     if (f->number > 0)
         return cm_join_found_in(findings, &findings->report->finding[f->number - 1], file, err);
     f->first = *d;
     memcpy(f->shape, s->shape, sizeof(f->shape));
-    cm_finding *found = cm_join_find(findings, CM_FINDING_STATIC, CM_WEIGHT_DECISION, decided,
-                                     v->name, file, err, "its values differ");
+    const cm_finding_kind kind = index_of(tables, v) == NULL ? CM_FINDING_STATIC : CM_FINDING_INDEX;
+    const cm_finding *found = cm_join_find(findings, kind, CM_WEIGHT_DECISION, decided, v->name,
+                                           file, err, "its values differ");
     f->number = findings->report->nfindings;
     return found == NULL ? CM_ENOMEM : CM_OK;
 }
@@ -141,7 +151,13 @@ static int end(const cm_join_input *in, const cm_join_tables *tables, const cm_j
     const cm_join_var *v = &tables->var[at];
     if (f->number == 0)
         return CM_OK;
-    int rc = tell(in, findings, v, f, decided ? "; the first file's are taken" : "", err);
+    const char *index = index_of(tables, v);
+    char *rest = decided ? cm_strdup("; the first file's are taken", err)
+                 : index != NULL
+                     ? cm_asprintf(err, ", and %s of each file has places along it", index)
+                     : cm_strdup("", err);
+    int rc = rest == NULL ? CM_ENOMEM : tell(in, findings, v, f, rest, err);
+    free(rest);
     if (rc == CM_OK && decided)
         rc = cm_join_irreversible(findings, err, "%s differs between files", v->name);
     return rc == CM_OK ? propose(in, tables, axes, findings, at, f, err) : rc;
@@ -205,7 +221,7 @@ int cm_join_check_static(const cm_join_input *in, cm_join_tables *tables, const 
         if (cm_join_same_values(in, tables, at, v->first, &first, file, &other, &d))
             continue;
         const bool within = tolerant && d.most <= in->options->tolerance;
-        rc = add(findings, v, file, &d, &other, within || first_taken,
+        rc = add(tables, findings, v, file, &d, &other, within || first_taken,
                  within ? &tolerated : &refused, err);
     }
     if (rc == CM_OK)

@@ -18,7 +18,7 @@
 
 enum {
     /* Of the records in it.  What another version of the program made is not believed either. */
-    CM_SURVEY_CACHE_FORMAT = 2
+    CM_SURVEY_CACHE_FORMAT = 3
 };
 
 /* A record of a file that this survey is not about. */

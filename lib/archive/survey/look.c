@@ -169,8 +169,9 @@ static bool is_wanted(const look *s, const cm_variable *v, uint64_t nbytes)
         return true;
     if (nbytes > CM_LOOK_VALUES)
         return false;
-    /* Text that counts along one dimension is how some models write time. */
-    return counts_time(v) || (v->is_char && v->rank == 2) || bounds_time(s, v);
+    /* Text that counts along one dimension is how some models write time; rows have samples. */
+    return counts_time(v) || (v->is_char && v->rank == 2) || bounds_time(s, v) ||
+           text_of(v, "sample_dimension") != NULL;
 }
 
 static bool size_of(const cm_variable *a, uint64_t *nbytes)

@@ -337,6 +337,8 @@ int cm_job_view(cm_job *job, cm_error *err)
     cm_varopts_release(&c.keepbits);
     if (rc == CM_OK)
         rc = cm_job_subset(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_check_indices(job, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         job->var[i].view.whole = is_whole(&job->var[i].view, job->var[i].source);
     return rc;
