@@ -26,6 +26,7 @@ def final(folder, first, n, by=HALF, **kw):
     return [F.day(folder / f"final{i:05}.nc", i, data=F.values(i, 1) + by, **kw) for i in range(first, first + n)]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("first, n", [(0, 4), (3, 6), (9, 1), (0, 10), (7, 3)])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_equals_one_conversion(layout, first, n, tmp_path):
@@ -39,6 +40,7 @@ def test_equals_one_conversion(layout, first, n, tmp_path):
     F.same(store, everything, consolidated="not" not in layout)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "range", ["2000-01-04..2000-01-06", "3:6", "-7:-4", "2000-01-04T00..2000-01-06T00:00:00"]
 )

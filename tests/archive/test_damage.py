@@ -191,6 +191,7 @@ def stopped_while_writing(argv, out, change):
         return p.wait(), err
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("how", ["rewritten", "replaced", "shorter", "gone"])
 def test_a_file_that_changes_while_it_is_read(tmp_path, how):
     files = [F.half_days(i, steps=40) for i in range(60)]

@@ -27,7 +27,7 @@ def survey(*args):
     return done
 
 
-@pytest.mark.few(2)
+@pytest.mark.few
 @pytest.mark.parametrize("lengths", [(2**40, 2**40 + 5), (2**40, 5), (2**60, 2**60), (2**32 - 1, 2**32 - 1), (2**26, 2**26)])
 def test_steps_without_a_coordinate(tmp_path, lengths):
     """The first file that makes too many is named: each step would take memory until its file is known."""

@@ -444,6 +444,7 @@ PEAKS = {  # shape, chunks before, chunks after, MiB, more
 }
 
 
+@pytest.mark.few
 @needs_own_memory
 @pytest.mark.parametrize("case", PEAKS)
 def test_peak_stays_below_the_limit(tmp_path, out, case):

@@ -32,6 +32,7 @@ def folders(tmp_path):
     return make_files(tmp_path / "root")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("pattern", ["in", "in/*", "in/*/*.nc"])
 def test_no_input_is_left_out(folders, tmp_path, pattern):
     """Each look at a file or folder of the inputs fails, once or for good: all of them are in the store, or there is none."""

@@ -12,12 +12,12 @@ from . import golden, growth, rows
 TABLES = {kind: rows.Table.read(kind) for kind in golden.KINDS}
 # One of so many names.
 SAMPLE = {
-    "single": paths.tries(15, 3, 1),
-    "archives": paths.tries(10, 1, 1),
-    "growth": paths.tries(4, 1, 1),
+    "single": paths.tries(20, 3, 1),
+    "archives": paths.tries(15, 1, 1),
+    "growth": paths.tries(6, 1, 1),
     "buckets": paths.tries(2, 1, 1),
     "batches": paths.tries(3, 1, 1),
-    "messages": paths.tries(4, 1, 1),
+    "messages": paths.tries(6, 1, 1),
 }
 LEAST = {"single": 1800, "archives": 330, "growth": 36, "buckets": 36, "batches": 49, "messages": 270}
 growth.MOST = paths.tries(2, 20, 1000)

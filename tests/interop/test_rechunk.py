@@ -474,7 +474,7 @@ TIGHT = {  # shape, chunks before and after
 
 
 @pytest.mark.roomy
-@pytest.mark.few(2)
+@pytest.mark.few
 @pytest.mark.parametrize("case", TIGHT)
 def test_in_little_memory(tmp_path, out, case):
     """A little more than what the refusal names as the least: the plans that are not one sweep."""

@@ -91,6 +91,7 @@ def test_readbench_reads_it_again(store, tmp_path):
     assert len(starts) == 6
 
 
+@pytest.mark.long
 def test_the_same_elements_of_other_chunks(store, tmp_path):
     python(READ, tmp_path, store)
     made = tool.run("rechunk", "--chunks", "time=4,lat=10,lon=8", store, "b.zarr", cwd=tmp_path)
@@ -100,6 +101,7 @@ def test_the_same_elements_of_other_chunks(store, tmp_path):
     assert any("had other chunks when it was recorded" in note for note in report["notes"])
 
 
+@pytest.mark.long
 def test_variables_that_are_read_alike_are_one_sample(store, tmp_path):
     python(READ.replace("ds.t[", "ds[['t', 'u']].isel(time=slice(").replace("k:k + 4, 3:13, 2 * k:2 * k + 8]", "k, k + 4)).load();#"),
            tmp_path, store)  # fmt: skip

@@ -62,6 +62,7 @@ def hdf5_files():
     )
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("source", hdf5_files(), ids=os.path.basename)
 def test_kerchunks_references_are_the_file(source, tmp_path):
     kerchunk(source, tmp_path / "refs.json")

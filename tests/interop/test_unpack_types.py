@@ -122,7 +122,7 @@ def told(done):
     return set(names.split(", "))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "f4"])
 def test_who_sees_another_type_is_told_once(dtype, zarr_format, tmp_path):

@@ -68,6 +68,7 @@ def layouts(bucket):
     return [(f"grows {name}.zarr", LAYOUTS[name]) for name in names]
 
 
+@pytest.mark.long
 def test_append_and_parts(bucket, tmp_path):
     """Killed at any moment, the same command completes it; metadata come last."""
     env = bucket.environment()

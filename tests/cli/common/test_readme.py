@@ -87,7 +87,7 @@ def test_one_after_the_other(folder):
     assert (folder / "before" / "report.html").stat().st_size > 10000
 
 
-@pytest.mark.long(ci=1)
+@pytest.mark.long
 def test_the_demo_is_short_and_can_be_made_again(demo):
     folder, printed = demo
     assert len(printed.splitlines()) == 9, "make demo says one line before"

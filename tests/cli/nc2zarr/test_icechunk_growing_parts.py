@@ -83,7 +83,7 @@ def begun(request, files, tmp_path_factory):
     return top
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("how", CHANGES)
 def test_any_number_in_any_order_some_twice(begun, files, how, tmp_path):
     for n in (1, 2, 7):
@@ -358,7 +358,7 @@ def test_chunks_that_are_gone(begun, files, tmp_path):
 # ---- in a bucket ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(2)
+@pytest.mark.few
 @pytest.mark.parametrize("how", CHANGES)
 def test_in_a_bucket(begun, files, how):
     server = objects.Server()
@@ -381,7 +381,7 @@ def test_in_a_bucket(begun, files, how):
         server.close()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few
 @pytest.mark.parametrize("number", [3, 1])
 @pytest.mark.parametrize("how", CHANGES)
 def test_killed_in_a_bucket(begun, files, how, number, tmp_path):

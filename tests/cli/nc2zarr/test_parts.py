@@ -74,6 +74,7 @@ def test_any_number_in_any_order_some_twice(field, tmp_path, layout):
         stores.same_files(tmp_path / "one.zarr", out)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("layout", ("small", "shards"))
 def test_all_at_once(field, tmp_path, layout):
     options = LAYOUTS[layout]
@@ -408,7 +409,7 @@ ACCIDENTS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few
 @pytest.mark.parametrize("layout", ("small", "shards"))
 @pytest.mark.parametrize("accident", ACCIDENTS)
 def test_objects_that_are_gone_are_missed(field, tmp_path, accident, layout):

@@ -46,6 +46,7 @@ def test_a_grid_that_cannot_be_kept(tmp_path):
     assert grid(tmp_path / "out")["name"] == "regular"
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("codec", ["keep", "zstd"])
 @pytest.mark.parametrize("n", [2, 5, 16])
 def test_parts_make_the_same_store(tmp_path, codec, n):

@@ -48,6 +48,7 @@ def test_ragged_in_any_memory(tmp_path, out, more, threads):
     assert np.array_equal(zarr.open_array(out, mode="r")[...], data)
 
 
+@pytest.mark.few
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
 @pytest.mark.parametrize("memory", [90, 100, 120])
 def test_buffers_serve_all_arrays(tmp_path, out, memory):

@@ -124,7 +124,7 @@ def test_a_copy_that_does_not_decode_stays_and_is_named(pair, there, tmp_path):
     assert np.array_equal(zarr.open_group(there, mode="r")["sub/old"][...], np.arange(12))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few
 @pytest.mark.parametrize("store", ["there", "made"])
 def test_what_was_killed_is_finished(pair, there, tmp_path, store):
     fmt, target = pair[2], tmp_path / f"{store}.zarr"

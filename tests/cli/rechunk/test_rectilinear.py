@@ -175,6 +175,7 @@ def test_repositories_refuse(tmp_path):
     assert done.status == 2 and "chunks of one length" in done.said, str(done)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer takes memory of its own")
 def test_a_million_lengths_are_kept_once(tmp_path):
     """A document of many lengths takes about 100 bytes a length: it is there once, and programs that only read drop it."""

@@ -54,7 +54,7 @@ SHARDS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few
 @pytest.mark.parametrize("shards", SHARDS)
 def test_threads_and_memory_do_not_matter(field, tmp_path, shards):
     options, little = SHARDS[shards]

@@ -83,6 +83,7 @@ def joined(tmp_path_factory):
     return path / "repo"
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("how", [["--mode", "sync"], ["--workers", "2"]], ids=["sync", "ahead"])
 @pytest.mark.parametrize("box", ["t=8,x=400", "t=30,x=90"])
 def test_requests_are_those_that_are_made(servers, joined, box, how, tmp_path):
@@ -143,6 +144,7 @@ def test_references_are_added(servers, tmp_path):
     assert got == digest(tmp_path / "store.zarr", env)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("place", ["icechunk:s3://bucket/refs", "icechunk:repo"])
 def test_references_to_objects(servers, place, tmp_path):
     """Inputs in a bucket become references by their own URLs, several of them at once, too."""

@@ -187,7 +187,7 @@ def test_the_clock_of_the_server_is_set(bucket, field, step):
         thread.join()
 
 
-@pytest.mark.long(ci=1)
+@pytest.mark.long
 def test_a_lock_of_a_part_elsewhere(bucket, field):
     """Five minutes of silence, and a minute in which it is watched: then it is taken over."""
     options = (*LAYOUTS["small"], field, STORE)
