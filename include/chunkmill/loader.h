@@ -254,6 +254,9 @@ typedef struct cm_loader_position {
 
 /* Where the next batch will come from; also before and after an epoch. */
 int cm_loader_save(cm_loader *loader, cm_loader_position *out, cm_error *err);
+/* Where BATCH came from, so that it is the next one again: for one that nobody has used. */
+int cm_loader_save_before(cm_loader *loader, const cm_batch *batch, cm_loader_position *out,
+                          cm_error *err);
 /*
  * Goes on from POSITION.  CM_EINVAL: it is of another data set, or of other options that decide
  * which samples come when.
@@ -321,8 +324,8 @@ int cm_batch_dlpack_legacy(cm_batch *batch, size_t i, struct DLManagedTensor **o
 /*
  * The first, or, where not VERSIONED, the second, as Python's libraries take it: a new PyCapsule,
  * which holds the memory until its consumer, or the capsule if it had none, is gone.  NULL after
- * an error, CM_EUNSUPPORTED where the process has no Python.  The caller holds Python's lock, which
- * is not let go.
+ * an error, which is Python's ValueError, too; CM_EUNSUPPORTED where the process has no Python, or
+ * DLPack no such type.  The caller holds Python's lock, which is not let go.
  */
 void *cm_batch_capsule(cm_batch *batch, size_t i, bool versioned, cm_error *err);
 

@@ -14,16 +14,26 @@
 OF_THE_PROCESS void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *));
 OF_THE_PROCESS void *PyCapsule_GetPointer(void *capsule, const char *name);
 OF_THE_PROCESS int PyCapsule_IsValid(void *capsule, const char *name);
+OF_THE_PROCESS void PyErr_SetString(void *type, const char *text);
+OF_THE_PROCESS void *PyExc_ValueError;
 
 /* A consumer renames the capsule that it takes. */
 static const char VERSIONED[] = "dltensor_versioned", LEGACY[] = "dltensor";
 
 static bool has_python(cm_error *err)
 {
-    if (PyCapsule_New != NULL && PyCapsule_GetPointer != NULL && PyCapsule_IsValid != NULL)
+    if (PyCapsule_New != NULL && PyCapsule_GetPointer != NULL && PyCapsule_IsValid != NULL &&
+        PyErr_SetString != NULL && &PyExc_ValueError != NULL)
         return true;
     (void)cm_fail(err, CM_EUNSUPPORTED, "this process has no Python to make a capsule with");
     return false;
+}
+
+/* For ctypes, which takes NULL for an object where no exception says that there is none. */
+static void *no_object(const cm_error *err)
+{
+    PyErr_SetString(PyExc_ValueError, err != NULL ? err->text : "no object");
+    return NULL;
 }
 
 /* ---- tensors ------------------------------------------------------------------------------- */
@@ -46,14 +56,14 @@ void *cm_batch_capsule(cm_batch *b, size_t i, bool versioned, cm_error *err)
     const int rc =
         versioned ? cm_batch_dlpack(b, i, &v, err) : cm_batch_dlpack_legacy(b, i, &l, err);
     if (rc != CM_OK)
-        return NULL;
+        return no_object(err);
     void *capsule = versioned ? PyCapsule_New(v, VERSIONED, drop) : PyCapsule_New(l, LEGACY, drop);
     if (capsule != NULL)
         return capsule;
     cm_loader_delete_versioned(v);
     cm_loader_delete_legacy(l);
     (void)cm_fail(err, CM_ENOMEM, "Python has no memory for a capsule");
-    return NULL;
+    return no_object(err);
 }
 
 /* ---- batches and loaders ------------------------------------------------------------------- */
@@ -90,6 +100,7 @@ static void *holder(void *place, const char *name, void (*destructor)(void *), c
     if (capsule == NULL) {
         free(place);
         (void)cm_fail(err, CM_ENOMEM, "Python has no memory for a capsule");
+        return no_object(err);
     }
     return capsule;
 }

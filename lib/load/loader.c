@@ -359,15 +359,32 @@ int cm_loader_next_described(cm_loader *l, uint32_t timeout_ms, cm_batch **out, 
 
 /* ---- positions ----------------------------------------------------------------------------- */
 
+static int save(cm_loader *l, const cm_batch *batch, cm_loader_position *out, cm_error *err)
+{
+    cm_batch_info info = {.size = sizeof(info), .epoch = l->epoch, .number = l->next};
+    if (batch != NULL && (batch->hold != l->hold || cm_batch_check(batch, NULL) != CM_OK))
+        return cm_fail(err, CM_EINVAL, "%s: the batch is not of this loader", l->store);
+    if (batch != NULL)
+        cm_loader_hold_describe(batch, &info);
+    const cm_loader_place place = {.fingerprint = l->fingerprint,
+                                   .epoch = info.epoch,
+                                   .batch = info.number,
+                                   .shape = l->run.shape};
+    cm_loader_place_write(&place, out);
+    return CM_OK;
+}
+
 int cm_loader_save(cm_loader *l, cm_loader_position *out, cm_error *err)
 {
     int rc = enter(l, err);
-    if (rc != CM_OK)
-        return rc;
-    const cm_loader_place place = {
-        .fingerprint = l->fingerprint, .epoch = l->epoch, .batch = l->next, .shape = l->run.shape};
-    cm_loader_place_write(&place, out);
-    return leave(l, CM_OK);
+    return rc == CM_OK ? leave(l, save(l, NULL, out, err)) : rc;
+}
+
+int cm_loader_save_before(cm_loader *l, const cm_batch *batch, cm_loader_position *out,
+                          cm_error *err)
+{
+    int rc = enter(l, err);
+    return rc == CM_OK ? leave(l, save(l, batch, out, err)) : rc;
 }
 
 static bool is_same_shape(const cm_load_shape *a, const cm_load_shape *b)

@@ -52,6 +52,7 @@ def integer(name: str, value: Any) -> int:
 
 
 def epoch(value: Any) -> int:
+    """VALUE, a number that an epoch may have."""
     found = integer("epoch", value)
     if found >= 2**64:  # ctypes would cut it
         raise InvalidError(f"epoch: {found} is too large")

@@ -123,6 +123,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "cm_loader_begin": (c_int, [c_void_p, c_uint64, POINTER(Error)]),
     "cm_loader_next_described": (c_int, [c_void_p, c_uint32, c_void_p, POINTER(BatchInfo), POINTER(Error)]),
     "cm_loader_save": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),
+    "cm_loader_save_before": (c_int, [c_void_p, c_void_p, POINTER(Position), POINTER(Error)]),
     "cm_loader_restore": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),
     "cm_loader_get_stats": (c_int, [c_void_p, POINTER(Stats), POINTER(Error)]),
     "cm_batch_tensor": (POINTER(CTensor), [c_void_p, c_size_t]),
@@ -229,6 +230,6 @@ def made(make: Callable[..., Any], *arguments: Any) -> Any:
     error = Error()
     try:
         return make(*arguments, byref(error))
-    except ValueError:  # no object: ctypes says no more
+    except ValueError:  # no object
         check(error.status, error)
         raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from . import _library as c
 from ._library import check
-from .errors import InvalidError
+from .errors import InvalidError, UnsupportedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,8 +130,10 @@ class Tensor:
         return c.made(self._about.capsule, batch._handle or batch._live(), self._about.number, versioned)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """A NumPy array of the same memory; of a type that NumPy lacks, bytes."""
+        """A NumPy array of the same memory.  NumPy has no bfloat16."""
         import numpy
+        if self.dtype == "bfloat16":
+            raise UnsupportedError(f"variable {self.name}: NumPy has no bfloat16; take it by torch.from_dlpack")
         if self.__dlpack_device__()[0] != _CPU:
             raise BufferError("chunkmill: the batch lies on a device, and NumPy's memory is the CPU's")
         return numpy.from_dlpack(self)

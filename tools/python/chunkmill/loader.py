@@ -140,6 +140,24 @@ def _from_environment(name: str, default: int) -> int:
         raise InvalidError(f"{name}={text}: not an integer") from None
 
 
+def _place_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """This process among those that share an epoch: as it was told, or else by torchrun's variables."""
+    torch = sys.modules.get("torch.utils.data")
+    worker = torch.get_worker_info() if torch is not None and rank is None else None
+    if worker is not None and worker.num_workers > 1:
+        raise InvalidError(f"rank: this is one of {worker.num_workers} worker processes of a DataLoader, and each would read "
+                           "all: use num_workers=0, for the loader has its own workers, or give rank and world_size")
+    if world_size is None:
+        world_size = _from_environment("WORLD_SIZE", 1)
+    if rank is None and world_size == 1:
+        rank = 0  # each process reads all, whichever of them it is
+    if rank is None:
+        if "RANK" not in os.environ:
+            raise InvalidError(f"rank: which of {world_size} this process is is said neither here nor by RANK")
+        rank = _from_environment("RANK", 0)
+    return rank, world_size
+
+
 def _texts(values: Iterable[str]) -> tuple[Any, int]:
     """A list of the library's, and how many they are."""
     encoded = [os.fsencode(value) for value in values]
@@ -226,10 +244,7 @@ class Loader:
             raise InvalidError("variables: an empty list; leave it out, or name one")
         self._decode = decode = a.flag("decode", decode)
         source = _inputs.find(store, names)
-        if rank is None:
-            rank = _from_environment("RANK", 0) if world_size is None else 0
-        if world_size is None:
-            world_size = _from_environment("WORLD_SIZE", 1)
+        rank, world_size = _place_of(rank, world_size)
         list_of_names, nnames = _texts(source.variables)
         list_of_allowed, nallowed = _texts(a.names("allow", allow))
         self._environment = c.environment(source.place.environment)  # lives as long as the loader
@@ -306,13 +321,14 @@ class Loader:
         self._handle = c_void_p.from_address(self._cell or 0).value
 
     def _close(self) -> None:
-        self._handle = None
+        self._handle = self._place_of_next = None
         c.library().cm_loader_clear(self._cell)
 
     def _start(self) -> None:
         self._epoch = 0
+        self._place_of_next: tuple[Any, Any] | None = None  # of the next batch: its holder and cell
         self._resume = False  # a restored epoch waits to be gone on with
-        self._running = 0     # which iterator is the last one
+        self._running = self._counting = 0  # which iterator is the last one, and whose end is one of an epoch
         self._within = False  # an epoch was begun, and its end not met
         self._describe()
 
@@ -405,17 +421,20 @@ class Loader:
         """The epoch that the next iteration is; the ones after it follow."""
         self._epoch = a.epoch(epoch)
         self._resume = self._within = False
+        self._counting = 0  # an iteration that goes on does not count its end
 
     def __iter__(self) -> Iterator[Batch]:
         """Begins an epoch; an iteration that was begun before ends with an error."""
         error = c.Error()
         if not self._resume:
+            self._place_of_next = None
             epoch = self._epoch + self._within  # the one before may have been left early
             check(self._call("begin", epoch, byref(error)), error)
             self._epoch = epoch
         self._resume = False
         self._within = True
         self._running += 1
+        self._counting = self._running
         return _Epoch(self, self._running)
 
     def _next(self) -> Batch | None:
@@ -425,24 +444,33 @@ class Loader:
             with self._lock if os.getpid() == self._pid else _NOTHING:
                 if self._handle is None:
                     raise InvalidError("the loader was closed")
-                # The holder is made before the batch: Ctrl-C between the two loses neither.
-                holder = hold(where, arguments[1])
-                cell: Any = at.value
-                status = call(self._handle, _SLICE_MS, cell, *arguments)
-                if status == 0:
-                    handle = c_void_p.from_address(cell).value
-                    if handle is None:
-                        return None
-                    n = info.nsamples
-                    return Batch(self, holder, cell, handle, info.epoch, info.number, n,
-                                 string_at(info.sample, n * self._number_nbytes))
-                if status != c.CANCELED:
+                # The place of a batch is made before it.  One that arrived there as Ctrl-C fell is the next.
+                if self._place_of_next is None:
+                    self._place_of_next = hold(where, arguments[1]), at.value
+                holder, cell = self._place_of_next
+                if c_void_p.from_address(cell).value is None:
+                    status = call(self._handle, _SLICE_MS, cell, *arguments)
+                    if status == c.CANCELED:
+                        continue
                     check(status, error)
+                handle = c_void_p.from_address(cell).value
+                if handle is None:
+                    return None
+                n = info.nsamples
+                batch = Batch(self, holder, cell, handle, info.epoch, info.number, n,
+                              string_at(info.sample, n * self._number_nbytes))
+                self._place_of_next = None
+                return batch
 
     def state_dict(self) -> dict[str, Any]:
         """Where the next batch will come from; for load_state_dict, in any process."""
         position, error = c.Position(), c.Error()
-        check(self._call("save", byref(position), byref(error)), error)
+        with self._calls():
+            place = self._place_of_next
+            waiting = c_void_p.from_address(place[1]).value if place is not None else None
+            status = self._call("save", byref(position), byref(error)) if waiting is None else \
+                self._call("save_before", waiting, byref(position), byref(error))
+        check(status, error)
         return {"position": bytes(position.bytes).hex(), "epoch": self._epoch,
                 "within": self._within}
 
@@ -456,10 +484,12 @@ class Loader:
             raise InvalidError("the state is not one that a loader gave") from None
         error = c.Error()
         check(self._call("restore", byref(position), byref(error)), error)
+        self._place_of_next = None
         self._running += 1
         self._epoch = epoch
         # At the end of an epoch the next iteration is the one after it.
         self._resume = self._within = bool(state.get("within", True))
+        self._counting = 0
 
     def stats(self) -> dict[str, int]:
         """Counts and times since the loader was opened."""
@@ -521,11 +551,17 @@ class _Epoch:
             raise InvalidError("another iteration of this loader was begun: it has one epoch at a time")
         batch = self._loader._next()
         if batch is None:
-            self._over = True
-            self._loader._epoch += 1
-            self._loader._within = False
+            self._end()
             raise StopIteration
         return batch
+
+    def _end(self) -> None:
+        loader = self._loader
+        with loader._calls():
+            if not self._over and loader._counting == self._number:
+                loader._epoch += 1
+                loader._within = False
+            self._over = True
 
     def __len__(self) -> int:
         return len(self._loader)

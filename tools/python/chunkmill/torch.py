@@ -50,7 +50,8 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,ty
                 raise InvalidError(f"{', '.join(options)}: the loader is open already; give its options to it")
             self.loader = store
         else:
-            told = "rank" in options or "world_size" in options
+            # A world of one was asked for: each process reads all.
+            told = "rank" in options or options.get("world_size") == 1
             self.loader = Loader(store, **{**({} if told else _ranks()), **options})
         self._transform = transform or tensors
 
