@@ -164,7 +164,7 @@ static int check(const cm_readbench_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL,
                        "`replay` says which elements are read and when: `sample`, `order` and "
                        "`lags` cannot");
-    if (o->variables.n > 1)
+    if (o->variables.n > 1 || (o->variables.n == 1 && strchr(o->variables.text[0], ',') != NULL))
         return cm_fail(err, CM_EINVAL, "`replay` takes one of `variables`, or finds them");
     return CM_OK;
 }

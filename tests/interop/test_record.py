@@ -225,6 +225,6 @@ def test_the_advice_names_the_log(store, tmp_path):
 def test_options_that_say_something_else(store, tmp_path):
     (tmp_path / "log").write_text(LINE % 4)
     for words in (["--sample", "time=1"], ["--order", "all"], ["--lags", "1"], ["--loader", "planned"],
-                  ["--sweep", "workers=1,2"]):  # fmt: skip
+                  ["--sweep", "workers=1,2"], ["--variable", "a,b"]):  # fmt: skip
         done = tool.run("readbench", "--no-out", "--replay", "log", *words, store, cwd=tmp_path)
         assert done.status == 2, done.err
