@@ -83,6 +83,15 @@ def test_whose_share_it_is(store, monkeypatch, variables, options, want):
         assert (loader.rank, loader.world_size) == want
 
 
+@pytest.mark.parametrize("name, value", [("RANK", "-1"), ("WORLD_SIZE", "0"), ("LOCAL_WORLD_SIZE", "-3"), ("WORLD_SIZE", "two")])
+def test_variables_that_say_no_share_are_named(store, monkeypatch, name, value):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(chunkmill.InvalidError, match=f"{name}={value}"):
+        opened(store)
+
+
 @pytest.mark.parametrize("workers, options, fine", [(2, {}, False), (2, {"rank": 1, "world_size": 2}, True), (1, {}, True)])
 def test_worker_processes_do_not_each_read_all(store, monkeypatch, workers, options, fine):
     worker = types.SimpleNamespace(id=1, num_workers=workers)

@@ -134,10 +134,14 @@ def _from_environment(name: str, default: int) -> int:
     text = os.environ.get(name)
     if text is None:
         return default
+    least = 0 if name == "RANK" else 1
     try:
-        return int(text)
+        found = int(text)
     except ValueError:
         raise InvalidError(f"{name}={text}: not an integer") from None
+    if found < least:
+        raise InvalidError(f"{name}={text}: less than {least}")
+    return found
 
 
 def _place_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
