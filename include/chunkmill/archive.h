@@ -164,7 +164,9 @@ typedef struct cm_finding {
     size_t nfiles;
     /* COORDINATE, STATIC: the largest difference, of times in seconds; 0: it is no matter of one */
     double apart;
-    char *other; /* NAME: the name that it has elsewhere; else NULL */
+    uint64_t nelements; /* LENGTH: that all files have along the dimension */
+    bool promotes;      /* STATIC: `promote` would keep all of them */
+    char *other;        /* NAME: the name that it has elsewhere; else NULL */
     cm_decider by;
     char *value; /* that BY would be given; NULL: there is none that would do */
     char *text;  /* one sentence, which names neither */

@@ -238,6 +238,65 @@ static bool find_places(const cm_join_input *in, const cm_join_tables *tables,
     return false;
 }
 
+/* ---- a dimension that is there ---- */
+
+/* Whether files that have one place of D each say the same of it, as far as the survey knows. */
+static bool is_one_place(const cm_join_input *in, const cm_join_tables *tables, uint32_t d)
+{
+    cm_surveyed_var first, other;
+    bool known = false;
+    for (uint32_t at = 0; at < tables->nvars; at++) {
+        const cm_join_var *v = &tables->var[at];
+        if (!v->wanted || v->rank != 1 || v->dim[0] != d || v->like->unsupported != NULL ||
+            !cm_join_record(in, tables, at, v->first, &first) || !first.has_values)
+            continue;
+        known = true;
+        for (size_t i = 1; i < v->nfiles; i++)
+            if (cm_join_record(in, tables, at, v->file[i], &other) && other.has_values &&
+                !cm_join_same_values(in, tables, at, v->first, &first, v->file[i], &other, NULL))
+                return false;
+    }
+    return known;
+}
+
+/* Whether each file is one place of D, which a string names, and all steps lie along it, too. */
+static bool is_named_place(const cm_join_input *in, const cm_join_tables *tables, uint32_t d,
+                           uint32_t joined)
+{
+    bool named = false;
+    for (size_t i = 0; i < in->nfiles; i++)
+        if (cm_file_count(tables->dim[d].length[i]) != 1)
+            return false;
+    for (uint32_t at = 0; at < tables->nvars; at++) {
+        const cm_join_var *v = &tables->var[at];
+        bool along = false, steps = false;
+        for (unsigned k = 0; k < v->rank; k++) {
+            along |= v->dim[k] == d;
+            steps |= v->dim[k] == joined;
+        }
+        if (v->wanted && steps && !along && !v->like->is_coordinate &&
+            !cm_join_is_auxiliary(tables, at))
+            return false;
+        named |= v->wanted && along && v->rank == 1 && v->nfiles == in->nfiles &&
+                 cm_dtype_is_vlen(&v->like->dtype);
+    }
+    return named && !is_one_place(in, tables, d);
+}
+
+/*
+ * Stations of a file each: their names, which a survey does not read, lie along a dimension of one
+ * element, and would not get another.
+ */
+static const cm_join_dim *find_place(const cm_join_input *in, const cm_join_tables *tables,
+                                     const cm_join_axes *axes)
+{
+    for (uint32_t i = 0; in->options->along == NULL && i < tables->ndims; i++)
+        if (tables->dim[i].joined < 0 && tables->dim[i].kind == CM_KEY_NONE &&
+            is_named_place(in, tables, i, axes->axis[0]))
+            return &tables->dim[i];
+    return NULL;
+}
+
 /* ---- all ---- */
 
 static bool is_unused(const cm_join_tables *tables, const char *name)
@@ -251,13 +310,17 @@ bool cm_join_value_splits(const cm_join_input *in, const cm_join_tables *tables,
 {
     const cm_join_var *v = &tables->var[at];
     char pattern[CM_MOST_PROPOSED];
-    return !in->has_base && axes->naxes == 1 && in->options->new_dim.n == 0 && v->wanted &&
-           v->nfiles == in->nfiles && v->like->rank == v->is_text &&
+    if (in->has_base || axes->naxes != 1 || in->options->new_dim.n > 0 || !v->wanted ||
+        v->nfiles < in->nfiles)
+        return false;
+    if (v->rank == 1 && !v->is_text)
+        return find_place(in, tables, axes) == &tables->dim[v->dim[0]];
+    return v->like->rank == v->is_text &&
            (value_tells(in, tables, axes, at) || find_places(in, tables, axes, pattern));
 }
 
-char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,
-                            const cm_join_axes *axes)
+static char *propose(const cm_join_input *in, const cm_join_tables *tables,
+                     const cm_join_axes *axes)
 {
     static const char *const MEMBER[] = {
         "realization_index", "realization",     "variant_label",       "ensemble_member", "member",
@@ -266,8 +329,6 @@ char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *table
     const cm_join_var *scalar = NULL;
     size_t nscalars = 0;
     const char *name = "member";
-    if (in->has_base || axes->naxes != 1 || in->options->new_dim.n > 0)
-        return NULL;
     for (size_t i = 0; is_unused(tables, name) && i < sizeof(MEMBER) / sizeof(MEMBER[0]); i++)
         if (attribute_tells(in, tables, axes, MEMBER[i]))
             return cm_asprintf(NULL, "member=@%s", MEMBER[i]);
@@ -282,4 +343,16 @@ char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *table
     if (nscalars != 1 && is_unused(tables, name) && find_name(in, tables, axes, pattern))
         return cm_asprintf(NULL, "%s=%s", name, pattern);
     return scalar != NULL ? cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name) : NULL;
+}
+
+char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,
+                            const cm_join_axes *axes, cm_decider *by)
+{
+    if (in->has_base || axes->naxes != 1 || in->options->new_dim.n > 0)
+        return NULL;
+    const cm_join_dim *place = find_place(in, tables, axes);
+    char *value = place != NULL ? cm_strdup(place->name, NULL) : propose(in, tables, axes);
+    if (value != NULL)
+        *by = place != NULL ? CM_DECIDER_ALONG : CM_DECIDER_NEW_DIM;
+    return value;
 }

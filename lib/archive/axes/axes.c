@@ -139,6 +139,7 @@ static int count_others(const cm_join_input *in, cm_join_findings *findings, con
     uint32_t first = CM_JOIN_NONE;
     size_t n = 0;
     for (size_t i = 0; i < in->nfiles; i++) {
+        f->nelements += cm_file_count(d->length[i]);
         uint32_t at = d->at[i] == CM_JOIN_NONE ? CM_JOIN_NONE : d->vec[d->at[i]].same;
         if (first == CM_JOIN_NONE)
             first = at;
@@ -182,15 +183,6 @@ static int join_dim(cm_join_tables *tables, cm_join_axes *axes, size_t i)
     return CM_OK;
 }
 
-static bool is_used(const cm_join_tables *tables, const cm_join_dim *d)
-{
-    for (size_t i = 0; i < tables->nvars; i++)
-        for (unsigned k = 0; tables->var[i].wanted && k < tables->var[i].rank; k++)
-            if (&tables->dim[tables->var[i].dim[k]] == d)
-                return true;
-    return false;
-}
-
 /* Dimensions whose coordinates differ: joined, or a finding where a chosen variable has them. */
 static int classify(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
                     cm_join_findings *findings, cm_error *err)
@@ -202,7 +194,7 @@ static int classify(const cm_join_input *in, cm_join_tables *tables, cm_join_axe
         double most = 0;
         uint32_t file = 0;
         bool named = d->one_each || d->ragged || (along != NULL && strcmp(along, d->name) == 0);
-        bool used = is_used(tables, d);
+        bool used = cm_join_is_used(tables, d);
         if ((!d->differs && !d->one_each && !d->ragged) || d->joined >= 0 ||
             d->same_as != CM_JOIN_NONE || d->is_text)
             continue;
@@ -242,7 +234,7 @@ static uint32_t guess(const cm_join_tables *tables)
         for (size_t i = 0; i < tables->ndims; i++) {
             const cm_join_dim *d = &tables->dim[i];
             bool fits = turn == 0 ? d->kind == CM_KEY_TIME : d->unlimited && d->var != CM_JOIN_NONE;
-            if (fits && is_used(tables, d))
+            if (fits && cm_join_is_used(tables, d))
                 return (uint32_t)i;
         }
     return CM_JOIN_NONE;
@@ -301,8 +293,10 @@ static int find_empty(const cm_join_input *in, const cm_join_tables *tables,
     uint32_t first = CM_JOIN_NONE;
     cm_finding *f = NULL;
     int rc = CM_OK;
+    uint64_t all = 0;
     for (uint32_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
         const uint64_t n = cm_file_count(d->length[i]);
+        all += n;
         if (!is_used_in(in, tables, d, i))
             continue;
         if (first == CM_JOIN_NONE)
@@ -320,6 +314,8 @@ static int find_empty(const cm_join_input *in, const cm_join_tables *tables,
                          in->file[first]->path);
         rc = f == NULL ? CM_ENOMEM : CM_OK;
     }
+    if (f != NULL)
+        f->nelements = all;
     return rc;
 }
 

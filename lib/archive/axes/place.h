@@ -39,8 +39,9 @@ typedef struct cm_field_sources {
     size_t nplaces;
     cm_multi_check *check;
     size_t nchecks;
-    char *apart; /* the `new_dim` that would tell apart files with the same steps; or NULL */
-    char *twice; /* the end of a message about such files, naming it; NULL: not made yet */
+    char *apart;         /* the option that would tell apart files with the same steps; or NULL */
+    cm_decider apart_by; /* which it is */
+    char *twice;         /* the end of a message about such files, naming it; NULL: not made yet */
 } cm_field_sources;
 
 /*

@@ -263,11 +263,43 @@ static bool is_short(const cm_join_input *in, const cm_join_dim *d)
     return true;
 }
 
-static bool is_in_fields(const cm_join_tables *tables, const cm_join_dim *d, unsigned rank)
+/* Whether a field that has E lacks D: along D it would have one place in all files. */
+static bool lies_without(const cm_join_tables *tables, const cm_join_dim *e, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < tables->nvars; i++) {
+        const cm_join_var *v = &tables->var[i];
+        bool has_d = false, has_e = false;
+        for (unsigned k = 0; k < v->rank; k++) {
+            has_d |= &tables->dim[v->dim[k]] == d;
+            has_e |= &tables->dim[v->dim[k]] == e;
+        }
+        if (v->wanted && !v->like->is_coordinate && has_e && !has_d)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Whether D is the first dimension of V, or stands behind some of one element in each file that
+ * nothing has without it.
+ */
+static bool leads(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                  const cm_join_var *v)
+{
+    for (unsigned i = 0; i < v->rank; i++) {
+        const cm_join_dim *e = &tables->dim[v->dim[i]];
+        if (e == d || !is_short(in, e) || lies_without(tables, e, d))
+            return e == d;
+    }
+    return false;
+}
+
+static bool is_in_fields(const cm_join_input *in, const cm_join_tables *tables,
+                         const cm_join_dim *d, unsigned rank)
 {
     for (size_t i = 0; i < tables->nvars; i++)
         if (tables->var[i].wanted && tables->var[i].rank >= rank &&
-            !tables->var[i].like->is_coordinate && &tables->dim[tables->var[i].dim[0]] == d)
+            !tables->var[i].like->is_coordinate && leads(in, tables, d, &tables->var[i]))
             return true;
     return false;
 }
@@ -287,31 +319,47 @@ static bool has_no_order(const cm_join_tables *tables, const cm_join_dim *d)
     return var == CM_JOIN_NONE || cm_dtype_is_vlen(&tables->var[var].like->dtype);
 }
 
-/* Whether files differ in the length of D, and of no other dimension. */
-static bool alone_varies(const cm_join_input *in, const cm_join_tables *tables,
-                         const cm_join_dim *d)
+static bool varies(const cm_join_input *in, const cm_join_dim *d)
 {
-    for (size_t i = 0; i < tables->ndims; i++) {
-        bool varies = false;
-        for (size_t f = 1; f < in->nfiles; f++)
-            varies |= tables->dim[i].length[f].plus_one != tables->dim[i].length[0].plus_one;
-        if (varies != (&tables->dim[i] == d))
+    for (size_t f = 1; f < in->nfiles; f++)
+        if (d->length[f].plus_one != d->length[0].plus_one)
+            return true;
+    return false;
+}
+
+/* Whether files differ in the length of no other dimension than D. */
+static bool others_are_alike(const cm_join_input *in, const cm_join_tables *tables,
+                             const cm_join_dim *d)
+{
+    for (size_t i = 0; i < tables->ndims; i++)
+        if (&tables->dim[i] != d && !tables->dim[i].is_text && varies(in, &tables->dim[i]) &&
+            cm_join_is_used(tables, &tables->dim[i]))
             return false;
-    }
     return true;
 }
 
-/* The first dimension of fields that may have more elements, has one in each file, or varies. */
+static bool has_elements(const cm_join_input *in, const cm_join_dim *d)
+{
+    for (size_t f = 0; f < in->nfiles; f++)
+        if (cm_file_count(d->length[f]) > 0)
+            return true;
+    return false;
+}
+
+/*
+ * The first dimension of fields that may have more elements, has one in each file, or varies.  One
+ * beside which others vary, or without elements in any file, joins nothing.
+ */
 static const cm_join_dim *find_dimension(const cm_join_input *in, const cm_join_tables *tables)
 {
     for (int turn = 0; turn < 3; turn++)
         for (size_t i = 0; i < tables->ndims; i++) {
             const cm_join_dim *d = &tables->dim[i];
-            if (is_everywhere(in, d) && has_no_order(tables, d) &&
-                is_in_fields(tables, d, turn == 1 ? 2 : 1) &&
+            if (is_everywhere(in, d) && has_elements(in, d) && has_no_order(tables, d) &&
+                others_are_alike(in, tables, d) && is_in_fields(in, tables, d, turn == 1 ? 2 : 1) &&
                 (turn == 0   ? d->unlimited
                  : turn == 1 ? is_short(in, d)
-                             : alone_varies(in, tables, d)))
+                             : varies(in, d)))
                 return d;
         }
     return NULL;
@@ -326,13 +374,41 @@ static int propose_scalar(cm_finding *f, const char *name, cm_error *err)
 
 /* ---- the joined dimension for what differs from file to file ---- */
 
-/* Whether repeating V for each step of its file takes no room to speak of. */
-static bool is_short_along(const cm_join_var *v, const cm_join_dim *d)
+/* Bytes of V, repeated for each step that its files have along D; UINT64_MAX: past counting. */
+static uint64_t nbytes_along(const cm_join_tables *tables, const cm_join_var *v,
+                             const cm_join_dim *d)
 {
-    bool one = true;
-    for (size_t i = 0; i < v->nfiles; i++)
+    uint64_t all = 0;
+    for (size_t i = 0; i < v->nfiles; i++) {
+        uint64_t n = v->dtype.nbytes;
+        bool fine = cm_mul_u64(n, cm_file_count(d->length[v->file[i]]), &n);
+        for (unsigned k = 0; fine && k < v->rank; k++)
+            fine = cm_mul_u64(n, cm_file_count(tables->dim[v->dim[k]].length[v->file[i]]), &n);
+        if (!fine || n > UINT64_MAX - all)
+            return UINT64_MAX;
+        all += n;
+    }
+    return all;
+}
+
+/*
+ * Whether repeating V for each step of its file keeps all of it and takes no room to speak of: each
+ * file is one step, or has some, and V is one number, or a text or a list whose copies are few: the
+ * join has all of them in memory.
+ */
+static bool is_short_along(const cm_join_tables *tables, const cm_join_var *v, const cm_join_dim *d)
+{
+    enum {
+        LIST_NBYTES = 16 << 20
+    };
+    bool one = true, some = true;
+    for (size_t i = 0; i < v->nfiles; i++) {
         one &= cm_file_count(d->length[v->file[i]]) == 1;
-    return one || v->rank == 0;
+        some &= cm_file_count(d->length[v->file[i]]) > 0;
+    }
+    return one || v->rank == 0 ||
+           (some && v->rank - v->is_text <= 1 && v->bounds_of == CM_JOIN_NONE &&
+            tables->dim[v->dim[0]].indexed_by == NULL && nbytes_along(tables, v, d) <= LIST_NBYTES);
 }
 
 /*
@@ -346,7 +422,7 @@ static bool moves(const cm_join_input *in, const cm_join_tables *tables, const c
     cm_surveyed_var s;
     distinct d = {0};
     bool fine = !in->has_base && axes->naxes == 1 && v->nlacking == 0 && v->widest == NULL &&
-                is_short_along(v, &tables->dim[axes->axis[0]]) &&
+                !v->like->is_coordinate && is_short_along(tables, v, &tables->dim[axes->axis[0]]) &&
                 (v->nfiles > 2 || v->rank == 0 || !cm_join_is_auxiliary(tables, at));
     for (size_t i = 0; fine && i < v->nfiles; i++) {
         fine = cm_join_record(in, tables, at, v->file[i], &s) && s.has_values;
@@ -364,10 +440,8 @@ int cm_join_propose_promotion(const cm_join_input *in, const cm_join_tables *tab
     if (f->weight != CM_WEIGHT_DECISION)
         return CM_OK;
     if (cm_join_value_splits(in, tables, axes, at) &&
-        (f->value = cm_join_propose_apart(in, tables, axes)) != NULL) {
-        f->by = CM_DECIDER_NEW_DIM;
+        (f->value = cm_join_propose_apart(in, tables, axes, &f->by)) != NULL)
         return CM_OK;
-    }
     if (!moves(in, tables, axes, at))
         return CM_OK;
     f->by = CM_DECIDER_PROMOTE;

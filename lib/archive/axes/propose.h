@@ -12,12 +12,12 @@ int cm_join_propose(const cm_join_input *in, const cm_join_tables *tables,
                     cm_join_findings *findings, cm_finding *f, cm_error *err);
 
 /*
- * apart.c: the value of `new_dim` with which files that have the same steps would lie side by side;
- * to be freed.  NULL: nothing tells them apart.
+ * apart.c: the value of `new_dim`, or of `along`, as BY says, with which files that have the same
+ * steps would lie side by side; to be freed.  NULL: nothing tells them apart, and BY is as before.
  */
 char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,
-                            const cm_join_axes *axes);
-/* Whether AT, one value or text a file, is one for each member of it. */
+                            const cm_join_axes *axes, cm_decider *by);
+/* Whether AT, one value or text a file, is one for each member of it, or of each place. */
 bool cm_join_value_splits(const cm_join_input *in, const cm_join_tables *tables,
                           const cm_join_axes *axes, uint32_t at);
 /* Two scalars, *A counting time, that give each file its place together, as runs and lead times. */

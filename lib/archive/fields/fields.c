@@ -315,10 +315,11 @@ static const char *decide_twice(const cm_join_input *in, const cm_join_tables *t
 {
     static const char ONE[] = "`overlap` first or last takes those of one file";
     if (f->twice == NULL) {
-        f->apart = cm_join_propose_apart(in, tables, axes);
-        f->twice = f->apart != NULL
-                       ? cm_asprintf(NULL, "%s, `new_dim` '%s' keeps all", ONE, f->apart)
-                       : cm_strdup(ONE, NULL);
+        f->apart = cm_join_propose_apart(in, tables, axes, &f->apart_by);
+        f->twice = f->apart == NULL ? cm_strdup(ONE, NULL)
+                   : f->apart_by == CM_DECIDER_ALONG
+                       ? cm_asprintf(NULL, "%s, `along` %s keeps all", ONE, f->apart)
+                       : cm_asprintf(NULL, "%s, `new_dim` '%s' keeps all", ONE, f->apart);
     }
     return f->twice != NULL ? f->twice : ONE;
 }
@@ -411,7 +412,7 @@ static int say_twice(const cm_join_input *in, const cm_join_tables *tables,
     if (found == NULL)
         return CM_ENOMEM;
     if (f->apart != NULL && !decided) {
-        found->by = CM_DECIDER_NEW_DIM;
+        found->by = f->apart_by;
         if ((found->value = cm_strdup(f->apart, err)) == NULL)
             return CM_ENOMEM;
     }

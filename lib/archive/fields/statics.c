@@ -27,11 +27,27 @@ bool cm_join_is_tolerant(const cm_join_input *in, const cm_join_tables *tables, 
            (v->bounds_of != CM_JOIN_NONE || cm_join_is_coordinate(tables, at));
 }
 
+/* The variable whose values are places along a dimension of V; NULL: none. */
+static const char *index_of(const cm_join_tables *tables, const cm_join_var *v)
+{
+    for (unsigned i = 0; i < v->rank; i++)
+        if (tables->dim[v->dim[i]].indexed_by != NULL)
+            return tables->dim[v->dim[i]].indexed_by;
+    return NULL;
+}
+
+/* Whether V may get the joined dimension at all. */
+static bool may_promote(const cm_join_input *in, const cm_join_axes *axes, const cm_join_var *v)
+{
+    return !in->has_base && axes->naxes == 1 && !v->like->is_coordinate && v->widest == NULL &&
+           v->rank < CM_MAX_RANK;
+}
+
 /* The survey does not have what is not repeated: each file must be one step. */
 static bool can_promote(const cm_join_input *in, const cm_join_tables *tables,
                         const cm_join_axes *axes, const cm_join_var *v)
 {
-    bool fine = !in->has_base && axes->naxes == 1;
+    bool fine = may_promote(in, axes, v);
     for (size_t i = 0; fine && i < v->nfiles; i++)
         fine = cm_file_count(tables->dim[axes->axis[0]].length[v->file[i]]) == 1;
     return fine;
@@ -44,10 +60,13 @@ void cm_join_settle_static(const cm_join_input *in, cm_join_tables *tables,
     check->may_differ = cm_join_takes_first(tables, v);
     check->tolerance = cm_join_is_tolerant(in, tables, at) ? in->options->tolerance : 0;
     check->what = "values without the joined dimension";
-    check->decide = can_promote(in, tables, axes, v)
-                        ? "`promote` gives them that dimension, `statics` VAR:first "
-                          "takes the first file's"
-                        : "`statics` VAR:first takes the first file's";
+    const bool promotes = can_promote(in, tables, axes, v);
+    if (index_of(tables, v) != NULL)
+        check->decide = promotes ? "`promote` gives them that dimension" : NULL;
+    else
+        check->decide = promotes ? "`promote` gives them that dimension, `statics` VAR:first "
+                                   "takes the first file's"
+                                 : "`statics` VAR:first takes the first file's";
 }
 
 /* ---- values of the survey ---- */
@@ -102,15 +121,6 @@ static int tell(const cm_join_input *in, cm_join_findings *findings, const cm_jo
     return found->text == NULL ? CM_ENOMEM : CM_OK;
 }
 
-/* The variable whose values are places along a dimension of V; NULL: none. */
-static const char *index_of(const cm_join_tables *tables, const cm_join_var *v)
-{
-    for (unsigned i = 0; i < v->rank; i++)
-        if (tables->dim[v->dim[i]].indexed_by != NULL)
-            return tables->dim[v->dim[i]].indexed_by;
-    return NULL;
-}
-
 static int add(const cm_join_tables *tables, cm_join_findings *findings, const cm_join_var *v,
                uint32_t file, const cm_join_difference *d, const cm_surveyed_var *s, bool decided,
                differences *f, cm_error *err)
@@ -133,6 +143,7 @@ static int propose(const cm_join_input *in, const cm_join_tables *tables, const 
 {
     char number[40];
     cm_finding *found = &findings->report->finding[f->number - 1];
+    found->promotes = may_promote(in, axes, &tables->var[at]);
     int rc = cm_join_propose_promotion(in, tables, axes, at, found, err);
     if (rc != CM_OK || found->by != CM_DECIDER_OF_KIND || found->weight != CM_WEIGHT_DECISION)
         return rc;

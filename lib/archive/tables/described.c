@@ -80,6 +80,15 @@ bool cm_join_is_auxiliary(const cm_join_tables *tables, uint32_t at)
     return tables->var[at].like->rank == 0;
 }
 
+bool cm_join_is_used(const cm_join_tables *tables, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < tables->nvars; i++)
+        for (unsigned k = 0; tables->var[i].wanted && k < tables->var[i].rank; k++)
+            if (&tables->dim[tables->var[i].dim[k]] == d)
+                return true;
+    return false;
+}
+
 bool cm_join_is_coordinate(const cm_join_tables *tables, uint32_t at)
 {
     for (size_t i = 0; i < tables->nvars; i++)

@@ -26,6 +26,9 @@ cm_dtype cm_join_unpacked(const cm_described *d);
 /* Whether other variables name AT in their attributes, as bounds or coordinates. */
 bool cm_join_is_auxiliary(const cm_join_tables *tables, uint32_t at);
 
+/* Whether a chosen variable has D. */
+bool cm_join_is_used(const cm_join_tables *tables, const cm_join_dim *d);
+
 /* Whether other variables name AT as one of their coordinates. */
 bool cm_join_is_coordinate(const cm_join_tables *tables, uint32_t at);
 
