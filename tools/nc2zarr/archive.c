@@ -176,7 +176,7 @@ static int report_survey(archive_job *job, int status, const cm_error *err)
     if (status == CM_OK && job->ndecisions > 0)
         exit_status = CM_EXIT_DECISION;
     if (common->json &&
-        nc2zarr_print_survey_json(job->archive, job->survey, job->nstores, job->decisions.line,
+        nc2zarr_print_survey_json(job->archive, job->survey, job->nstores, &job->decisions,
                                   status == CM_OK ? NULL : err, &print_err) != CM_OK) {
         cm_say(NC2ZARR.name, "%s", print_err.text);
         exit_status = CM_EXIT_FAILED;

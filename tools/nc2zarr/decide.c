@@ -10,7 +10,6 @@
 
 #include "../common/naming.h"
 #include "base/mem.h"
-#include "model/dtype.h"
 
 enum {
     ROUNDS = 12 /* each with more options than the one before */
@@ -128,11 +127,12 @@ static nc2zarr_decision *decision_of(nc2zarr_decisions *d, const nc2zarr_option 
     return &d->of[d->n++];
 }
 
-static int take(nc2zarr_decisions *d, const cm_finding *f, bool *grown, cm_error *err)
+static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_finding *f, bool *grown,
+                cm_error *err)
 {
     nc2zarr_option o;
     /* Steps in several files: they are told apart where that can be done. */
-    const bool apart = f->kind == CM_FINDING_OVERLAP && f->by == CM_DECIDER_NEW_DIM && !f->decided;
+    const bool apart = f->kind == CM_FINDING_OVERLAP && f->value != NULL && !f->decided;
     d->compares |= f->kind == CM_FINDING_OVERLAP && f->weight == CM_WEIGHT_NOTE && !apart;
     if ((f->weight != CM_WEIGHT_DECISION && !apart) || !nc2zarr_option_of(f, &o))
         return CM_OK;
@@ -141,9 +141,20 @@ static int take(nc2zarr_decisions *d, const cm_finding *f, bool *grown, cm_error
         return CM_ENOMEM;
     own->nfiles = f->nfiles > own->nfiles ? f->nfiles : own->nfiles;
     own->apart = f->apart > own->apart ? f->apart : own->apart;
+    own->promotes = f->promotes;
+    if (f->variable != NULL)
+        nc2zarr_count_lost(own, r, f->variable, f);
     if (f->other != NULL && own->other == NULL && (own->other = cm_strdup(f->other, err)) == NULL)
         return CM_ENOMEM;
     return f->variable != NULL ? add_variable(own, f->variable, err) : CM_OK;
+}
+
+static bool has_dim(const cm_archive_variable *v, const char *name)
+{
+    for (unsigned k = 0; k < v->rank; k++)
+        if (strcmp(v->dim_name[k], name) == 0)
+            return true;
+    return false;
 }
 
 /* Zarr has no compound and opaque types: their variables are left out, if there are others. */
@@ -168,6 +179,30 @@ static int take_types(nc2zarr_decisions *d, const cm_archive_report *r, bool *gr
         nc2zarr_decision *own = decision_of(d, &o, &LEFT_OUT, grown, err);
         rc = own == NULL ? CM_ENOMEM : add_variable(own, v->name, err);
     }
+    return rc;
+}
+
+/* --exclude of all variables of R that have the dimension which F says differs in length. */
+static int leave_out(nc2zarr_decisions *d, const cm_archive_report *r, const cm_finding *f,
+                     bool *grown, cm_error *err)
+{
+    nc2zarr_option o = {.name = "exclude"};
+    size_t nbytes = 0;
+    for (size_t i = 0; i < r->nvariables; i++)
+        if (has_dim(&r->variable[i], f->variable)) {
+            int n = snprintf(o.value + nbytes, sizeof(o.value) - nbytes, "%s%s",
+                             nbytes > 0 ? "," : "", r->variable[i].name);
+            if (n < 0 || (size_t)n >= sizeof(o.value) - nbytes)
+                return CM_OK; /* too many to be typed */
+            nbytes += (size_t)n;
+        }
+    nc2zarr_decision *own = nbytes == 0 ? NULL : decision_of(d, &o, f, grown, err);
+    int rc = nbytes > 0 && own == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && own != NULL && i < r->nvariables; i++)
+        if (has_dim(&r->variable[i], f->variable)) {
+            nc2zarr_count_lost(own, r, r->variable[i].name, f);
+            rc = add_variable(own, r->variable[i].name, err);
+        }
     return rc;
 }
 
@@ -215,6 +250,15 @@ static int begin_round(const archive_job *job, const nc2zarr_decisions *d, round
     return rc;
 }
 
+/*
+ * Where another dimension is joined than that which was found, those that no option joins are left
+ * out with all that lies along them.
+ */
+static bool is_left_out(const nc2zarr_decisions *d, const cm_finding *f)
+{
+    return d->instead && f->kind == CM_FINDING_LENGTH && f->weight == CM_WEIGHT_DECISION;
+}
+
 /* Takes what findings of N reports propose; *GROWN: there is more than before. */
 static int take_all(const archive_job *job, nc2zarr_decisions *d,
                     const cm_archive_report *const *report, size_t n, bool *grown, cm_error *err)
@@ -225,7 +269,9 @@ static int take_all(const archive_job *job, nc2zarr_decisions *d,
         rc = take_types(d, report[i], grown, err);
     for (size_t i = 0; rc == CM_OK && i < n; i++)
         for (size_t k = 0; rc == CM_OK && k < report[i]->nfindings; k++)
-            rc = take(d, &report[i]->finding[k], grown, err);
+            rc = is_left_out(d, &report[i]->finding[k])
+                     ? leave_out(d, report[i], &report[i]->finding[k], grown, err)
+                     : take(d, report[i], &report[i]->finding[k], grown, err);
     return rc;
 }
 
@@ -247,98 +293,6 @@ static int find_obstacle(nc2zarr_decisions *d, const cm_archive_report *const *r
             }
         }
     return found != NULL ? say_obstacle(d, found, err) : CM_OK;
-}
-
-/* ---- what it costs ---- */
-
-static const cm_archive_variable *variable_named(const cm_archive_report *const *report, size_t n,
-                                                 const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < report[i]->nvariables; k++)
-            if (strcmp(report[i]->variable[k].name, name) == 0)
-                return &report[i]->variable[k];
-    return NULL;
-}
-
-/* Bytes of an element of TYPE; of texts, which have no length, those of a reference. */
-static uint64_t element_nbytes(const char *type)
-{
-    cm_dtype t;
-    cm_error err = {0};
-    if (strncmp(type, "bytes", 5) == 0)
-        return strtoul(type + 5, NULL, 10);
-    return cm_dtype_parse(type, &t, &err) == CM_OK && !cm_dtype_is_vlen(&t) ? t.nbytes : 8;
-}
-
-static uint64_t nbytes_of(const cm_archive_variable *v)
-{
-    uint64_t n = element_nbytes(v->type);
-    for (unsigned i = 0; i < v->rank; i++)
-        n *= v->shape[i];
-    return n;
-}
-
-/* Steps of the joined dimension that no file has of NAME, of *ALL. */
-static uint64_t steps_without(const cm_archive_report *const *report, size_t n, const char *name,
-                              uint64_t *all)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < report[i]->naxes; k++)
-            for (size_t c = 0; c < report[i]->axis[k].ncoverages; c++) {
-                const cm_coverage *cover = &report[i]->axis[k].coverage[c];
-                uint64_t none = 0;
-                bool covers = false;
-                for (size_t v = 0; v < cover->nvariables; v++)
-                    covers |= strcmp(cover->variable[v], name) == 0;
-                if (!covers)
-                    continue;
-                *all = 0;
-                for (size_t s = 0; s < cover->nspans; s++) {
-                    *all += cover->span[s].nsteps;
-                    none += cover->span[s].nfiles == 0 ? cover->span[s].nsteps : 0;
-                }
-                return none;
-            }
-    return 0;
-}
-
-static int count_variable(nc2zarr_decision *d, const char *name, const archive_job *job,
-                          const round *r, cm_error *err)
-{
-    const cm_archive_variable *was = variable_named(job->survey, job->nstores, name);
-    const cm_archive_variable *is = variable_named(r->report, r->nstores, name);
-    if (was == NULL || is == NULL)
-        return CM_OK;
-    if (d->type[0] == NULL && ((d->type[0] = cm_strdup(was->type, err)) == NULL ||
-                               (d->type[1] = cm_strdup(is->type, err)) == NULL))
-        return CM_ENOMEM;
-    const uint64_t now = nbytes_of(is), own = element_nbytes(is->type),
-                   before = element_nbytes(was->type);
-    if (strcmp(d->option.name, "packing") == 0 && own > before)
-        d->nadded += now / own * (own - before);
-    if (strcmp(d->option.name, "promote") == 0 && now > nbytes_of(was))
-        d->nadded += now - nbytes_of(was);
-    if (strcmp(d->option.name, "missing") == 0) {
-        uint64_t all = 0, none = steps_without(r->report, r->nstores, name, &all);
-        if (none > d->nfilled) {
-            d->nfilled = none;
-            d->nsteps = all;
-        }
-    }
-    return CM_OK;
-}
-
-static int count_costs(nc2zarr_decisions *d, const archive_job *job, const round *r, cm_error *err)
-{
-    int rc = CM_OK;
-    for (size_t i = 0; i < r->nstores; i++)
-        for (size_t k = 0; k < r->report[i]->nvariables; k++)
-            d->nbytes += nbytes_of(&r->report[i]->variable[k]);
-    for (size_t i = 0; rc == CM_OK && i < d->n; i++)
-        for (size_t k = 0; rc == CM_OK && k < d->of[i].nvariables; k++)
-            rc = count_variable(&d->of[i], d->of[i].variable[k], job, r, err);
-    return rc;
 }
 
 /* ---- all ---- */
@@ -384,21 +338,70 @@ static int try_round(const archive_job *job, nc2zarr_decisions *d, bool last, bo
         rc = take_all(job, d, r.report, r.nstores, &grown, err);
     *done = r.ndecisions == 0 && (!grown || last);
     if (rc == CM_OK && *done)
-        rc = count_costs(d, job, &r, err);
+        rc = nc2zarr_count_costs(d, job, r.report, r.nstores, err);
     else if (rc == CM_OK && (!grown || last))
         rc = find_obstacle(d, r.report, r.nstores, err);
+    if (rc == CM_OK && (*done || d->obstacle != NULL))
+        rc = nc2zarr_find_rivals(d, job, r.report[0], err);
     end_round(&r);
+    return rc;
+}
+
+static int try_rounds(const archive_job *job, nc2zarr_decisions *d, cm_error *err)
+{
+    bool done = false;
+    int rc = CM_OK;
+    for (unsigned i = 0; rc == CM_OK && !done && d->obstacle == NULL; i++)
+        rc = try_round(job, d, i >= ROUNDS, &done, err);
     return rc;
 }
 
 static int try_options(const archive_job *job, nc2zarr_decisions *d, cm_error *err)
 {
-    bool grown = false, done = false;
+    bool grown = false;
     int rc = take_all(job, d, job->survey, job->nstores, &grown, err);
-    if (rc == CM_OK && !grown)
-        return find_obstacle(d, job->survey, job->nstores, err);
-    for (unsigned i = 0; rc == CM_OK && !done && d->obstacle == NULL; i++)
-        rc = try_round(job, d, i >= ROUNDS, &done, err);
+    if (rc == CM_OK && grown)
+        return try_rounds(job, d, err);
+    if (rc == CM_OK)
+        rc = find_obstacle(d, job->survey, job->nstores, err);
+    return rc == CM_OK && d->obstacle != NULL ? nc2zarr_find_rivals(d, job, job->survey[0], err)
+                                              : rc;
+}
+
+/* Joins the files along NAME instead: in *BEST where that drops less. */
+static int try_along(const archive_job *job, const char *name, nc2zarr_decisions *best,
+                     cm_error *err)
+{
+    static const cm_finding ALONG = {.kind = CM_FINDING_ALONG, .weight = CM_WEIGHT_DECISION};
+    nc2zarr_decisions rival = {.instead = true}, worse = {0};
+    nc2zarr_option o = {.name = "along"};
+    bool grown;
+    snprintf(o.value, sizeof(o.value), "%s", name);
+    int rc = decision_of(&rival, &o, &ALONG, &grown, err) == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK)
+        rc = try_rounds(job, &rival, err);
+    const bool better = rc == CM_OK && nc2zarr_is_better(&rival, best);
+    worse = better ? *best : rival;
+    *best = better ? rival : *best;
+    nc2zarr_decisions_release(&worse);
+    return rc;
+}
+
+/* Tries all dimensions that may be joined instead of that which was found. */
+static int try_rivals(const archive_job *job, nc2zarr_decisions *best, cm_error *err)
+{
+    char *name[NC2ZARR_RIVALS];
+    const size_t n = best->nrivals;
+    int rc = CM_OK;
+    for (size_t i = 0; i < n; i++) {
+        name[i] = best->rival[i];
+        best->rival[i] = NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (rc == CM_OK)
+            rc = try_along(job, name[i], best, err);
+        free(name[i]);
+    }
     return rc;
 }
 
@@ -406,14 +409,28 @@ int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err
 {
     *out = (nc2zarr_decisions){0};
     int rc = try_options(job, out, err);
+    if (rc == CM_OK)
+        rc = try_rivals(job, out, err);
     if (rc == CM_OK && out->obstacle == NULL &&
         (out->line = nc2zarr_command_line(job, out, err)) == NULL)
         rc = CM_ENOMEM;
     return rc;
 }
 
+bool nc2zarr_takes(const nc2zarr_decisions *d, const cm_finding *f)
+{
+    nc2zarr_option o;
+    bool takes = !d->instead || f->weight != CM_WEIGHT_DECISION || !nc2zarr_option_of(f, &o);
+    for (size_t i = 0; !takes && i < d->n; i++)
+        takes = strcmp(d->of[i].option.name, o.name) == 0 &&
+                (strcmp(o.name, "tolerance") == 0 || strcmp(d->of[i].option.value, o.value) == 0);
+    return takes;
+}
+
 void nc2zarr_decisions_release(nc2zarr_decisions *d)
 {
+    for (size_t i = 0; i < d->nrivals; i++)
+        free(d->rival[i]);
     for (size_t i = 0; i < d->n; i++) {
         for (size_t k = 0; k < d->of[i].nvariables; k++)
             free(d->of[i].variable[k]);

@@ -24,6 +24,8 @@ typedef struct nc2zarr_decision {
     size_t nfiles;
     char *other;     /* of a name: what it becomes */
     double apart;    /* the largest difference */
+    uint64_t nlost;  /* bytes, decoded, that files have and the store does not get */
+    bool promotes;   /* STATIC: --promote would keep all that files have */
     bool of_store;   /* a store grows by the files */
     bool voluntary;  /* the files could be converted without it, unless their data differ */
     char *type[2];   /* of the first variable, in files and in the store; NULL: not known */
@@ -31,15 +33,45 @@ typedef struct nc2zarr_decision {
     uint64_t nfilled, nsteps; /* steps that it fills, of those that there are */
 } nc2zarr_decision;
 
+enum {
+    NC2ZARR_RIVALS = 4 /* dimensions that are tried besides that which was found */
+};
+
 /* All options that a conversion of the files needs. */
 typedef struct nc2zarr_decisions {
     nc2zarr_decision *of;
     size_t n;
-    bool compares;   /* steps that several files have, while data move */
+    bool compares; /* steps that several files have, while data move */
+    bool ordered;  /* along a joined dimension, by values of it */
+    bool instead;  /* of the dimension that findings name, another is joined that drops less */
+    char *rival[NC2ZARR_RIVALS]; /* dimensions that may be joined instead */
+    size_t nrivals;
     char *obstacle;  /* what no option decides; NULL: the files can be converted */
     uint64_t nbytes; /* of the store, decoded */
     char *line;      /* the command line; NULL: there is none */
 } nc2zarr_decisions;
+
+/* Whether D has the option that decides F, or names none instead of those of findings. */
+bool nc2zarr_takes(const nc2zarr_decisions *d, const cm_finding *f);
+
+/* decide_costs.c: bytes that the files of R have of V together, decoded. */
+uint64_t nc2zarr_nbytes_in_files(const cm_archive_report *r, const cm_archive_variable *v);
+/* Counts what D, which decides F, drops of NAME. */
+void nc2zarr_count_lost(nc2zarr_decision *d, const cm_archive_report *r, const char *name,
+                        const cm_finding *f);
+/* Counts what D's options cost by the N reports of a join with them. */
+int nc2zarr_count_costs(nc2zarr_decisions *d, const struct archive_job *job,
+                        const cm_archive_report *const *report, size_t n, cm_error *err);
+
+/*
+ * decide_along.c: where neither an option nor a coordinate says along which dimension the files of
+ * one store are joined, those that most of the data lie along, and with them what D drops or
+ * repeats, or what stops it.  JOINED is the report of the last join by D's options.
+ */
+int nc2zarr_find_rivals(nc2zarr_decisions *d, const struct archive_job *job,
+                        const cm_archive_report *joined, cm_error *err);
+/* Whether RIVAL joins the files and drops less than BEST, or as much and repeats less. */
+bool nc2zarr_is_better(const nc2zarr_decisions *rival, const nc2zarr_decisions *best);
 
 /* decide.c: tries options on what JOB surveyed until none is missing. */
 int nc2zarr_decide(const struct archive_job *job, nc2zarr_decisions *out, cm_error *err);

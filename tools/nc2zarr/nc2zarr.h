@@ -70,9 +70,10 @@ void nc2zarr_say_findings(const cm_archive_report *report, const cm_common_optio
 /* The first findings that need no decision and change the store, as lines of a summary. */
 void nc2zarr_print_notes(const cm_archive_report *report);
 
-/* The document of --survey --json.  COMMAND, which converts the files, and FAILURE may be NULL. */
+struct nc2zarr_decisions;
+/* The document of --survey --json, with the command line of D.  FAILURE may be NULL. */
 int nc2zarr_print_survey_json(const cm_archive *archive, const cm_archive_report *const *report,
-                              size_t n, const char *command, const cm_error *failure,
+                              size_t n, const struct nc2zarr_decisions *d, const cm_error *failure,
                               cm_error *err);
 
 /* Member "file_attributes": what files of store I say and the store does not say alike. */

@@ -11,10 +11,11 @@ char *nc2zarr_command_line(const archive_job *job, const nc2zarr_decisions *d, c
 void nc2zarr_print_option(const nc2zarr_option *o, FILE *f);
 
 /*
- * survey_findings.c: findings of WEIGHT, by their cause.  ALL: lists are not cut.
+ * survey_findings.c: findings of WEIGHT, by their cause, each with the option that decides it, if D
+ * has it.  ALL: lists are not cut.
  */
 void nc2zarr_print_findings(FILE *to, unsigned columns, const cm_archive_report *r,
-                            cm_finding_weight weight, bool all);
+                            const nc2zarr_decisions *d, cm_finding_weight weight, bool all);
 /* The beginning that file names share and findings of LEAST and more leave out. */
 void nc2zarr_print_beginning(FILE *to, const cm_archive_report *r, cm_finding_weight least);
 

@@ -45,20 +45,20 @@ static void print_growth(const nc2zarr_decision *d, uint64_t all, FILE *f)
     fputs(" before compression", f);
 }
 
-static void tell_packing(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell_packing(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     fputs("plain numbers instead of packed ones", f);
     if (d->nvariables == 1 && d->type[0] != NULL && d->type[1] != NULL)
         cm_print(f, ", %s instead of %s", d->type[1], d->type[0]);
     fputs(", as readers decode them; ", f);
     if (d->nadded > 0)
-        print_growth(d, all, f);
+        print_growth(d, all->nbytes, f);
     else
         fputs("no element gets larger", f);
     print_exclude(d, f);
 }
 
-static void tell_missing(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell_missing(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
     if (d->kind == CM_FINDING_HOLES) {
@@ -76,7 +76,7 @@ static void tell_missing(const nc2zarr_decision *d, uint64_t all, FILE *f)
     print_exclude(d, f);
 }
 
-static void tell_static(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell_static(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
     char number[40];
@@ -84,16 +84,16 @@ static void tell_static(const nc2zarr_decision *d, uint64_t all, FILE *f)
              d->nfiles == 1 ? " are" : "s are");
     if (d->apart > 0)
         cm_print(f, " (largest difference %s)", cm_format_double(d->apart, number, sizeof(number)));
-    if (d->nvariables == 1)
+    if (d->nvariables == 1 && d->promotes)
         cm_print(f, "; or --promote" CM_WRAP_TIE "%s keeps those of each step", d->variable[0]);
 }
 
-static void tell_promote(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell_promote(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     fputs("gets the dimension that it lacks; nothing is dropped", f);
     if (d->nadded > 0) {
         fputs(", ", f);
-        print_growth(d, all, f);
+        print_growth(d, all->nbytes, f);
     }
     if (d->nvariables != 1)
         return;
@@ -104,7 +104,15 @@ static void tell_promote(const nc2zarr_decision *d, uint64_t all, FILE *f)
         print_exclude(d, f);
 }
 
-static void tell_new_dim(const nc2zarr_decision *d, uint64_t all, FILE *f)
+/* Files that have the same steps lie side by side. */
+static void print_overlap(const nc2zarr_decision *d, FILE *f)
+{
+    if (d->voluntary)
+        cm_print(f, "; without it steps that several files have are taken once if their data are "
+                    "the same, or --overlap" CM_WRAP_TIE "first drops those of all files but one");
+}
+
+static void tell_new_dim(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
     const char *from = strchr(d->option.value, '=');
@@ -113,12 +121,25 @@ static void tell_new_dim(const nc2zarr_decision *d, uint64_t all, FILE *f)
              d->option.value,
              from != NULL && from[1] == '@' ? "an attribute or a scalar of the file"
                                             : "the name of the file");
-    if (d->voluntary)
-        cm_print(f, "; without it steps that several files have are taken once if their data are "
-                    "the same, or --overlap" CM_WRAP_TIE "first drops those of all files but one");
+    print_overlap(d, f);
 }
 
-static void tell_tolerance(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell_along(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
+{
+    bool drops = false;
+    for (size_t i = 0; i < all->n; i++)
+        drops |= all->of[i].nlost > 0;
+    cm_print(f, "the files follow each other %s",
+             all->ordered ? "by the values along it" : "in the order of their names");
+    fputs(drops ? "" : "; nothing is dropped", f);
+    if (all->instead)
+        fputs("; without it more would be dropped or repeated", f);
+    else if (!d->voluntary)
+        fputs("; or --new-dim takes the order from names or attributes", f);
+    print_overlap(d, f);
+}
+
+static void tell_tolerance(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
     cm_print(f,
@@ -127,14 +148,14 @@ static void tell_tolerance(const nc2zarr_decision *d, uint64_t all, FILE *f)
              d->nfiles, d->nfiles == 1 ? "file are" : "files are");
 }
 
-static void tell_dtype(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell_dtype(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
     fputs("a type for all files; a number that it does not hold exactly stops the run", f);
     print_exclude(d, f);
 }
 
-static void tell_rename(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell_rename(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
     cm_print(f,
@@ -143,25 +164,27 @@ static void tell_rename(const nc2zarr_decision *d, uint64_t all, FILE *f)
              d->nfiles, d->nfiles == 1 ? "file" : "files", d->other, d->other, d->variable[0]);
 }
 
-static void tell_attrs(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell_attrs(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
     cm_print(f, "all attributes are the first file's; what %zu other %s is dropped", d->nfiles,
              d->nfiles == 1 ? "file says" : "files say");
 }
 
-static void tell_exclude(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell_exclude(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
-    fputs(d->kind == CM_FINDING_TYPE ? "left out, since Zarr has no type for it"
-                                     : "left out, since the store has no such variable",
+    fputs(d->kind == CM_FINDING_TYPE     ? "left out, since Zarr has no type for it"
+          : d->kind == CM_FINDING_LENGTH ? "left out, since files differ in the length of a "
+                                           "dimension that no option joins besides"
+                                         : "left out, since the store has no such variable",
           f);
 }
 
 /* For each option a function, or words that hold of all its uses. */
 static const struct {
     const char *option;
-    void (*tell)(const nc2zarr_decision *d, uint64_t all, FILE *f);
+    void (*tell)(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f);
     const char *words;
 } COSTS[] = {
     {"packing", tell_packing, NULL},
@@ -174,9 +197,7 @@ static const struct {
     {"rename", tell_rename, NULL},
     {"attrs", tell_attrs, NULL},
     {"exclude", tell_exclude, NULL},
-    {"along", NULL,
-     "the files follow each other in the order of their names; nothing is dropped; or --new-dim "
-     "takes the order from names or attributes"},
+    {"along", tell_along, NULL},
     {"gaps", NULL,
      "steps that are missing are added, with fill values; or --gaps" CM_WRAP_TIE "keep adds none"},
     {"overlap", NULL,
@@ -187,7 +208,7 @@ static const struct {
      "files that a tape system has are left out; or recall them, and survey again"},
 };
 
-static void tell(const nc2zarr_decision *d, uint64_t all, FILE *f)
+static void tell(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     print_variables(d, f);
     for (size_t i = 0; i < sizeof(COSTS) / sizeof(COSTS[0]); i++) {
@@ -200,7 +221,8 @@ static void tell(const nc2zarr_decision *d, uint64_t all, FILE *f)
     }
 }
 
-static void print_decision(FILE *to, unsigned columns, const nc2zarr_decision *d, uint64_t all)
+static void print_decision(FILE *to, unsigned columns, const nc2zarr_decision *d,
+                           const nc2zarr_decisions *all)
 {
     cm_outtext option, text;
     FILE *f = cm_outtext_open(&option);
@@ -236,7 +258,7 @@ void nc2zarr_print_decisions(FILE *to, unsigned columns, const nc2zarr_decisions
     if (d->n > 0)
         cm_print(to, "the options of the command below, and what they cost:\n");
     for (size_t i = 0; i < d->n; i++)
-        print_decision(to, columns, &d->of[i], d->nbytes);
+        print_decision(to, columns, &d->of[i], d);
     if (d->compares)
         cm_print_wrapped(to, columns, 0, 2,
                          "steps that several files have are compared while data move; if they "

@@ -104,11 +104,11 @@ static void print_place(const cm_finding *q, const char *begins, FILE *f)
 }
 
 /* "; --packing unpack", whose words stay together. */
-static void print_option(const cm_finding *q, FILE *f)
+static void print_option(const cm_finding *q, const nc2zarr_decisions *d, FILE *f)
 {
     char option[700];
     const bool keeps = q->kind == CM_FINDING_OVERLAP && q->value != NULL;
-    if (q->weight != CM_WEIGHT_DECISION && !keeps)
+    if ((q->weight != CM_WEIGHT_DECISION && !keeps) || !nc2zarr_takes(d, q))
         return;
     const char *text = nc2zarr_option_for(q, option, sizeof(option));
     if (*text == '\0')
@@ -118,7 +118,8 @@ static void print_option(const cm_finding *q, FILE *f)
         putc(*text == ' ' ? CM_WRAP_TIE[0] : *text, f);
 }
 
-static void print_entry(FILE *to, unsigned columns, const cm_archive_report *r, size_t i, bool all)
+static void print_entry(FILE *to, unsigned columns, const cm_archive_report *r,
+                        const nc2zarr_decisions *d, size_t i, bool all)
 {
     const cm_finding *q = &r->finding[i];
     cm_outtext t;
@@ -138,7 +139,7 @@ static void print_entry(FILE *to, unsigned columns, const cm_archive_report *r, 
     }
     print_short(q->text, r->begins, f);
     print_place(q, r->begins, f);
-    print_option(q, f);
+    print_option(q, d, f);
     char *text = cm_outtext_close(&t);
     if (text != NULL)
         cm_print_wrapped(to, columns, 2, 4, text);
@@ -155,7 +156,8 @@ static bool is_told(const cm_archive_report *r, size_t i)
 }
 
 static void print_kind(FILE *to, unsigned columns, const cm_archive_report *r,
-                       cm_finding_weight weight, cm_finding_kind kind, bool all)
+                       const nc2zarr_decisions *d, cm_finding_weight weight, cm_finding_kind kind,
+                       bool all)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->nfindings; i++) {
@@ -164,7 +166,7 @@ static void print_kind(FILE *to, unsigned columns, const cm_archive_report *r,
         if (n == 0)
             cm_print(to, "%s: %s\n", weight_name(weight), cm_finding_name(kind));
         if (all || n < ENTRIES_SHOWN)
-            print_entry(to, columns, r, i, all);
+            print_entry(to, columns, r, d, i, all);
         n++;
     }
     if (!all && n > ENTRIES_SHOWN)
@@ -172,7 +174,7 @@ static void print_kind(FILE *to, unsigned columns, const cm_archive_report *r,
 }
 
 void nc2zarr_print_findings(FILE *to, unsigned columns, const cm_archive_report *r,
-                            cm_finding_weight weight, bool all)
+                            const nc2zarr_decisions *d, cm_finding_weight weight, bool all)
 {
     bool told[CM_FINDING_KINDS] = {false};
     for (size_t i = 0; i < r->nfindings; i++) {
@@ -180,6 +182,6 @@ void nc2zarr_print_findings(FILE *to, unsigned columns, const cm_archive_report 
         if (r->finding[i].weight != weight || told[kind])
             continue;
         told[kind] = true;
-        print_kind(to, columns, r, weight, kind, all);
+        print_kind(to, columns, r, d, weight, kind, all);
     }
 }

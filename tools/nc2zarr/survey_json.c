@@ -1,5 +1,6 @@
 /* --survey --json: what a survey found as one document, described by tools/schema/nc2zarr.json. */
 #include "../common/document.h"
+#include "decide.h"
 #include "nc2zarr.h"
 
 static cm_json *coverage_json(cm_document *doc, const cm_coverage *c)
@@ -47,11 +48,11 @@ static cm_json *variable_json(cm_document *doc, const cm_archive_variable *v)
     return o;
 }
 
-static cm_json *finding_json(cm_document *doc, const cm_finding *f)
+static cm_json *finding_json(cm_document *doc, const cm_finding *f, const nc2zarr_decisions *d)
 {
     static const char *const WEIGHT[] = {"note", "warning", "decision"};
     char buf[600];
-    const char *option = nc2zarr_option_for(f, buf, sizeof(buf));
+    const char *option = nc2zarr_takes(d, f) ? nc2zarr_option_for(f, buf, sizeof(buf)) : "";
     cm_json *o = cm_json_object();
     cm_document_text(doc, o, "kind", cm_finding_name(f->kind));
     cm_document_text(doc, o, "weight", WEIGHT[f->weight]);
@@ -82,7 +83,7 @@ void nc2zarr_put_left_out(cm_document *doc, cm_json *o, const cm_archive *archiv
 
 /* The members that one store and the only store have alike. */
 static void put_report(cm_document *doc, cm_json *o, const cm_archive *archive, size_t number,
-                       const cm_archive_report *r)
+                       const cm_archive_report *r, const nc2zarr_decisions *d)
 {
     cm_json *axes = cm_json_array(), *variables = cm_json_array(), *findings = cm_json_array();
     for (size_t i = 0; i < r->naxes; i++)
@@ -90,7 +91,7 @@ static void put_report(cm_document *doc, cm_json *o, const cm_archive *archive, 
     for (size_t i = 0; i < r->nvariables; i++)
         cm_document_append(doc, variables, variable_json(doc, &r->variable[i]));
     for (size_t i = 0; i < r->nfindings; i++)
-        cm_document_append(doc, findings, finding_json(doc, &r->finding[i]));
+        cm_document_append(doc, findings, finding_json(doc, &r->finding[i], d));
     cm_document_u64(doc, o, "files", r->nfiles);
     cm_document_u64(doc, o, "left_out", r->nskipped);
     cm_document_u64(doc, o, "bytes", r->nbytes);
@@ -103,7 +104,8 @@ static void put_report(cm_document *doc, cm_json *o, const cm_archive *archive, 
 }
 
 int nc2zarr_print_survey_json(const cm_archive *archive, const cm_archive_report *const *report,
-                              size_t n, const char *command, const cm_error *failure, cm_error *err)
+                              size_t n, const nc2zarr_decisions *d, const cm_error *failure,
+                              cm_error *err)
 {
     cm_document doc = {CM_OK, err};
     cm_json *o = cm_json_object();
@@ -120,18 +122,18 @@ int nc2zarr_print_survey_json(const cm_archive *archive, const cm_archive_report
     cm_document_u64(&doc, o, "opened", first->nlooked);
     cm_document_double(&doc, o, "seconds", first->seconds, true);
     if (first->store == NULL) {
-        put_report(&doc, o, archive, 0, first);
+        put_report(&doc, o, archive, 0, first, d);
     } else {
         cm_json *stores = cm_json_array();
         for (size_t i = 0; i < n; i++) {
             cm_json *s = cm_json_object();
             cm_document_text(&doc, s, "store", report[i]->store);
-            put_report(&doc, s, archive, i, report[i]);
+            put_report(&doc, s, archive, i, report[i], d);
             cm_document_append(&doc, stores, s);
         }
         cm_document_put(&doc, o, "stores", stores);
         cm_document_u64(&doc, o, "decisions", ndecisions);
     }
-    cm_document_text(&doc, o, "command", command);
+    cm_document_text(&doc, o, "command", d->line);
     return cm_document_print(&doc, o, stdout);
 }

@@ -108,11 +108,11 @@ static void print_report(const cm_archive_report *r)
 
 /* Decisions stand at the end, near the prompt. */
 static void print_all_findings(FILE *to, unsigned columns, const cm_archive_report *r,
-                               cm_finding_weight least, bool all)
+                               const nc2zarr_decisions *d, cm_finding_weight least, bool all)
 {
     nc2zarr_print_beginning(to, r, least);
     for (cm_finding_weight weight = least; weight <= CM_WEIGHT_DECISION; weight++)
-        nc2zarr_print_findings(to, columns, r, weight, all);
+        nc2zarr_print_findings(to, columns, r, d, weight, all);
 }
 
 void nc2zarr_print_survey(const archive_job *job, const nc2zarr_decisions *d)
@@ -124,7 +124,8 @@ void nc2zarr_print_survey(const archive_job *job, const nc2zarr_decisions *d)
         if (i > 0)
             putchar('\n');
         print_report(report[i]);
-        print_all_findings(stdout, columns, report[i], CM_WEIGHT_NOTE, job->common->verbosity > 0);
+        print_all_findings(stdout, columns, report[i], d, CM_WEIGHT_NOTE,
+                           job->common->verbosity > 0);
     }
     if (cache && job->nstores == 1)
         cm_print(stdout, "%zu of %zu files opened, the others known from %s\n", report[0]->nopened,
@@ -151,7 +152,7 @@ void nc2zarr_say_refused(const archive_job *job, const nc2zarr_decisions *d)
             continue;
         if (job->survey[i]->store)
             cm_print(stderr, "%s:\n", job->survey[i]->store);
-        print_all_findings(stderr, columns, job->survey[i],
+        print_all_findings(stderr, columns, job->survey[i], d,
                            verbosity > 0    ? CM_WEIGHT_NOTE
                            : verbosity == 0 ? CM_WEIGHT_WARNING
                                             : CM_WEIGHT_DECISION,

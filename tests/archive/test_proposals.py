@@ -1,0 +1,238 @@
+"""Archives without a telling coordinate: of what would join them, the survey proposes what drops nothing, or least."""
+
+import shlex
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+from support import readers, tool
+
+from . import files as F
+from . import stores
+from .files import File, Var
+
+DAYS = {"units": "days since 1950-01-01 00:00:00 UTC", "standard_name": "time"}
+HOURS = {"units": "hours since 2000-01-01", "standard_name": "time"}
+
+
+def text(value, length):
+    return F.characters([value], length)[0]
+
+
+def profiles(counts, history, levels=20, changes=0):
+    """Argo: profiles of one float, and what was done to them along an unlimited dimension that is mostly empty."""
+    files = []
+    for i, (n, h) in enumerate(zip(counts, history)):
+        first = sum(counts[:i])
+        files.append(
+            File(
+                f"D1901234_{i + 1:03d}.nc",
+                {
+                    "DATE_CREATION": Var(("DATE_TIME",), text(f"2020010{i + 1 if i >= changes else 1}120000", 14)),
+                    "PLATFORM_NUMBER": Var(("N_PROF", "STRING8"), F.characters(["1901234"] * n, 8)),
+                    "JULD": Var(("N_PROF",), 25000.0 + 10 * np.arange(first, first + n), DAYS),
+                    "PRES": Var(("N_PROF", "N_LEVELS"), np.arange(n * levels, dtype="f4").reshape(n, levels) + 1000 * i),
+                    "HISTORY_STEP": Var(("N_HISTORY", "N_PROF"), np.arange(h * n, dtype="i4").reshape(h, n) + i),
+                },
+                unlimited=("N_HISTORY",),
+            )
+        )
+    return files
+
+
+def stations(names, more=()):
+    files = []
+    for i, name in enumerate(names):
+        files.append(
+            File(
+                f"st_{'ABCD'[i]}.nc",
+                {
+                    "station": Var(("station",), np.array([name], object), {"cf_role": "timeseries_id"}),
+                    "lat": Var(("station",), np.array([10.0 + i], "f4")),
+                    "time": Var(("time",), np.arange(4.0), HOURS),
+                    "t": Var(("station", "time"), np.arange(4, dtype="f4")[None] + 10 * i),
+                },
+                unlimited=more,
+            )
+        )
+    return files
+
+
+def granules(days, lengths):
+    """TROPOMI: scan lines that each file counts from 0, in a group that has a time of one element."""
+    for i, (day, n) in enumerate(zip(days, lengths)):
+        with netCDF4.Dataset(f"S5P_OFFL_{i:05d}.nc", "w") as nc:
+            group = nc.createGroup("PRODUCT")
+            for name, length in (("time", 1), ("scanline", n), ("ground_pixel", 3)):
+                group.createDimension(name, length)
+                group.createVariable(name, "i4", (name,))[:] = np.arange(length)
+            group["time"].setncatts({"units": "seconds since 2010-01-01 00:00:00", "standard_name": "time"})
+            group["time"][:] = 86400 * day
+            group.createVariable("no2", "f4", ("time", "scanline", "ground_pixel"))[:] = np.arange(3 * n).reshape(1, n, 3) + 100 * i
+
+
+def swaths(kind, **differ):
+    """A time of each ray, and small things that are each file's own."""
+    files = []
+    for i in range(5):
+        vars = {"time": Var(("time",), np.arange(6.0) + 6 * i, HOURS), "DBZ": Var(("time", "range"), np.arange(24, dtype="f4").reshape(6, 4) + i)}
+        if kind == "text":
+            vars["start"] = Var(("string_length",), text(f"2020-01-01T00:0{i}:00Z", 20))
+        elif kind == "list":
+            vars["start"] = Var(("sweep",), np.array([0.5, 1.5], "f4") + i)
+        elif kind == "list, once":
+            vars["start"] = Var(("sweep",), np.array([0.5, 1.5], "f4") + (i == 4))
+        elif kind == "field":
+            vars["start"] = Var(("y", "x"), np.ones((2, 2), "f4") + i)
+        elif kind == "long list":
+            vars["start"] = Var(("bin",), np.arange(1000.0) + i)
+            vars["time"].data = np.arange(600.0) + 600 * i
+            vars["DBZ"].data = np.repeat(vars["DBZ"].data, 100, 0)
+        files.append(File(f"cfrad.{i}.nc", vars))
+    return files
+
+
+def line(folder, status):
+    """The words of the command that the survey ends with, without program, inputs and output; and its text."""
+    got, doc = stores.survey(folder, status=status)
+    shown = " ".join(tool.nc2zarr("--survey", folder).out.split())
+    return shlex.split(doc["command"])[1:-2] if doc["command"] else None, shown, doc
+
+
+def convert(options, folder):
+    out = folder.parent / "out.zarr"
+    stores.convert("--verify", "full", *options, folder, out).ok()
+    return readers.arrays(out)
+
+
+# Of each: profiles of each file, lengths of the history, options.
+ARGO = {
+    "nothing in the history": ((1, 1), (0, 0), ["--along", "N_PROF", "--promote", "DATE_CREATION"]),
+    "as much history in each": ((1, 1, 1), (3, 3, 3), ["--along", "N_PROF", "--promote", "DATE_CREATION"]),
+    "more and more history": ((1, 1), (3, 4), ["--along", "N_PROF", "--exclude", "HISTORY_STEP", "--promote", "DATE_CREATION"]),
+    "history in one": ((1, 1), (0, 4), ["--along", "N_PROF", "--exclude", "HISTORY_STEP", "--promote", "DATE_CREATION"]),
+    "more profiles in one": ((1, 2, 1), (0, 0, 0), ["--along", "N_PROF", "--promote", "DATE_CREATION"]),
+    "both": ((1, 2, 1), (3, 4, 2), ["--along", "N_PROF", "--exclude", "HISTORY_STEP", "--promote", "DATE_CREATION"]),
+}
+
+
+@pytest.mark.parametrize("name", ARGO)
+def test_profiles_are_joined_along_what_most_data_lie_along(name, tmp_path):
+    counts, history, expected = ARGO[name]
+    files = profiles(counts, history)
+    F.write_all(files, tmp_path / "in")
+    options, shown, doc = line(tmp_path / "in", 4)
+    assert options == expected, shown
+    # An option that is not in the command is not advertised as what decides.
+    assert "--along N_HISTORY" not in shown and "--static JULD" not in shown and "--static PRES" not in shown
+    assert not {"--along N_HISTORY", "--static PRES:first"} & {f["option"] for f in doc["findings"]}
+    assert ("nothing is dropped" in shown.split("--along N_PROF the files")[1].split("--promote")[0]) == ("--exclude" not in options)
+    got = convert(options, tmp_path / "in")
+    for v in ("JULD", "PRES", "PLATFORM_NUMBER"):
+        np.testing.assert_array_equal(got[v][...], np.concatenate([f.vars[v].data for f in files]).reshape(got[v].shape), err_msg=v)
+    dates = np.concatenate([np.repeat(f.vars["DATE_CREATION"].data[None], n, 0) for f, n in zip(files, counts)])
+    np.testing.assert_array_equal(got["DATE_CREATION"][...], dates)
+    assert ("HISTORY_STEP" in got) == ("--exclude" not in options)
+    if "HISTORY_STEP" in got:
+        np.testing.assert_array_equal(got["HISTORY_STEP"][...], np.concatenate([f.vars["HISTORY_STEP"].data for f in files], 1))
+
+
+def test_levels_that_differ_are_not_left_out(tmp_path):
+    """Most of the data would be gone: then no option joins the files."""
+    files = profiles((1, 1), (0, 0), levels=20) + profiles((1, 1), (0, 0), levels=30)
+    for i, f in enumerate(files):
+        f.name = f"D1901234_{i:03d}.nc"
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options is None and "no option joins these files" in shown, shown
+
+
+def test_a_date_that_changed_once(tmp_path):
+    """It was corrected: the first file's is taken, as ever, and other dimensions would drop more."""
+    files = profiles((1,) * 5, (0,) * 5, changes=4)
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == ["--along", "N_PROF", "--static", "DATE_CREATION:first"], shown
+    assert "nothing is dropped" not in shown and "or --promote DATE_CREATION keeps" in shown
+    convert(options, tmp_path / "in")
+
+
+def test_what_was_asked_for_is_not_replaced(tmp_path):
+    F.write_all(profiles((1, 1), (3, 3)), tmp_path / "in")
+    _, doc = stores.survey("--along", "N_HISTORY", tmp_path / "in", status=4)
+    assert shlex.split(doc["command"])[1:3] == ["--along", "N_HISTORY"] and "--static PRES:first" in doc["command"]
+
+
+@pytest.mark.parametrize("names", [["AA", "BB"], ["AA", "BB", "CC", "DD"]], ids=len)
+@pytest.mark.parametrize("more", [(), ("station",)], ids=["fixed", "unlimited"])
+def test_stations_of_a_file_each(names, more, tmp_path):
+    """Names are strings, which a survey does not read; all files have the same times."""
+    files = stations(names, more)
+    F.write_all(files, tmp_path / "in")
+    # The survey reads latitudes only where their dimension has a length.
+    options, shown, _ = line(tmp_path / "in", 0 if more else 4)
+    assert options == ["--along", "station"] and "to keep all of them: --along station" in shown, shown
+    r = stores.convert(tmp_path / "in", tmp_path / "out.zarr")
+    assert r.status == (1 if more else 4) and not (tmp_path / "out.zarr" / "zarr.json").exists(), str(r)
+    convert([*options, "--overwrite"], tmp_path / "in")
+    with xr.open_zarr(tmp_path / "out.zarr", chunks=None, decode_times=False) as got:
+        assert got.station.values.tolist() == names and got.lat.values.tolist() == [10.0 + i for i in range(len(names))]
+        np.testing.assert_array_equal(got.t.values, np.concatenate([f.vars["t"].data for f in files]))
+
+
+def test_members_at_one_station(tmp_path):
+    """Whatever the survey knows of the place is the same in all files: the names of files tell them apart, as ever."""
+    files = stations(["AA", "AA"])
+    files[1].vars["lat"] = files[0].vars["lat"]
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 0)
+    assert options == ["--new-dim", "member=_*."], shown
+    assert convert(options, tmp_path / "in")["t"].shape == (2, 1, 4)
+
+
+@pytest.mark.parametrize("days, expected", [((0, 0, 0), []), ((0, 1, 2), ["--static", "PRODUCT/time:first"])], ids=["one day", "days"])
+def test_granules(days, expected, tmp_path, monkeypatch):
+    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path / "in")
+    granules(days, (5, 6, 4))
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == ["--along", "scanline", *expected], shown
+    assert "--promote" not in shown  # which a coordinate is refused
+    got = convert(options, tmp_path / "in")
+    np.testing.assert_array_equal(got["PRODUCT/no2"][...][0, :, 0], np.concatenate([np.arange(0, 3 * n, 3) + 100 * i for i, n in enumerate((5, 6, 4))]))
+    assert tool.nc2zarr("--survey", "--along", "scanline", "--promote", "PRODUCT/time", tmp_path / "in").status == 2
+
+
+SMALL = {
+    "text": "--promote start",
+    "list": "--promote start",
+    "list, once": "--static start:first",
+    "field": "--static start:first",
+    "long list": "--static start:first",
+}
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_small_things_of_each_file(kind, tmp_path):
+    """Texts and lists are kept for each step where that is no more than 16 MiB; fields, and what changed once, are not."""
+    files = swaths(kind)
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == shlex.split(SMALL[kind]), shown
+    got = convert(options, tmp_path / "in")
+    if "--promote" in options:
+        np.testing.assert_array_equal(got["start"][...], np.concatenate([np.repeat(f.vars["start"].data[None], 6, 0) for f in files]))
+    else:
+        assert "or --promote start keeps those of each step" in shown
+
+
+def test_a_text_of_a_file_without_steps(tmp_path):
+    """It would have no place along the dimension."""
+    files = swaths("text")
+    for name in ("time", "DBZ"):
+        files[1].vars[name].data = files[1].vars[name].data[:0]
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == ["--static", "start:first"], shown

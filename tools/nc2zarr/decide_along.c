@@ -1,0 +1,147 @@
+/*
+ * Other dimensions that files may be joined along, where no coordinate says along which, and the
+ * dimension that was found drops data or joins nothing.
+ */
+#include <string.h>
+
+#include "archive.h"
+#include "base/mem.h"
+#include "base/path.h"
+
+static bool has_dim(const cm_archive_variable *v, const char *name)
+{
+    for (unsigned k = 0; k < v->rank; k++)
+        if (strcmp(v->dim_name[k], name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a variable of R other than a coordinate has the dimension E and lacks NAME. */
+static bool lies_without(const cm_archive_report *r, const char *e, const char *name)
+{
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const cm_archive_variable *v = &r->variable[i];
+        const bool coordinate = v->rank == 1 && strcmp(cm_path_last(v->name), e) == 0;
+        if (!coordinate && has_dim(v, e) && !has_dim(v, name))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Whether V, of R, lies along NAME first, but for dimensions of one element that JOINED does not
+ * join and that nothing has without it.
+ */
+static bool is_led_by(const cm_archive_report *r, const cm_archive_variable *v, const char *name,
+                      const cm_archive_report *joined)
+{
+    /* The last of characters is the length of texts. */
+    const unsigned rank = v->rank - (v->rank > 0 && strcmp(v->type, "bytes1") == 0);
+    for (unsigned k = 0; k < rank; k++) {
+        const char *e = v->dim_name[k];
+        bool before = v->shape[k] == 1 && !lies_without(r, e, name);
+        for (size_t i = 0; i < joined->naxes; i++)
+            before &= strcmp(e, joined->axis[i].name) != 0;
+        if (strcmp(e, name) == 0 || !before)
+            return strcmp(e, name) == 0;
+    }
+    return false;
+}
+
+/* Whether most of the data of R lie along NAME first. */
+static bool leads_most(const cm_archive_report *r, const cm_archive_report *joined,
+                       const char *name)
+{
+    uint64_t led = 0, others = 0;
+    for (size_t i = 0; i < r->nvariables; i++)
+        *(is_led_by(r, &r->variable[i], name, joined) ? &led : &others) +=
+            nc2zarr_nbytes_in_files(r, &r->variable[i]);
+    return led > others;
+}
+
+static int add(nc2zarr_decisions *d, const cm_archive_report *r, const cm_archive_report *joined,
+               const char *name, cm_error *err)
+{
+    if (d->nrivals == NC2ZARR_RIVALS || !leads_most(r, joined, name))
+        return CM_OK;
+    for (size_t i = 0; i < d->nrivals; i++)
+        if (strcmp(d->rival[i], name) == 0)
+            return CM_OK;
+    if ((d->rival[d->nrivals] = cm_strdup(name, err)) == NULL)
+        return CM_ENOMEM;
+    d->nrivals++;
+    return CM_OK;
+}
+
+/* Whether an option of D drops or repeats NAME, which differs between files. */
+static bool differs(const nc2zarr_decisions *d, const char *name)
+{
+    for (size_t i = 0; i < d->n; i++)
+        for (size_t k = 0; k < d->of[i].nvariables; k++)
+            if (d->of[i].kind == CM_FINDING_STATIC && strcmp(d->of[i].variable[k], name) == 0)
+                return true;
+    return false;
+}
+
+/* Whether another dimension than that which was found may be joined. */
+static bool may_have_rivals(const archive_job *job)
+{
+    bool fine = job->nstores == 1 && job->asked.along == NULL && job->asked.new_dim.n == 0 &&
+                job->asked.store_per == NULL && job->append == NULL;
+    for (size_t k = 0; fine && k < job->survey[0]->naxes; k++)
+        fine = job->survey[0]->axis[k].first == NULL; /* a coordinate says it */
+    return fine;
+}
+
+int nc2zarr_find_rivals(nc2zarr_decisions *d, const archive_job *job,
+                        const cm_archive_report *joined, cm_error *err)
+{
+    int rc = CM_OK;
+    if (!may_have_rivals(job))
+        return CM_OK;
+    /* Options have not given it other dimensions. */
+    const cm_archive_report *r = job->survey[0];
+    for (size_t i = 0; rc == CM_OK && i < joined->nfindings; i++)
+        if (joined->finding[i].kind == CM_FINDING_LENGTH && joined->finding[i].variable != NULL)
+            rc = add(d, r, joined, joined->finding[i].variable, err);
+    for (size_t i = 0; rc == CM_OK && i < r->nvariables; i++) {
+        const cm_archive_variable *v = &r->variable[i];
+        for (unsigned k = 0; rc == CM_OK && k < v->rank && differs(d, v->name); k++)
+            if (is_led_by(r, v, v->dim_name[k], joined))
+                rc = add(d, r, joined, v->dim_name[k], err);
+    }
+    return rc;
+}
+
+/* Bytes that values take which are repeated, since they differ between files. */
+static uint64_t repeated(const nc2zarr_decisions *d)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n += d->of[i].kind == CM_FINDING_STATIC ? d->of[i].nadded : 0;
+    return n;
+}
+
+static uint64_t lost(const nc2zarr_decisions *d)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n += d->of[i].nlost;
+    return n;
+}
+
+/* Whether it joins the files at all, with no step in two of them, and keeps most of the data. */
+static bool joins(const nc2zarr_decisions *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (d->of[i].kind == CM_FINDING_OVERLAP || strcmp(d->of[i].option.name, "new-dim") == 0)
+            return false;
+    return d->obstacle == NULL && !d->compares && d->nbytes > lost(d);
+}
+
+bool nc2zarr_is_better(const nc2zarr_decisions *rival, const nc2zarr_decisions *best)
+{
+    if (!joins(rival) || best->obstacle != NULL)
+        return joins(rival);
+    return lost(rival) != lost(best) ? lost(rival) < lost(best) : repeated(rival) < repeated(best);
+}
