@@ -1,5 +1,6 @@
 """Options of the conversion that made a store may stand in the command of each night."""
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -20,8 +21,6 @@ def packed(path, first, n, scale, dtype="i2", fill=-32767, missing=()):
 
 
 def repack(path, scale):
-    import netCDF4
-
     with netCDF4.Dataset(path, "a") as nc:
         nc["tas"].setncattr("scale_factor", scale)
         nc["tas"].setncattr("add_offset", 10 * scale)
@@ -79,6 +78,57 @@ def test_a_store_that_unpacked_numbers_do_not_fit(how, tmp_path):
         r = tool.nc2zarr("--append", "time", *options, new, store)
         assert r.status == 4 and "tas: " in r.err and "(b.nc)" in r.err and "; --packing" not in r.err, str(r)
     assert failio.contents(tmp_path) == before
+
+
+def scanned(path, first, n=1, x=range(6), field=range(6), scale=np.float32(5.6e-05)):
+    """Days of an imager's files: coordinates, a field without time and data, all packed alike."""
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.createDimension("time", None)
+        nc.createDimension("x", 6)
+        t = nc.createVariable("time", "f8", ("time",))
+        t.units = F.UNITS
+        t[:] = np.arange(first, first + n)
+        for name, dims, stored in (("x", ("x",), x), ("angle", ("x",), field), ("v", ("time", "x"), np.arange(6) + first)):
+            v = nc.createVariable(name, "i2", dims)
+            v.set_auto_maskandscale(False)
+            v.scale_factor, v.add_offset = scale, type(scale)(np.float32(-0.101))
+            v[:] = np.broadcast_to(stored, (n, 6) if name == "v" else (6,))
+    return path
+
+
+@pytest.mark.parametrize("fmt", ["2", "3"])
+def test_scales_in_single_precision(fmt, tmp_path):
+    """JSON does not say that a scale is a float32: equal numbers, packed alike, mean the same."""
+    store, want = tmp_path / "s.zarr", tmp_path / "w.zarr"
+    files = [scanned(tmp_path / f"{i}.nc", i) for i in range(3)]
+    files.append(scanned(tmp_path / "3.nc", 3, scale=np.float64(np.float32(5.6e-05))))
+    tool.nc2zarr("-q", "--zarr-format", fmt, *files[:2], store).ok()
+    tool.nc2zarr("-q", "--zarr-format", fmt, *files[:3], want).ok()
+    tool.nc2zarr("-q", "--append", "time", "--verify", "full", files[2], store).ok()
+    assert tool.run("rechunk", "--digest", store).ok().out == tool.run("rechunk", "--digest", want).ok().out
+    tool.nc2zarr("-q", "--append", "time", "--recheck", *files, store).ok()
+    r = tool.nc2zarr("--replace", "time=1:2", "--verify", "full", files[1], store).ok()
+    assert "Changed in v: 0 elements" in r.out, str(r)
+    before = failio.contents(store)
+    for name, how in {"x": dict(x=np.arange(6) + 1), "angle": dict(field=np.arange(6)[::-1]), "angle, v, x": dict(scale=np.float32(5.7e-05))}.items():
+        new = scanned(tmp_path / "new.nc", 4, **how)
+        r = tool.nc2zarr("--append", "time", new, store)
+        assert r.status == 4 and f"  {name}: " in r.err and "(new.nc)" in r.err, str(r)
+    assert failio.contents(store) == before
+
+
+def test_scales_in_single_precision_along_the_axis(tmp_path):
+    """A packed coordinate grows: which of its steps are in the store is known by their stored numbers."""
+    store = tmp_path / "s.zarr"
+    files = [scanned(tmp_path / f"{i}.nc", 0, x=np.arange(6) + 5 * i, field=np.arange(6) + 5 * i) for i in range(3)]
+    for p in files:
+        with netCDF4.Dataset(p, "a") as nc:
+            nc["v"].set_auto_maskandscale(False)
+            nc["v"][:] = nc["v"][:] + 5 * files.index(p)
+    tool.nc2zarr("-q", "--along", "x", *files[:2], store).ok()
+    tool.nc2zarr("-q", "--append", "x", "--recheck", files[1], files[2], store).ok()
+    stored = zarr.open_group(store)
+    assert list(stored["x"][:]) == list(range(16)) == list(stored["angle"][:]) == list(stored["v"][0])
 
 
 @pytest.mark.parametrize("fmt", [2, 3])

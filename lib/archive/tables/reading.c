@@ -65,8 +65,8 @@ static void read_attributes(const cm_described *d, cm_reading *out)
     add_missing(out, cm_json_member(cm_described_attrs(d), "missing_value"));
 }
 
-bool cm_join_reading(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
-                     uint32_t file, cm_reading *out)
+static bool read_file(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                      uint32_t file, cm_reading *out)
 {
     const cm_described *d = cm_join_described(in, tables, at, file);
     *out = (cm_reading){0};
@@ -85,6 +85,27 @@ bool cm_join_reading(const cm_join_input *in, const cm_join_tables *tables, uint
     if (alone)
         cm_described_keep_reading(d, out);
     return true;
+}
+
+/*
+ * Attributes of a store have no precision: JSON has one type of number.  What the store says came
+ * from files, so that one that packs alike is read as the store is.
+ */
+static bool is_packed_as_in_store(const cm_join_input *in, const cm_join_tables *tables,
+                                  uint32_t at, const cm_reading *r)
+{
+    cm_reading store;
+    return in->has_base && read_file(in, tables, at, 0, &store) && store.packed &&
+           store.scale == r->scale && store.offset == r->offset;
+}
+
+bool cm_join_reading(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                     uint32_t file, cm_reading *out)
+{
+    const bool read = read_file(in, tables, at, file, out);
+    if (read && out->single && is_packed_as_in_store(in, tables, at, out))
+        out->single = false;
+    return read;
 }
 
 /* ---- two files ---- */
