@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 
 import netCDF4
 import numpy as np
@@ -59,6 +60,27 @@ def test_refused(made, name, tmp_path):
         assert "; --" not in r.err, f"no option makes a store another one: {r}"
     else:
         tool.nc2zarr("-q", "--append", "time", *decides, p, store).ok()
+
+
+# New files without time in a variable that the store has along it, or with another value of it in each.
+NOT_TO_BE_MADE = {
+    "a dimension less": (dict(dims=("lat", "lon"), data=np.ones((F.NLAT, F.NLON))), "tas: it has no dimension time here"),
+    "values that move": (dict(static=np.full((F.NLAT, F.NLON), 7)), "ground"),
+}
+
+
+@pytest.mark.parametrize("name", [*CASES, *NOT_TO_BE_MADE])
+def test_proposed_options_are_allowed(made, name, tmp_path):
+    """The command that is printed runs as it is; no option that a store which grows forbids is named."""
+    how, words = {**NOT_TO_BE_MADE, **{k: (how, words) for k, (how, _, words, _) in CASES.items()}}[name]
+    store = work_on(made, tmp_path)
+    new = [F.day(tmp_path / f"{i}.nc", 2 + i, 1, **{**how, "static": how["static"] * i} if "static" in how and i else how) for i in range(3)]
+    r = tool.nc2zarr("--append", "time", *new, store)
+    assert r.status == 4 and words.split(" (new.nc)")[0] in r.said, str(r)
+    assert not re.search("--(promote|new-dim|along|dtype|fill-value)", r.err), str(r)
+    line = r.err.splitlines()[-1]
+    if "no option joins these files" not in r.err:
+        assert subprocess.run(line, shell=True, capture_output=True, cwd=tmp_path, check=False).returncode == 0, str(r)
 
 
 def test_variables_more(made, tmp_path):

@@ -1,8 +1,11 @@
 #include "growth.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "convert/sink/rules.h"
+#include "naming.h"
 #include "print.h"
 #include "say.h"
 
@@ -13,6 +16,19 @@ int cm_growth_refuse(const cm_tool *tool, const cm_common_options *common, const
         if (r->option && cm_sink_rule_is_of(r, of_files) && cm_tool_given(tool, common, r->option))
             return cm_tool_usage_error(tool, "--%s: not with --%s%s", r->option, asked, r->typed);
     return CM_TOOL_RUN;
+}
+
+bool cm_growth_forbids(const cm_tool *tool, const char *option, bool of_files)
+{
+    for (const cm_sink_rule *r = cm_sink_rules; r->setting || r->option; r++) {
+        char *named = r->setting ? cm_tool_name_options(tool, r->setting) : NULL;
+        const bool is = named ? strcmp(named + strlen("--"), option) == 0
+                              : r->option && strcmp(r->option, option) == 0;
+        free(named);
+        if (is && cm_sink_rule_is_of(r, of_files) && (r->option || r->why[CM_SINK_GROWS]))
+            return true;
+    }
+    return false;
 }
 
 void cm_growth_print(const cm_append_report *a)

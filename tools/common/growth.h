@@ -14,6 +14,8 @@
  */
 int cm_growth_refuse(const cm_tool *tool, const cm_common_options *common, const char *asked,
                      bool of_files);
+/* Whether that table refuses OPTION, however it is given. */
+bool cm_growth_forbids(const cm_tool *tool, const char *option, bool of_files);
 
 /* ": time 20 to 40 from " */
 void cm_growth_print(const cm_append_report *a);

@@ -2,22 +2,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../common/growth.h"
 #include "base/number.h"
 #include "survey.h"
 
-/* Options do not decide what a store keeps that grows. */
+/* Options that a store which grows allows do not decide what it keeps. */
 static bool is_settled_by_store(const cm_finding *f)
 {
-    switch (f->kind) {
-    case CM_FINDING_PACKING:
-    case CM_FINDING_TYPE:
-    case CM_FINDING_TIME_UNITS:
-    case CM_FINDING_ALONG:
-    case CM_FINDING_NEW_DIMENSION:
-        return f->of_store;
-    default:
-        return false;
-    }
+    return f->of_store && (f->kind == CM_FINDING_PACKING || f->kind == CM_FINDING_TIME_UNITS);
+}
+
+bool nc2zarr_may_give(const char *option, bool of_store)
+{
+    return !of_store || !cm_growth_forbids(&NC2ZARR, option, true);
 }
 
 static bool set(nc2zarr_option *o, const char *name, const char *value)
@@ -38,11 +35,9 @@ static bool take_proposed(const cm_finding *f, nc2zarr_option *o)
     return f->value != NULL && strchr(f->value, '\'') == NULL && set(o, OPTION[f->by], f->value);
 }
 
-bool nc2zarr_option_of(const cm_finding *f, nc2zarr_option *o)
+static bool propose(const cm_finding *f, nc2zarr_option *o)
 {
     char text[sizeof(o->value)];
-    if (is_settled_by_store(f))
-        return false;
     if (f->by != CM_DECIDER_OF_KIND)
         return take_proposed(f, o);
     switch (f->kind) {
@@ -80,6 +75,11 @@ bool nc2zarr_option_of(const cm_finding *f, nc2zarr_option *o)
     default:
         return false;
     }
+}
+
+bool nc2zarr_option_of(const cm_finding *f, nc2zarr_option *o)
+{
+    return !is_settled_by_store(f) && propose(f, o) && nc2zarr_may_give(o->name, f->of_store);
 }
 
 const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
