@@ -74,7 +74,8 @@ typedef struct cm_archive_options {
     cm_monitor *monitor;     /* or NULL */
 
     const char *along;     /* dimension; NULL: found */
-    cm_texts new_dim;      /* "NAME=PATTERN": of names; "NAME=@X": an attribute or a scalar */
+    cm_texts new_dim;      /* "NAME=PATTERN": of names; "NAME=@X": an attribute or a scalar; a BASE
+                              has the dimension */
     const char *store_per; /* pattern; NULL: one store */
     cm_texts file_attr;    /* "NAME": a global attribute that becomes a coordinate */
     cm_texts promote;      /* "A,B": variables that get a dimension that they lack */

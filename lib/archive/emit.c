@@ -28,11 +28,21 @@ static double number_of(const cm_described *d, const char *name, double otherwis
     return cm_json_get_double(cm_json_member(cm_described_attrs(d), name), &x) ? x : otherwise;
 }
 
+/* The number of the joined dimension that is dimension I of V, among those of V. */
+static unsigned axis_of(const cm_join_tables *tables, const cm_join_var *v, unsigned i)
+{
+    unsigned n = 0;
+    for (unsigned k = 0; k < i; k++)
+        n += tables->dim[v->dim[k]].joined >= 0;
+    return n;
+}
+
 static void set_order(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
                       const cm_described *d, cm_multi_how *how)
 {
     char buf[512];
     bool used[CM_MAX_RANK] = {false};
+    unsigned next = 0;
     how->transposed = false;
     for (unsigned i = v->nlacking; i < v->rank; i++) {
         unsigned k = 0;
@@ -42,12 +52,19 @@ static void set_order(const cm_join_input *in, const cm_join_tables *tables, con
             k++;
         if (k == d->rank && v->is_text && i + 1 == v->rank)
             k = d->rank - 1;
-        how->repeats[i] = k == d->rank && v->widest != NULL;
         if (k == d->rank && v->widest == NULL)
             return;
-        how->transposed |= how->repeats[i] || k != i - v->nlacking;
+        const cm_join_dim *dim = &tables->dim[v->dim[i]];
+        if (k == d->rank && dim->joined >= 0) {
+            how->lacks_axis[axis_of(tables, v, i)] = true;
+            how->transposed |= !dim->one_each; /* repeated for each step of the file */
+            continue;
+        }
+        how->repeats[i] = k == d->rank;
+        how->transposed |= how->repeats[i] || k != next;
         if (how->repeats[i])
             continue;
+        next++;
         used[k] = true;
         how->order[i] = k;
     }
@@ -99,7 +116,7 @@ static int make_how(const cm_join_input *in, const cm_join_tables *tables, const
         how.single = !v->in_double && cm_join_unpacked(d).nbytes == 4;
     }
     if (plain && !how.transposed && !how.replaces_fill && !how.unpacks && !how.checks_fill &&
-        !how.refuses_fill && !how.pads && v->nlacking == 0)
+        !how.refuses_fill && !how.pads && !how.lacks_axis[0] && !how.lacks_axis[1])
         return CM_OK;
     if (CM_GROW(e->how, e->nhows, err) != CM_OK ||
         (e->how[e->nhows] = cm_calloc(1, sizeof(how), err)) == NULL)
@@ -296,6 +313,7 @@ static int set_said(const cm_join_input *in, const cm_join_tables *tables, uint3
     }
     out->said = said;
     out->nsaid = n;
+    out->named = coordinate && d->said_by != NULL;
     return CM_OK;
 }
 

@@ -14,8 +14,6 @@ typedef struct nc2zarr_option {
 
 /* The option that decides F; false: there is none. */
 bool nc2zarr_option_of(const cm_finding *f, nc2zarr_option *o);
-/* Whether OPTION may be given.  OF_STORE: with --append or --replace. */
-bool nc2zarr_may_give(const char *option, bool of_store);
 
 /* One option, and what it decides. */
 typedef struct nc2zarr_decision {

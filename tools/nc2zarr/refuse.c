@@ -39,7 +39,7 @@ static bool names_store(const char *input)
     return store;
 }
 
-/* Options that say what a new store is like, or make dimensions that one that is there has not. */
+/* Options that say what a new store is like, or make coordinates that one that is there has not. */
 static int refuse_append(const nc2zarr_values *v, const cm_common_options *common,
                          const cm_texts *paths)
 {

@@ -12,11 +12,6 @@ static bool is_settled_by_store(const cm_finding *f)
     return f->of_store && (f->kind == CM_FINDING_PACKING || f->kind == CM_FINDING_TIME_UNITS);
 }
 
-bool nc2zarr_may_give(const char *option, bool of_store)
-{
-    return !of_store || !cm_growth_forbids(&NC2ZARR, option, true);
-}
-
 static bool set(nc2zarr_option *o, const char *name, const char *value)
 {
     o->name = name;
@@ -79,7 +74,8 @@ static bool propose(const cm_finding *f, nc2zarr_option *o)
 
 bool nc2zarr_option_of(const cm_finding *f, nc2zarr_option *o)
 {
-    return !is_settled_by_store(f) && propose(f, o) && nc2zarr_may_give(o->name, f->of_store);
+    return !is_settled_by_store(f) && propose(f, o) &&
+           !(f->of_store && cm_growth_forbids(&NC2ZARR, o->name, true));
 }
 
 const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)

@@ -55,7 +55,7 @@ static const cm_option OPTIONS[] = {
      .help = "Join files that lack a dimension, one step each. PATTERN finds its coordinate in the "
              "name of the file (time=%Y%m%d_%H, member=r*i1p1), in an attribute "
              "(member=@realization_index), or in a scalar variable (time=@t), which becomes the "
-             "coordinate."},
+             "coordinate. A store made so grows by files with the same option."},
     {.name = "order",
      .kind = CM_OPTION_CHOICE,
      .field = VALUE(a.order),
@@ -77,7 +77,8 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(a.promote),
      .help =
          "Give these variables the joined dimension. In files where one lacks another dimension "
-         "that it has elsewhere, its values are repeated along it."},
+         "that it has elsewhere, its values are repeated along it. With --append and --replace the "
+         "store has them along it."},
     {.name = "file-attr",
      .value = "NAME",
      .kind = CM_OPTION_LIST,

@@ -51,12 +51,12 @@ static bool locates(const cm_join_input *in, const cm_join_tables *tables, const
 {
     char buf[512];
     const cm_join_var *v = &tables->var[at];
-    if (d->var != at || !s->has_values || !cm_file_has(d->length[file]) ||
-        s->var->rank + v->nlacking != v->rank)
+    if (d->var != at || !s->has_values || !cm_file_has(d->length[file]))
         return false;
-    return d->one_each ||
-           (s->shape[0] == cm_file_count(d->length[file]) &&
-            strcmp(cm_join_name(in, tables, s->var->dim[0], buf, sizeof(buf)), d->name) == 0);
+    if (s->var->rank == 0)
+        return d->one_each;
+    return s->var->rank + v->nlacking == v->rank && s->shape[0] == cm_file_count(d->length[file]) &&
+           strcmp(cm_join_name(in, tables, s->var->dim[0], buf, sizeof(buf)), d->name) == 0;
 }
 
 static int collect_file(const cm_join_input *in, cm_join_tables *tables, cm_known *known,
@@ -70,8 +70,10 @@ static int collect_file(const cm_join_input *in, cm_join_tables *tables, cm_know
         cm_join_dim *d = v->rank > 0 ? &tables->dim[v->dim[0]] : NULL;
         if (d == NULL || !locates(in, tables, d, to[i], file, &s))
             continue;
-        const cm_join_vec vec = {
-            .like = s.var, .values = s.values, .n = d->one_each ? 1 : s.shape[0], .file = file};
+        const cm_join_vec vec = {.like = s.var,
+                                 .values = s.values,
+                                 .n = s.var->rank == 0 ? 1 : s.shape[0],
+                                 .file = file};
         int rc = add_vec(in, d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
         if (rc != CM_OK)
             return rc;
@@ -81,7 +83,10 @@ static int collect_file(const cm_join_input *in, cm_join_tables *tables, cm_know
         if (d->at[file] != CM_JOIN_NONE || !cm_file_has(d->length[file]))
             continue;
         const cm_join_vec vec = {.n = cm_file_count(d->length[file]), .file = file};
-        int rc = add_vec(in, d, &known[i], digest_of(&vec), &vec, &d->at[file], err);
+        /* Names differ, though lengths do not. */
+        const cm_digest digest =
+            d->said_by != NULL ? cm_wire_digest(&file, sizeof(file)) : digest_of(&vec);
+        int rc = add_vec(in, d, &known[i], digest, &vec, &d->at[file], err);
         if (rc != CM_OK)
             return rc;
     }

@@ -27,7 +27,7 @@ static bool is_label(const cm_join_tables *tables, const cm_join_dim *d)
     const char *name =
         d->var == CM_JOIN_NONE ? NULL : cm_join_text(tables->var[d->var].like, "standard_name");
     return d->kind != CM_KEY_TIME &&
-           (d->made || (name != NULL && strcmp(name, "realization") == 0));
+           (d->made || d->said_by != NULL || (name != NULL && strcmp(name, "realization") == 0));
 }
 
 static int infer(const cm_join_tables *tables, const cm_join_dim *d, stepper *s, cm_error *err)

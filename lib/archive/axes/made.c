@@ -13,7 +13,6 @@
 #include "archive/tables/reading.h"
 #include "archive/tables/scalars.h"
 #include "base/number.h"
-#include "model/name_pattern.h"
 #include "options/varopt.h"
 
 #define DAY_US INT64_C(86400000000)
@@ -77,7 +76,7 @@ int cm_join_read_attribute(const cm_join_input *in, uint32_t file, const char *n
     return rc;
 }
 
-static int read_name(const cm_name_pattern *p, const char *path, char **out, cm_error *err)
+int cm_join_read_name(const cm_name_pattern *p, const char *path, char **out, cm_error *err)
 {
     const char *value;
     size_t n;
@@ -101,7 +100,7 @@ static int read_said(const cm_join_input *in, const cm_name_pattern *pattern, co
     if ((out->text = cm_calloc(in->nfiles + 1, sizeof(out->text[0]), err)) == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
-        rc = pattern != NULL ? read_name(pattern, in->file[i]->path, &out->text[i], err)
+        rc = pattern != NULL ? cm_join_read_name(pattern, in->file[i]->path, &out->text[i], err)
                              : cm_join_read_attribute(in, (uint32_t)i, name, &out->text[i], err);
     if (rc == CM_OK)
         set_kind(out);
@@ -201,20 +200,25 @@ static int code_times(const cm_join_input *in, cm_join_tables *tables, uint32_t 
                        : rc;
 }
 
+int cm_join_read_name_time(const cm_name_pattern *p, cm_calendar calendar, const char *path,
+                           int64_t *us, cm_error *err)
+{
+    int rc = cm_name_pattern_time(p, calendar, path, us, err);
+    if (rc == CM_ENOTFOUND)
+        return cm_fail(err, CM_EINVAL, "%s: its name does not match %s", path, p->text);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s", path);
+    return rc;
+}
+
 static int read_times(const cm_join_input *in, const cm_name_pattern *p, int64_t *key,
                       cm_error *err)
 {
-    for (size_t i = 0; i < in->nfiles; i++) {
-        const char *path = in->file[i]->path;
-        int rc = cm_name_pattern_time(p, CM_CALENDAR_PROLEPTIC_GREGORIAN, path, &key[i], err);
-        if (rc == CM_ENOTFOUND)
-            return cm_fail(err, CM_EINVAL, "%s: its name does not match %s", path, p->text);
-        if (rc != CM_OK) {
-            cm_error_prefix(err, "%s", path);
-            return rc;
-        }
-    }
-    return CM_OK;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
+        rc = cm_join_read_name_time(p, CM_CALENDAR_PROLEPTIC_GREGORIAN, in->file[i]->path, &key[i],
+                                    err);
+    return rc;
 }
 
 bool cm_join_gets_dim(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
@@ -284,8 +288,8 @@ static int parse_dimension(const cm_join_tables *tables, const cm_join_axes *axe
     return rc;
 }
 
-static int make_dimension(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
-                          const char *option, cm_error *err)
+int cm_join_made_dim(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
+                     const char *option, cm_error *err)
 {
     cm_name_pattern pattern;
     said s = {0};
@@ -335,25 +339,12 @@ static int make_dimension(const cm_join_input *in, cm_join_tables *tables, cm_jo
     return rc;
 }
 
-int cm_join_new_dims(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
-                     cm_error *err)
-{
-    int rc = CM_OK;
-    for (size_t i = in->options->new_dim.n; rc == CM_OK && i-- > 0;) {
-        const char *option = in->options->new_dim.text[i];
-        char name[256];
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(option, "="), option);
-        rc = tables->scalar[i] ? cm_join_scalar_dim(in, tables, option, name, err)
-                               : make_dimension(in, tables, axes, option, err);
-    }
-    return rc;
-}
-
 /* ---- variables that get the joined dimension ---- */
 
 typedef struct promotion {
     cm_join_tables *tables;
     uint32_t dim;
+    bool store; /* grows, whose variables keep their dimensions */
 } promotion;
 
 static int promote(void *context, char *pattern, cm_error *err)
@@ -374,6 +365,9 @@ static int promote(void *context, char *pattern, cm_error *err)
             has |= p->tables->dim[v->dim[k]].joined >= 0;
         if (has)
             continue; /* as in a part of an archive of which other files lack it */
+        if (p->store)
+            return cm_fail(err, CM_EINVAL, "`promote` %s: the store has no such variable along %s",
+                           v->name, p->tables->dim[p->dim].name);
         if (v->like->is_coordinate)
             return cm_fail(err, CM_EINVAL, "%s: a coordinate cannot be promoted", v->name);
         v->wanted = true;
@@ -387,8 +381,10 @@ int cm_join_promote(const cm_join_input *in, cm_join_tables *tables, const cm_jo
                     cm_join_findings *findings, cm_error *err)
 {
     const cm_texts *texts = &in->options->promote;
-    promotion p = {.tables = tables};
+    promotion p = {.tables = tables, .store = in->has_base};
     int rc = CM_OK;
+    if (in->has_base && in->nfiles < 2)
+        return CM_OK; /* it has all of the files */
     if (texts->n > 0 && axes->naxes == 0)
         return cm_fail(err, CM_EINVAL, "no dimension is joined, so a variable cannot be given one");
     if (texts->n > 0)

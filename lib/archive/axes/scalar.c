@@ -9,7 +9,7 @@ static int check(const cm_join_input *in, const cm_join_tables *tables, uint32_t
 {
     const cm_join_var *v = &tables->var[at];
     cm_surveyed_var s;
-    for (uint32_t i = 0; i < in->nfiles; i++) {
+    for (uint32_t i = in->has_base; i < in->nfiles; i++) {
         const cm_described *d = cm_join_described(in, tables, at, i);
         if (d == NULL)
             return cm_fail(err, CM_EINVAL, "%s: has no variable %s", in->file[i]->path, name);
@@ -31,6 +31,8 @@ int cm_join_scalar_dim(const cm_join_input *in, cm_join_tables *tables, const ch
     if (at == CM_JOIN_NONE)
         return cm_fail(err, CM_EINTERNAL, "%s: the variable is lost", option);
     int rc = check(in, tables, at, cm_join_scalar_in(option), err);
+    if (rc == CM_OK && in->has_base)
+        return cm_join_said_dim(in, tables, option, name, true, err);
     if (rc == CM_OK)
         rc = cm_join_new_dim_named(in, tables, name, &there, &dim, err);
     if (rc != CM_OK)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "archive/axes/coordinate.h"
+#include "archive/axes/made.h"
 #include "archive/axes/merge.h"
 #include "archive/tables/reading.h"
 #include "base/mem.h"
@@ -263,6 +264,8 @@ int cm_join_keys(const cm_join_input *in, const cm_join_tables *tables, cm_join_
         if (v->like != NULL)
             rc = keys_of(in, tables, d, v, &finer, err);
     }
+    if (rc == CM_OK && d->said_by != NULL)
+        rc = cm_join_said_keys(in, tables, d, err);
     if (rc == CM_OK && finer && d->nvecs > 1)
         rc = refuse_near_instants(in, tables, d, err);
     return rc == CM_OK && d->kind == CM_KEY_TEXT ? rank_texts(in, d, err) : rc;

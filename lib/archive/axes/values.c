@@ -28,11 +28,10 @@ static int make_packed(const cm_join_dim *d, int64_t key, cm_reading *r, uint8_t
                          "%s: no packed number is exactly that of a missing step", d->name);
 }
 
-/* A value that no file has: a step that is filled. */
-static int make_value(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
-                      const cm_join_var *v, uint64_t at, uint8_t *dst, cm_error *err)
+int cm_join_put_key(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                    int64_t key, uint8_t *dst, cm_error *err)
 {
-    int64_t key = d->descending ? ~d->key[at] : d->key[at];
+    const cm_join_var *v = &tables->var[d->var];
     cm_reading r;
     if (v->made == NULL && !v->unpacked && cm_join_reading(in, tables, d->var, v->first, &r) &&
         r.packed)
@@ -103,7 +102,8 @@ static int fill_coordinate(const cm_join_input *in, cm_join_tables *tables, uint
     }
     for (uint64_t i = 0; rc == CM_OK && i < d->n; i++)
         if (!set[i])
-            rc = make_value(in, tables, d, v, i, (uint8_t *)v->values + i * size, err);
+            rc = cm_join_put_key(in, tables, d, d->descending ? ~d->key[i] : d->key[i],
+                                 (uint8_t *)v->values + i * size, err);
     free(set);
     return rc;
 }

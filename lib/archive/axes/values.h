@@ -15,6 +15,13 @@ int cm_join_times(const cm_join_input *in, cm_join_tables *tables, cm_join_findi
 int cm_join_make_fill(const cm_join_input *in, cm_join_findings *findings, cm_join_var *v,
                       cm_error *err);
 
+/*
+ * KEY of D, along which it rises, as an element of its coordinate: of a step that is filled, or
+ * that an option says.
+ */
+int cm_join_put_key(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                    int64_t key, uint8_t *dst, cm_error *err);
+
 /* bounds.c: US as an element of TO, or the nearest that a floating-point type has. */
 int cm_join_put_instant(const cm_time_coding *to, int64_t us, uint8_t *dst, cm_error *err);
 /* The joined dimension with filled steps that AT has the bounds of; NULL: none. */

@@ -257,6 +257,14 @@ static int find_new(cm_join_findings *findings, const cm_join_var *v, cm_error *
     return rc;
 }
 
+/* A coordinate that an option gives, of a store that grows. */
+static bool is_said(const cm_join_tables *tables, uint32_t at)
+{
+    const cm_join_var *v = &tables->var[at];
+    const cm_join_dim *d = v->rank == 1 ? &tables->dim[v->dim[0]] : NULL;
+    return d != NULL && d->said_by != NULL && d->var == at;
+}
+
 static int find_all_missing(const cm_join_input *in, const cm_join_tables *tables,
                             const cm_join_axes *axes, cm_join_findings *findings,
                             const cm_field_sources *f, cm_error *err)
@@ -270,7 +278,7 @@ static int find_all_missing(const cm_join_input *in, const cm_join_tables *table
     size_t before = findings->report->nfindings;
     for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++) {
         const cm_join_var *v = &tables->var[i];
-        if (!v->wanted || v->made != NULL)
+        if (!v->wanted || v->made != NULL || is_said(tables, (uint32_t)i))
             continue;
         bool holes = f->of[i].place != NULL && f->of[i].place->nholes > 0;
         uint32_t other = holes ? other_name(tables, f, (uint32_t)i) : CM_JOIN_NONE;

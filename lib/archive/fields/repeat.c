@@ -104,13 +104,22 @@ bool cm_join_is_merged(const cm_join_input *in, const cm_join_dim *d)
     return false;
 }
 
-/* A dimension of V that D lacks; a joined one, where there is one. */
+/* Of a store that has it along D, options say to which steps the values of FILE belong. */
+static bool has_steps(const cm_join_input *in, const cm_join_var *v, const cm_join_dim *d,
+                      uint32_t file)
+{
+    return in->has_base && d->joined >= 0 && cm_file_has(d->length[file]) &&
+           (d->one_each || is_promoted(in, v));
+}
+
+/* A dimension of V that D, of FILE, lacks; a joined one, where there is one. */
 static const cm_join_dim *lacking(const cm_join_input *in, const cm_join_tables *tables,
-                                  const cm_join_var *v, const cm_described *d)
+                                  const cm_join_var *v, const cm_described *d, uint32_t file)
 {
     const cm_join_dim *found = NULL;
     for (unsigned i = v->nlacking; i < v->rank; i++)
         if (!has_dim(in, tables, d, v->dim[i]) &&
+            !has_steps(in, v, &tables->dim[v->dim[i]], file) &&
             (found == NULL || tables->dim[v->dim[i]].joined >= 0))
             found = &tables->dim[v->dim[i]];
     return found;
@@ -135,7 +144,7 @@ static int tell(const cm_join_input *in, cm_join_findings *findings, const cm_jo
                                            : "");
     if (f == NULL)
         return CM_ENOMEM;
-    if (d->joined < 0) {
+    if (d->joined < 0 && !in->has_base) {
         f->by = CM_DECIDER_PROMOTE;
         if ((f->value = cm_strdup(v->name, err)) == NULL)
             return CM_ENOMEM;
@@ -153,8 +162,8 @@ static int find_lacking(const cm_join_input *in, const cm_join_tables *tables,
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
         const cm_described *d = cm_join_described(in, tables, at, v->file[i]);
-        if (d != last)
-            lacks = lacking(in, tables, v, d);
+        if (d != last || in->has_base)
+            lacks = lacking(in, tables, v, d, v->file[i]);
         last = d;
         if (lacks == NULL)
             continue;

@@ -9,10 +9,14 @@ const char *cm_join_scalar_in(const char *option)
     return equals != NULL && equals[1] == '@' ? equals + 2 : NULL;
 }
 
-/* Decided by the variables of the first file; an attribute of the same name comes first. */
+/*
+ * Decided by the variables of the first file, and not of a store; an attribute of the same name
+ * comes first.
+ */
 static bool is_scalar(const cm_join_input *in, const char *name, bool *out, cm_error *err)
 {
-    const cm_skeleton *k = cm_join_skeleton(in, 0);
+    const uint32_t first = in->has_base && in->nfiles > 1;
+    const cm_skeleton *k = cm_join_skeleton(in, first);
     const char *path;
     cm_digest digest;
     cm_json *attrs = NULL;
@@ -21,7 +25,7 @@ static bool is_scalar(const cm_join_input *in, const char *name, bool *out, cm_e
         *out |= strcmp(k->var[i]->name, name) == 0;
     if (!*out)
         return true;
-    int rc = cm_surveyed_group(in->survey, in->file[0], 0, &path, &digest, err);
+    int rc = cm_surveyed_group(in->survey, in->file[first], 0, &path, &digest, err);
     if (rc == CM_OK)
         rc = cm_survey_json(in->survey, digest, &attrs, err);
     *out = rc == CM_OK && !cm_json_has(attrs, name);

@@ -18,7 +18,8 @@ static cm_witness_var *var_of(const cm_witnesses *w, const cm_job_var *v)
 
 bool cm_witnesses_know(const cm_witnesses *w, const cm_job_var *v)
 {
-    return w != NULL && var_of(w, v) != NULL;
+    const cm_witness_var *known = w != NULL ? var_of(w, v) : NULL;
+    return known != NULL && !known->of->named;
 }
 
 typedef struct box_task {

@@ -226,7 +226,7 @@ static void add_dim(cm_witnesses *w, const char *name)
         w->dim[w->ndims++] = (cm_witness_dim){.name = name, .step = 1, .length = UINT64_MAX};
 }
 
-/* Of an array that grows a part writes several windows: what lies before one lies in it, too. */
+/* Of an array that grows several windows are written: what lies before one lies in it, too. */
 static void begin_before(cm_witness_dim *d)
 {
     const uint64_t before = d->start < d->at ? d->start : d->at;
@@ -249,7 +249,7 @@ static void find_length(const cm_witnesses *w, cm_witness_dim *d)
                 d->start = v->job->view.start[j];
                 d->step = v->job->view.step[j];
                 d->at = v->job->window.at[j];
-                if (w->job->terms.in_part && v->job->window.is_part)
+                if ((w->job->terms.in_part || w->job->terms.grows) && v->job->window.is_part)
                     begin_before(d);
             }
             d->complete = d->length == of->shape[j];

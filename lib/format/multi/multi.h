@@ -55,7 +55,10 @@ typedef struct cm_multi_how {
     /* Dimension i of the variable is dimension order[i] of the file; only where TRANSPOSED. */
     bool transposed;
     unsigned order[CM_MAX_RANK];
-    /* The file lacks joined dimension i (of cm_multi_var.axis), and is one step of it. */
+    /*
+     * The file lacks joined dimension i (of cm_multi_var.axis), and is one step of it, or where
+     * TRANSPOSED gives each of its steps the same.
+     */
     bool lacks_axis[CM_MULTI_MAX_AXES];
     /*
      * The file lacks dimension i of the variable, which is not joined: its elements are repeated
@@ -120,6 +123,7 @@ typedef struct cm_multi_var {
     /* The files that VALUES came from, along the first dimension, for verification. */
     const cm_multi_part *said;
     size_t nsaid;
+    bool named; /* and others: the names or attributes of these say it */
 } cm_multi_var;
 
 /*
