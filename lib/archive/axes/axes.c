@@ -118,17 +118,28 @@ static int find_blurred(const cm_join_input *in, cm_join_findings *findings, cm_
                   : CM_OK;
 }
 
+/* The end of a sentence about a dimension that differs from that of a store. */
+static const char *grows_alone(const cm_join_input *in, char *buf, size_t size)
+{
+    buf[0] = '\0';
+    if (in->has_base && in->options->along != NULL)
+        snprintf(buf, size, ", which grows along %s alone", in->options->along);
+    return buf;
+}
+
 static int find_length(const cm_join_input *in, cm_join_findings *findings, cm_join_dim *d,
                        cm_error *err)
 {
+    char alone[300];
     uint32_t file = first_other(d);
     d->differs = false;
     d->apart = true;
-    cm_finding *f =
-        cm_join_find(findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
-                     "the dimension has %" PRIu64 " elements, %" PRIu64 " in %s, and no coordinate "
-                     "that says which",
-                     d->vec[d->at[file]].n, d->vec[0].n, in->file[d->vec[0].file]->path);
+    cm_finding *f = cm_join_find(
+        findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
+        "the dimension has %" PRIu64 " elements, %s%" PRIu64 " in %s%s", d->vec[d->at[file]].n,
+        in->has_base ? "and " : "", d->vec[0].n, in->file[d->vec[0].file]->path,
+        in->has_base ? grows_alone(in, alone, sizeof(alone))
+                     : ", and no coordinate that says which");
     return f == NULL ? CM_ENOMEM : count_others(in, findings, d, f, err);
 }
 
@@ -157,6 +168,7 @@ static int count_others(const cm_join_input *in, cm_join_findings *findings, con
 static int find_other(const cm_join_input *in, cm_join_findings *findings, cm_join_dim *d,
                       cm_error *err)
 {
+    char alone[300];
     uint32_t file = first_other(d);
     const cm_join_vec *a = &d->vec[0], *b = &d->vec[d->at[file]];
     bool turned =
@@ -171,8 +183,8 @@ static int find_other(const cm_join_input *in, cm_join_findings *findings, cm_jo
                            "its values %s those of %s",
                            turned ? "run the other way than" : "are not", first)
             : cm_join_find(findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file,
-                           err, "it has %" PRIu64 " values, and %" PRIu64 " in %s", b->n, a->n,
-                           first);
+                           err, "it has %" PRIu64 " values, and %" PRIu64 " in %s%s", b->n, a->n,
+                           first, grows_alone(in, alone, sizeof(alone)));
     return f == NULL ? CM_ENOMEM : count_others(in, findings, d, f, err);
 }
 

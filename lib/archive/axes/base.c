@@ -5,18 +5,25 @@
 #include "archive/axes/coordinate.h"
 #include "archive/axes/merge.h"
 
-static int find_before(const cm_join_input *in, cm_join_findings *findings, const cm_join_dim *d,
-                       const cm_join_vec *base, cm_error *err)
+/* The file that has element AT of D. */
+static uint32_t file_of(const cm_join_dim *d, uint64_t at)
 {
-    char step[48], end[48];
-    /* Refuses the element at a place where the store would have to change. */
-    uint64_t at = base->nruns == 0 || base->run[0].origin > 0 ? 0 : base->run[0].count;
     uint32_t file = 1;
     for (size_t i = 0; i < d->nvecs; i++)
         for (size_t r = 0; r < d->vec[i].nruns; r++)
             if (at >= d->vec[i].run[r].origin &&
                 at - d->vec[i].run[r].origin < d->vec[i].run[r].count)
                 file = d->vec[i].file;
+    return file;
+}
+
+static int find_before(const cm_join_input *in, cm_join_findings *findings, const cm_join_dim *d,
+                       const cm_join_vec *base, cm_error *err)
+{
+    char step[48], end[48];
+    /* Refuses the element at a place where the store would have to change. */
+    uint64_t at = base->nruns == 0 || base->run[0].origin > 0 ? 0 : base->run[0].count;
+    const uint32_t file = file_of(d, at);
     return cm_join_find(findings, CM_FINDING_INTERLEAVED, CM_WEIGHT_DECISION, false, d->name, file,
                         err, "%s lies before the end of the store, %s, which has no such step",
                         cm_key_text(in, d, d->key[at], step, sizeof(step)),
@@ -52,6 +59,20 @@ static bool stays(const cm_join_vec *base)
            base->run[0].count == base->n;
 }
 
+/* Files have elements of D behind those of the store, which grows along another dimension. */
+static int find_beyond(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *findings,
+                       const cm_join_dim *d, uint64_t at, cm_error *err)
+{
+    char step[48];
+    axes->refused = true;
+    return cm_join_find(findings, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name,
+                        file_of(d, at), err, "%s is not in the store, which grows along %s alone",
+                        cm_key_text(in, d, d->key[at], step, sizeof(step)),
+                        in->options->along) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
 int cm_join_check_base(const cm_join_input *in, const cm_join_tables *tables, cm_join_axes *axes,
                        cm_join_findings *findings, cm_error *err)
 {
@@ -66,6 +87,9 @@ int cm_join_check_base(const cm_join_input *in, const cm_join_tables *tables, cm
         if (rc == CM_OK && !stays(base)) {
             rc = find_before(in, findings, d, base, err);
             axes->refused = true;
+        } else if (rc == CM_OK && d->kind != CM_KEY_NONE && d->n > base->n &&
+                   in->options->along != NULL && strcmp(in->options->along, d->name) != 0) {
+            rc = find_beyond(in, axes, findings, d, base->n, err);
         }
     }
     return rc;
