@@ -47,6 +47,7 @@ def scene(folder, k, data=None, units="seconds since 2000-01-01", length=None, n
         sst[:] = np.arange(35).reshape(5, 7) + 100 * k if data is None else data
         nc.createVariable("crs", "i4", ()).grid_mapping_name = "latitude_longitude"
         nc.createVariable("orbit", "i4", ())[...] = 1000 + k
+        nc.createVariable("name", str, ("lat",))[:] = np.array([f"{k} of {i}" for i in range(5)], object)
         t = nc.createVariable("t", "f8", ())
         t.units, t.bounds = units, "t_bounds"
         since = datetime.datetime.fromisoformat(units.removeprefix("seconds since "))
@@ -149,7 +150,7 @@ def test_a_store_of_others(fmt, calendar, units, tmp_path):
         v.encoding = {}
     held.sst.encoding["_FillValue"] = np.float32(-9)
     held.to_zarr(tmp_path / "s.zarr", zarr_format=fmt)
-    add = ["--append", "time", "--new-dim", "time=.%Y%m%d", "--exclude", "t,t_bounds,orbit,crs"]
+    add = ["--append", "time", "--new-dim", "time=.%Y%m%d", "--exclude", "t,t_bounds,orbit,crs,name"]
     tool.nc2zarr("-q", *add, "--verify", "full", *files, tmp_path / "s.zarr").ok()
     grown = zarr.open_group(tmp_path / "s.zarr")
     want = [netCDF4.date2num(datetime.datetime(2000, m, d), units, calendar) for m, d in ((2, 27), (2, 28), (3, 1), (3, 2))]
@@ -209,9 +210,9 @@ def test_refused(name, tmp_path):
 def test_texts_are_refused(tmp_path):
     """Nothing compares the names that a store has."""
     files, store = scenes(tmp_path, 3), tmp_path / "s.zarr"
-    option = ["--new-dim", "name=*i1", "--exclude", "t,t_bounds"]
+    option = ["--new-dim", "label=*i1", "--exclude", "t,t_bounds"]
     tool.nc2zarr("-q", *option, *files[:2], store).ok()
-    tool.nc2zarr("--append", "name", *option, files[2], store).fails(2, "the store has no coordinate name of numbers")
+    tool.nc2zarr("--append", "label", *option, files[2], store).fails(2, "the store has no coordinate label of numbers")
 
 
 def promoted(path, first, n, ny=3):

@@ -49,16 +49,43 @@ static bool lies_in(const cm_join_input *in, const cm_join_tables *tables, const
     return true;
 }
 
+/* Whether an option says where files lie along NAME, which a store that grows has. */
+static bool is_said(const cm_join_input *in, const char *name)
+{
+    const cm_texts *texts = &in->options->new_dim;
+    const size_t n = strlen(name);
+    for (size_t i = 0; in->has_base && i < texts->n; i++)
+        if (strncmp(texts->text[i], name, n) == 0 && texts->text[i][n] == '=')
+            return true;
+    return false;
+}
+
+/* Strings are not repeated: D may lack what an option says, and no more. */
+static bool is_step(const cm_join_input *in, const cm_join_tables *tables, const cm_described *d,
+                    const cm_described *wide)
+{
+    char buf[512];
+    for (unsigned i = 0; i < wide->rank; i++) {
+        const char *name = cm_join_name(in, tables, wide->dim[i], buf, sizeof(buf));
+        if (!is_said(in, name) && !has_dim(in, tables, d, cm_join_dim_named(tables, name)))
+            return false;
+    }
+    return true;
+}
+
 static void widen(const cm_join_input *in, cm_join_tables *tables, uint32_t at)
 {
     char buf[512];
     cm_join_var *v = &tables->var[at];
     const cm_described *wide = find_widest(in, tables, at);
-    if (wide == NULL || wide->rank > CM_MAX_RANK || cm_dtype_is_vlen(&v->like->dtype))
+    const bool repeats = !cm_dtype_is_vlen(&v->like->dtype);
+    if (wide == NULL || wide->rank > CM_MAX_RANK)
         return;
-    for (size_t i = 0; i < v->nfiles; i++)
-        if (!lies_in(in, tables, cm_join_described(in, tables, at, v->file[i]), wide))
+    for (size_t i = 0; i < v->nfiles; i++) {
+        const cm_described *d = cm_join_described(in, tables, at, v->file[i]);
+        if (!lies_in(in, tables, d, wide) || !(repeats || is_step(in, tables, d, wide)))
             return;
+    }
     v->widest = wide;
     v->rank = wide->rank;
     for (unsigned i = 0; i < wide->rank; i++)
