@@ -102,11 +102,6 @@ lib: $(foreach l,$(LAYERS),$(call layer_lib,$(l)))
 deps: ## install what is missing from the distribution
 	@$(if $(NODEPS),:,scripts/install-deps.sh)
 
-# With a sanitizer, compiling the tests takes longer than what optimising them saves.
-ifneq ($(SAN),)
-$(BUILD)/tests/%.o: override CFLAGS += -O0
-endif
-
 # Anew when the flags here change, too: a compiler cache makes that cheap.
 $(BUILD)/%.o: %.c VERSION Makefile
 	@mkdir -p $(@D)

@@ -211,9 +211,11 @@ typedef struct cm_archive_variable {
 } cm_archive_variable;
 
 typedef struct cm_archive_report {
-    char *name;   /* "2000 files in archive"; NULL where no file could be read */
-    char *begins; /* what the paths of all of them begin with; NULL as NAME */
-    char *store;  /* name of the store in the output folder; NULL: the output itself */
+    uint64_t nlater; /* bytes, decoded, that are compared only while data move: if they are others
+                        than those of the first file, they stop the conversion */
+    char *name;      /* "2000 files in archive"; NULL where no file could be read */
+    char *begins;    /* what the paths of all of them begin with; NULL as NAME */
+    char *store;     /* name of the store in the output folder; NULL: the output itself */
     size_t nfiles, nskipped;
     size_t nlooked; /* files of all stores that were opened: others are known from `cache` */
     size_t nopened; /* those of this store */

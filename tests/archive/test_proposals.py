@@ -236,3 +236,21 @@ def test_a_text_of_a_file_without_steps(tmp_path):
     F.write_all(files, tmp_path / "in")
     options, shown, _ = line(tmp_path / "in", 4)
     assert options == ["--static", "start:first"], shown
+
+
+def test_a_dimension_along_which_data_may_stop_the_run_is_not_better(tmp_path):
+    """Values along an unlimited dimension are not in a survey: they may differ."""
+    files = [
+        File(
+            f"f{i}.nc",
+            {"v": Var(("rec",), np.array([i], "f4")), **{n: Var(("one", "x"), np.full((1, 4), 10.0 * i + k, "f4")) for k, n in enumerate(("s0", "s1"))}},
+            unlimited=("rec",),
+        )
+        for i in range(3)
+    ]
+    F.write_all(files, tmp_path / "in")
+    options, _, _ = line(tmp_path / "in", 4)
+    assert options[:2] == ["--along", "rec"]
+    got = convert(options, tmp_path / "in")
+    np.testing.assert_array_equal(got["v"][...], [0, 1, 2])
+    np.testing.assert_array_equal(np.squeeze(got["s1"][...])[:, 0], [1, 11, 21])

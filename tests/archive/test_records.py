@@ -74,6 +74,18 @@ LABELS = {
 }
 
 
+SHARED = {"one each": [["GOOD"], ["BAD"], ["GOOD"]], "several": [["A", "B"], ["B", "C", "D"]], "within": [["A", "C"], ["B", "D", "E"]]}
+
+
+@pytest.mark.parametrize("labels", SHARED.values(), ids=SHARED)
+def test_labels_that_records_share_tell_none_from_another(tmp_path, labels):
+    files = [with_labels(i, own) for i, own in enumerate(labels)]
+    paths = F.write_all(files, tmp_path)
+    options = () if len({len(own) for own in labels}) > 1 else ("--along", "obs")
+    stores.convert("--verify", "full", *options, *paths, tmp_path / "out.zarr").ok()
+    in_order_of_names(files, tmp_path / "out.zarr")
+
+
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_labels_without_order_are_values(tmp_path, labels):
     files = [with_labels(i, own) for i, own in enumerate(labels)]
@@ -167,6 +179,25 @@ def test_samples_of_no_row_are_told(tmp_path):
     assert stores.convert(*paths, tmp_path / "out.zarr").status == 4
 
 
+def test_samples_whose_rows_no_file_counts_are_told(tmp_path):
+    files = [ragged(i, rows, 0) for i, rows in enumerate([[2, 3], [1, 1], [2, 2]])]
+    del files[1].vars["row_size"]
+    files[1].vars["name"] = F.Var(("row",), np.array([1, 2], "i4"))
+    paths = F.write_all(files, tmp_path)
+    for options in ((), ("--missing", "fill")):
+        _, doc = stores.survey(*options, *paths, status=4)
+        assert "index" in [f["kind"] for f in doc["findings"]] and doc["command"] is None
+
+
+def test_many_rows_are_counted(tmp_path):
+    files = [ragged(i, np.ones(200_000, "i8"), 0) for i in range(2)]
+    for f in files:
+        f.vars["row_size"].data = f.vars["row_size"].data.astype("i8")
+    files[0].vars["row_size"].data[7] = 0
+    _, doc = stores.survey(*F.write_all(files, tmp_path), status=4)
+    assert [f["kind"] for f in doc["findings"]] == ["index"]
+
+
 INDICES = {"instance_dimension": ("station", "station"), "compress": ("lat station", "station")}
 
 
@@ -195,6 +226,18 @@ def test_instances_that_differ_are_refused_with_their_index(tmp_path):
     _, doc = stores.survey(*paths, status=4)
     assert doc["command"] is None or "--static" not in doc["command"]
     assert stores.convert(*paths, tmp_path / "out.zarr").status == 4
+
+
+@pytest.mark.parametrize("lengths, options", [((3, 2), ()), ((3, 2), ("--exclude", "id")), ((2, 2), ("--exclude", "id"))])
+def test_indices_need_what_they_point_to(tmp_path, lengths, options):
+    files = [
+        observations(i, 2 + i, index=F.Var(("obs",), np.arange(2 + i, dtype="i4") % 2, {"instance_dimension": "station"}), id=F.Var(("station",), np.arange(n, dtype="i4") + 10 * i))
+        for i, n in enumerate(lengths)
+    ]
+    paths = F.write_all(files, tmp_path)
+    _, doc = stores.survey(*options, *paths, status=4)
+    assert "index" in [f["kind"] for f in doc["findings"]] and doc["command"] is None
+    stores.convert("--exclude", "id,index", *paths, tmp_path / "out.zarr").ok()
 
 
 def test_a_store_does_not_grow_along_rows_and_samples(tmp_path):

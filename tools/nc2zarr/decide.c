@@ -149,14 +149,6 @@ static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_findi
     return f->variable != NULL ? add_variable(own, f->variable, err) : CM_OK;
 }
 
-static bool has_dim(const cm_archive_variable *v, const char *name)
-{
-    for (unsigned k = 0; k < v->rank; k++)
-        if (strcmp(v->dim_name[k], name) == 0)
-            return true;
-    return false;
-}
-
 /* Zarr has no compound and opaque types: their variables are left out, if there are others. */
 static int take_types(nc2zarr_decisions *d, const cm_archive_report *r, bool *grown, cm_error *err)
 {
@@ -182,6 +174,16 @@ static int take_types(nc2zarr_decisions *d, const cm_archive_report *r, bool *gr
     return rc;
 }
 
+static bool is_excluded(const nc2zarr_decisions *d, const char *name)
+{
+    for (size_t i = 0; i < d->n; i++)
+        for (size_t k = 0; k < d->of[i].nvariables; k++)
+            if (strcmp(d->of[i].option.name, "exclude") == 0 &&
+                strcmp(d->of[i].variable[k], name) == 0)
+                return true;
+    return false;
+}
+
 /* --exclude of all variables of R that have the dimension which F says differs in length. */
 static int leave_out(nc2zarr_decisions *d, const cm_archive_report *r, const cm_finding *f,
                      bool *grown, cm_error *err)
@@ -189,7 +191,7 @@ static int leave_out(nc2zarr_decisions *d, const cm_archive_report *r, const cm_
     nc2zarr_option o = {.name = "exclude"};
     size_t nbytes = 0;
     for (size_t i = 0; i < r->nvariables; i++)
-        if (has_dim(&r->variable[i], f->variable)) {
+        if (nc2zarr_has_dim(&r->variable[i], f->variable)) {
             int n = snprintf(o.value + nbytes, sizeof(o.value) - nbytes, "%s%s",
                              nbytes > 0 ? "," : "", r->variable[i].name);
             if (n < 0 || (size_t)n >= sizeof(o.value) - nbytes)
@@ -199,8 +201,9 @@ static int leave_out(nc2zarr_decisions *d, const cm_archive_report *r, const cm_
     nc2zarr_decision *own = nbytes == 0 ? NULL : decision_of(d, &o, f, grown, err);
     int rc = nbytes > 0 && own == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && own != NULL && i < r->nvariables; i++)
-        if (has_dim(&r->variable[i], f->variable)) {
-            nc2zarr_count_lost(own, r, r->variable[i].name, f);
+        if (nc2zarr_has_dim(&r->variable[i], f->variable)) {
+            if (!is_excluded(d, r->variable[i].name))
+                nc2zarr_count_lost(own, r, r->variable[i].name, f);
             rc = add_variable(own, r->variable[i].name, err);
         }
     return rc;

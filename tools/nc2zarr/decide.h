@@ -48,12 +48,15 @@ typedef struct nc2zarr_decisions {
     size_t nrivals;
     char *obstacle;  /* what no option decides; NULL: the files can be converted */
     uint64_t nbytes; /* of the store, decoded */
+    uint64_t nlater; /* bytes that only data tell whether they are dropped: then the run stops */
     char *line;      /* the command line; NULL: there is none */
 } nc2zarr_decisions;
 
-/* Whether D has the option that decides F, or names none instead of those of findings. */
+/* Whether findings' options are D's: false for those that another dimension made needless. */
 bool nc2zarr_takes(const nc2zarr_decisions *d, const cm_finding *f);
 
+/* Whether V has the dimension NAME. */
+bool nc2zarr_has_dim(const cm_archive_variable *v, const char *name);
 /* decide_costs.c: bytes that the files of R have of V together, decoded. */
 uint64_t nc2zarr_nbytes_in_files(const cm_archive_report *r, const cm_archive_variable *v);
 /* Counts what D, which decides F, drops of NAME. */

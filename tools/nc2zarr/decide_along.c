@@ -2,19 +2,12 @@
  * Other dimensions that files may be joined along, where no coordinate says along which, and the
  * dimension that was found drops data or joins nothing.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "archive.h"
 #include "base/mem.h"
 #include "base/path.h"
-
-static bool has_dim(const cm_archive_variable *v, const char *name)
-{
-    for (unsigned k = 0; k < v->rank; k++)
-        if (strcmp(v->dim_name[k], name) == 0)
-            return true;
-    return false;
-}
 
 /* Whether a variable of R other than a coordinate has the dimension E and lacks NAME. */
 static bool lies_without(const cm_archive_report *r, const char *e, const char *name)
@@ -22,7 +15,7 @@ static bool lies_without(const cm_archive_report *r, const char *e, const char *
     for (size_t i = 0; i < r->nvariables; i++) {
         const cm_archive_variable *v = &r->variable[i];
         const bool coordinate = v->rank == 1 && strcmp(cm_path_last(v->name), e) == 0;
-        if (!coordinate && has_dim(v, e) && !has_dim(v, name))
+        if (!coordinate && nc2zarr_has_dim(v, e) && !nc2zarr_has_dim(v, name))
             return true;
     }
     return false;
@@ -59,17 +52,33 @@ static bool leads_most(const cm_archive_report *r, const cm_archive_report *join
     return led > others;
 }
 
-static int add(nc2zarr_decisions *d, const cm_archive_report *r, const cm_archive_report *joined,
-               const char *name, cm_error *err)
+/* Dimensions that may lead, each once: there are few, and many variables. */
+typedef struct candidates {
+    const char **name;
+    size_t n;
+} candidates;
+
+static int add(candidates *c, const char *name, cm_error *err)
 {
-    if (d->nrivals == NC2ZARR_RIVALS || !leads_most(r, joined, name))
-        return CM_OK;
-    for (size_t i = 0; i < d->nrivals; i++)
-        if (strcmp(d->rival[i], name) == 0)
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->name[i], name) == 0)
             return CM_OK;
-    if ((d->rival[d->nrivals] = cm_strdup(name, err)) == NULL)
+    if (CM_GROW(c->name, c->n, err) != CM_OK)
         return CM_ENOMEM;
-    d->nrivals++;
+    c->name[c->n++] = name;
+    return CM_OK;
+}
+
+static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_archive_report *joined,
+                const candidates *c, cm_error *err)
+{
+    for (size_t i = 0; i < c->n && d->nrivals < NC2ZARR_RIVALS; i++) {
+        if (!leads_most(r, joined, c->name[i]))
+            continue;
+        if ((d->rival[d->nrivals] = cm_strdup(c->name[i], err)) == NULL)
+            return CM_ENOMEM;
+        d->nrivals++;
+    }
     return CM_OK;
 }
 
@@ -96,6 +105,7 @@ static bool may_have_rivals(const archive_job *job)
 int nc2zarr_find_rivals(nc2zarr_decisions *d, const archive_job *job,
                         const cm_archive_report *joined, cm_error *err)
 {
+    candidates c = {0};
     int rc = CM_OK;
     if (!may_have_rivals(job))
         return CM_OK;
@@ -103,13 +113,15 @@ int nc2zarr_find_rivals(nc2zarr_decisions *d, const archive_job *job,
     const cm_archive_report *r = job->survey[0];
     for (size_t i = 0; rc == CM_OK && i < joined->nfindings; i++)
         if (joined->finding[i].kind == CM_FINDING_LENGTH && joined->finding[i].variable != NULL)
-            rc = add(d, r, joined, joined->finding[i].variable, err);
+            rc = add(&c, joined->finding[i].variable, err);
     for (size_t i = 0; rc == CM_OK && i < r->nvariables; i++) {
         const cm_archive_variable *v = &r->variable[i];
         for (unsigned k = 0; rc == CM_OK && k < v->rank && differs(d, v->name); k++)
-            if (is_led_by(r, v, v->dim_name[k], joined))
-                rc = add(d, r, joined, v->dim_name[k], err);
+            rc = add(&c, v->dim_name[k], err);
     }
+    if (rc == CM_OK)
+        rc = take(d, r, joined, &c, err);
+    free(c.name);
     return rc;
 }
 
@@ -122,9 +134,10 @@ static uint64_t repeated(const nc2zarr_decisions *d)
     return n;
 }
 
+/* With those of which only data tell: a dimension is not chosen where they may stop the run. */
 static uint64_t lost(const nc2zarr_decisions *d)
 {
-    uint64_t n = 0;
+    uint64_t n = d->nlater;
     for (size_t i = 0; i < d->n; i++)
         n += d->of[i].nlost;
     return n;

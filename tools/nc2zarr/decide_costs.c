@@ -58,6 +58,14 @@ static uint64_t steps_without(const cm_archive_report *const *report, size_t n, 
     return 0;
 }
 
+bool nc2zarr_has_dim(const cm_archive_variable *v, const char *name)
+{
+    for (unsigned k = 0; k < v->rank; k++)
+        if (strcmp(v->dim_name[k], name) == 0)
+            return true;
+    return false;
+}
+
 /* Bytes that the files of R have of V, which lies along DIM, of which they have N elements. */
 static uint64_t nbytes_along(const cm_archive_variable *v, const char *dim, uint64_t n)
 {
@@ -70,9 +78,8 @@ static uint64_t nbytes_along(const cm_archive_variable *v, const char *dim, uint
 uint64_t nc2zarr_nbytes_in_files(const cm_archive_report *r, const cm_archive_variable *v)
 {
     for (size_t i = 0; i < r->naxes; i++)
-        for (unsigned k = 0; k < v->rank; k++)
-            if (strcmp(v->dim_name[k], r->axis[i].name) == 0)
-                return nbytes_of(v);
+        if (nc2zarr_has_dim(v, r->axis[i].name))
+            return nbytes_of(v);
     return nbytes_of(v) * v->nfiles;
 }
 
@@ -124,6 +131,8 @@ int nc2zarr_count_costs(nc2zarr_decisions *d, const archive_job *job,
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < report[i]->nvariables; k++)
             d->nbytes += nbytes_of(&report[i]->variable[k]);
+    for (size_t i = 0; i < n; i++)
+        d->nlater += report[i]->nlater;
     for (size_t i = 0; i < n; i++)
         d->ordered |= report[i]->naxes > 0 && report[i]->axis[0].first != NULL;
     for (size_t i = 0; rc == CM_OK && i < d->n; i++)

@@ -124,11 +124,21 @@ static void tell_new_dim(const nc2zarr_decision *d, const nc2zarr_decisions *all
     print_overlap(d, f);
 }
 
+/* Whether an option of ALL drops something, or data may stop the run. */
+static bool any_drops(const nc2zarr_decisions *all)
+{
+    static const char *const KEEPING[] = {"along",   "new-dim", "promote", "rename",
+                                          "packing", "missing", "gaps"};
+    size_t keeping = 0;
+    for (size_t i = 0; i < all->n; i++)
+        for (size_t k = 0; k < sizeof(KEEPING) / sizeof(KEEPING[0]); k++)
+            keeping += strcmp(all->of[i].option.name, KEEPING[k]) == 0;
+    return keeping < all->n || all->nlater > 0;
+}
+
 static void tell_along(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
-    bool drops = false;
-    for (size_t i = 0; i < all->n; i++)
-        drops |= all->of[i].nlost > 0;
+    const bool drops = any_drops(all);
     cm_print(f, "the files follow each other %s",
              all->ordered ? "by the values along it" : "in the order of their names");
     fputs(drops ? "" : "; nothing is dropped", f);

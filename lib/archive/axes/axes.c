@@ -127,6 +127,12 @@ static const char *grows_alone(const cm_join_input *in, char *buf, size_t size)
     return buf;
 }
 
+/* Without a variable along it, places along a dimension would be those of other files, too. */
+static cm_finding_kind kind_of_length(const cm_join_dim *d)
+{
+    return d->indexed_by != NULL ? CM_FINDING_INDEX : CM_FINDING_LENGTH;
+}
+
 static int find_length(const cm_join_input *in, cm_join_findings *findings, cm_join_dim *d,
                        cm_error *err)
 {
@@ -135,7 +141,7 @@ static int find_length(const cm_join_input *in, cm_join_findings *findings, cm_j
     d->differs = false;
     d->apart = true;
     cm_finding *f = cm_join_find(
-        findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
+        findings, kind_of_length(d), CM_WEIGHT_DECISION, false, d->name, file, err,
         "the dimension has %" PRIu64 " elements, %s%" PRIu64 " in %s%s", d->vec[d->at[file]].n,
         in->has_base ? "and " : "", d->vec[0].n, in->file[d->vec[0].file]->path,
         in->has_base ? grows_alone(in, alone, sizeof(alone))
@@ -182,9 +188,10 @@ static int find_other(const cm_join_input *in, cm_join_findings *findings, cm_jo
                            CM_WEIGHT_DECISION, false, d->name, file, err,
                            "its values %s those of %s",
                            turned ? "run the other way than" : "are not", first)
-            : cm_join_find(findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file,
-                           err, "it has %" PRIu64 " values, and %" PRIu64 " in %s%s", b->n, a->n,
-                           first, grows_alone(in, alone, sizeof(alone)));
+            : cm_join_find(findings, kind_of_length(d), CM_WEIGHT_DECISION, false, d->name, file,
+                           err, "it has %" PRIu64 " %s, and %" PRIu64 " in %s%s", b->n,
+                           cm_of_count(b->n, "value", "values"), a->n, first,
+                           grows_alone(in, alone, sizeof(alone)));
     return f == NULL ? CM_ENOMEM : count_others(in, findings, d, f, err);
 }
 

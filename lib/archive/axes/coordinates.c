@@ -1,5 +1,6 @@
 /* The coordinate of each dimension, or what stands for one, and which files have the same. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,37 +172,74 @@ static const cm_join_vec *find_unordered(const cm_join_input *in, const cm_join_
     return NULL;
 }
 
-static int tell_unordered(const cm_join_tables *tables, cm_join_findings *findings,
-                          const cm_join_dim *d, const cm_join_vec *v, cm_error *err)
+typedef struct text_range {
+    int64_t low, high;
+    const cm_join_vec *of;
+} text_range;
+
+static int by_low(const void *a, const void *b)
 {
-    static const char *const SO = "so that it does not say how files follow each other along";
-    const char *name = tables->var[d->var].name;
-    const cm_finding *f =
-        v->bad > 0
-            ? cm_join_find(findings, CM_FINDING_COORDINATE, CM_WEIGHT_WARNING, false, name, v->file,
-                           err, "element %" PRIu64 " %s, %s %s", v->bad - 1, v->why, SO, d->name)
-            : cm_join_find(findings, CM_FINDING_COORDINATE, CM_WEIGHT_WARNING, false, name, v->file,
-                           err, "it neither rises nor falls throughout, %s %s", SO, d->name);
-    return f == NULL ? CM_ENOMEM : CM_OK;
+    const text_range *x = a, *y = b;
+    return (x->low > y->low) - (x->low < y->low);
+}
+
+/* The ranges of texts of files, by their first; returns how many there are. */
+static size_t list_ranges(const cm_join_input *in, const cm_join_dim *d, text_range *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < in->nfiles; i++) {
+        const cm_join_vec *v = d->at[i] == CM_JOIN_NONE ? NULL : cm_axis_vec_at(in, d, d->at[i]);
+        if (v == NULL || v->n == 0 || v->key == NULL)
+            continue;
+        const int64_t a = v->key[0], b = v->key[v->n - 1];
+        out[n++] = (text_range){a < b ? a : b, a < b ? b : a, v};
+    }
+    qsort(out, n, sizeof(*out), by_low);
+    return n;
 }
 
 /*
- * A variable that neither rises nor falls throughout all files, or that a record lacks, is one of
- * the records' values and no coordinate.
+ * Of texts that are no dates, the first of a file that do not lie behind those of all others: then
+ * they tell no record from another, as flags of quality.  Not so where files differ along another
+ * dimension, too, as stations do that have several years.
  */
-static int drop_unordered(const cm_join_input *in, const cm_join_tables *tables,
-                          cm_join_findings *findings, cm_join_dim *d, cm_error *err)
+static int find_shared(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                       const cm_join_vec **out, cm_error *err)
 {
-    const cm_join_vec *v = find_unordered(in, d);
-    if (v == NULL)
+    bool alone =
+        d->kind == CM_KEY_TEXT && d->nvecs > 1 && !are_dates(in, tables, &tables->var[d->var]);
+    for (size_t i = 0; alone && i < tables->ndims; i++)
+        alone =
+            &tables->dim[i] == d || !tables->dim[i].differs || tables->dim[i].kind == CM_KEY_NONE;
+    if (!alone)
         return CM_OK;
-    int rc = d->nvecs > 1 ? tell_unordered(tables, findings, d, v, err) : CM_OK;
-    d->var = CM_JOIN_NONE;
-    d->substitute = false;
-    d->kind = CM_KEY_NONE;
-    for (size_t i = 0; i < d->nvecs; i++)
-        cm_axis_vec_at(in, d, i)->key = NULL;
-    return rc;
+    text_range *range = cm_calloc(in->nfiles + 1, sizeof(*range), err);
+    if (range == NULL)
+        return CM_ENOMEM;
+    const size_t n = list_ranges(in, d, range);
+    for (size_t i = 1; i < n && *out == NULL; i++)
+        if (range[i].low <= range[i - 1].high)
+            *out = range[i].of;
+    free(range);
+    return CM_OK;
+}
+
+static int tell_unordered(const cm_join_tables *tables, cm_join_findings *findings,
+                          const cm_join_dim *d, const cm_join_vec *v, bool shared, cm_error *err)
+{
+    char why[80];
+    if (v->bad > 0)
+        snprintf(why, sizeof(why), "element %" PRIu64 " %s", v->bad - 1, v->why);
+    else
+        snprintf(why, sizeof(why),
+                 shared ? "its texts are not those of one file each"
+                        : "it neither rises nor falls throughout all files");
+    return cm_join_find(findings, CM_FINDING_COORDINATE, CM_WEIGHT_WARNING, false,
+                        tables->var[d->var].name, v->file, err,
+                        "%s, so that it does not say how files follow each other along %s", why,
+                        d->name) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
 }
 
 static void find_coordinate(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d)
@@ -287,6 +325,28 @@ static int find_equal(const cm_join_input *in, cm_join_dim *d, cm_error *err)
     return rc;
 }
 
+/*
+ * A variable that neither rises nor falls throughout all files, or that a record lacks, or a text
+ * that records share, is one of the records' values and no coordinate.
+ */
+static int drop_unordered(const cm_join_input *in, const cm_join_tables *tables,
+                          cm_join_findings *findings, cm_join_dim *d, cm_error *err)
+{
+    const cm_join_vec *v = find_unordered(in, d);
+    const bool shared = v == NULL;
+    int rc = shared ? find_shared(in, tables, d, &v, err) : CM_OK;
+    if (rc != CM_OK || v == NULL)
+        return rc;
+    rc = d->nvecs > 1 ? tell_unordered(tables, findings, d, v, shared, err) : CM_OK;
+    d->var = CM_JOIN_NONE;
+    d->substitute = false;
+    d->kind = CM_KEY_NONE;
+    d->differs = false;
+    for (size_t i = 0; i < d->nvecs; i++)
+        cm_axis_vec_at(in, d, i)->key = NULL;
+    return rc == CM_OK ? find_equal(in, d, err) : rc;
+}
+
 int cm_axis_find_coordinates(const cm_join_input *in, cm_join_tables *tables,
                              cm_join_findings *findings, cm_error *err)
 {
@@ -306,10 +366,11 @@ int cm_axis_find_coordinates(const cm_join_input *in, cm_join_tables *tables,
         if (tables->dim[i].made)
             continue;
         rc = cm_join_keys(in, tables, &tables->dim[i], err);
-        if (rc == CM_OK && tables->dim[i].substitute)
-            rc = drop_unordered(in, tables, findings, &tables->dim[i], err);
         if (rc == CM_OK)
             rc = find_equal(in, &tables->dim[i], err);
     }
+    for (size_t i = 0; rc == CM_OK && i < tables->ndims; i++)
+        if (tables->dim[i].substitute)
+            rc = drop_unordered(in, tables, findings, &tables->dim[i], err);
     return rc;
 }

@@ -355,11 +355,11 @@ static const cm_join_dim *find_dimension(const cm_join_input *in, const cm_join_
     for (int turn = 0; turn < 3; turn++)
         for (size_t i = 0; i < tables->ndims; i++) {
             const cm_join_dim *d = &tables->dim[i];
-            if (is_everywhere(in, d) && has_elements(in, d) && has_no_order(tables, d) &&
-                others_are_alike(in, tables, d) && is_in_fields(in, tables, d, turn == 1 ? 2 : 1) &&
-                (turn == 0   ? d->unlimited
-                 : turn == 1 ? is_short(in, d)
-                             : varies(in, d)))
+            const bool fits = turn == 0   ? d->unlimited
+                              : turn == 1 ? is_short(in, d)
+                                          : varies(in, d);
+            if (fits && is_everywhere(in, d) && has_elements(in, d) && has_no_order(tables, d) &&
+                others_are_alike(in, tables, d) && is_in_fields(in, tables, d, turn == 1 ? 2 : 1))
                 return d;
         }
     return NULL;

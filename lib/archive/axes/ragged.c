@@ -96,7 +96,7 @@ static int check_index(const cm_join_input *in, const cm_join_tables *tables,
     return CM_OK;
 }
 
-/* The sum of the rows of V in FILE; false: the survey does not have them. */
+/* The sum of the rows of V in FILE; false: the file, or the survey of it, does not have them. */
 static bool sum_rows(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
                      uint32_t file, double *sum)
 {
@@ -113,24 +113,51 @@ static bool sum_rows(const cm_join_input *in, const cm_join_tables *tables, cons
     return true;
 }
 
+static cm_finding *tell_rows(cm_join_findings *findings, const cm_join_var *v, uint32_t file,
+                             const cm_join_dim *samples, bool known, double sum, cm_error *err)
+{
+    static const char *const SO = "rows of other files would begin elsewhere";
+    const uint64_t n = cm_file_count(samples->length[file]);
+    return known ? cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name,
+                                file, err,
+                                "its rows have %.0f samples, and %s has %" PRIu64 " elements: %s",
+                                sum, samples->name, n, SO)
+                 : cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name,
+                                file, err,
+                                "%s has %" PRIu64 " elements, and which rows have them is not "
+                                "known: %s",
+                                samples->name, n, SO);
+}
+
 /* Samples that belong to no row, as padding, would move the rows of all files behind. */
 static int check_rows(const cm_join_input *in, const cm_join_tables *tables,
                       cm_join_findings *findings, const cm_join_var *v, cm_error *err)
 {
     const cm_join_dim *samples = named_by(in, tables, v, "sample_dimension");
-    for (size_t i = 0; samples != NULL && samples->ragged && i < v->nfiles; i++) {
-        const uint64_t n = cm_file_count(samples->length[v->file[i]]);
-        double sum;
-        if (sum_rows(in, tables, v, v->file[i], &sum) && sum != (double)n)
-            return cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name,
-                                v->file[i], err,
-                                "its rows have %.0f samples, and %s has %" PRIu64
-                                " elements: rows of other files would begin elsewhere",
-                                sum, samples->name, n) == NULL
-                       ? CM_ENOMEM
-                       : CM_OK;
+    for (uint32_t i = 0; samples != NULL && samples->ragged && i < in->nfiles; i++) {
+        const uint64_t n = cm_file_count(samples->length[i]);
+        double sum = 0;
+        const bool known = sum_rows(in, tables, v, i, &sum);
+        if (sum != (double)n || (n > 0 && !known))
+            return tell_rows(findings, v, i, samples, known, sum, err) == NULL ? CM_ENOMEM : CM_OK;
     }
     return CM_OK;
+}
+
+/* Without what lies along its dimension, nothing says that places are the same in all files. */
+static int check_instances(const cm_join_input *in, const cm_join_tables *tables,
+                           cm_join_findings *findings, const cm_join_var *v, cm_error *err)
+{
+    const cm_join_dim *d = named_by(in, tables, v, "instance_dimension");
+    if (d == NULL || in->nfiles < 2 || d->joined >= 0 || cm_join_is_used(tables, d))
+        return CM_OK;
+    return cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name, v->first,
+                        err,
+                        "its values are places along %s of one file (instance_dimension), and no "
+                        "variable that says what lies there is chosen",
+                        d->name) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
 }
 
 int cm_axis_check_indices(const cm_join_input *in, const cm_join_tables *tables,
@@ -143,5 +170,8 @@ int cm_axis_check_indices(const cm_join_input *in, const cm_join_tables *tables,
     for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++)
         if (tables->var[i].wanted)
             rc = check_rows(in, tables, findings, &tables->var[i], err);
+    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        if (tables->var[i].wanted)
+            rc = check_instances(in, tables, findings, &tables->var[i], err);
     return rc;
 }

@@ -66,8 +66,8 @@ static int key_of_text(const cm_join_dim *d, const char *path, const char *text,
     return cm_fail(err, CM_EINVAL, "`new_dim` %s: %s says '%s', and the store's %s %s", d->said_by,
                    path, text, d->name,
                    d->kind == CM_KEY_TIME      ? "counts time"
-                   : d->kind == CM_KEY_INTEGER ? "are integers"
-                                               : "are numbers");
+                   : d->kind == CM_KEY_INTEGER ? "holds integers"
+                                               : "holds numbers");
 }
 
 static int key_of_file(const cm_join_input *in, const cm_join_dim *d, const cm_name_pattern *p,

@@ -62,7 +62,9 @@ void cm_join_settle_static(const cm_join_input *in, cm_join_tables *tables,
     check->what = "values without the joined dimension";
     const bool promotes = can_promote(in, tables, axes, v);
     if (index_of(tables, v) != NULL)
-        check->decide = promotes ? "`promote` gives them that dimension" : NULL;
+        check->decide = promotes ? "`promote` gives them that dimension"
+                                 : "a variable of each file has places along its dimension "
+                                   "(instance_dimension), and can be left out by `exclude`";
     else
         check->decide = promotes ? "`promote` gives them that dimension, `statics` VAR:first "
                                    "takes the first file's"
@@ -197,13 +199,17 @@ static int check_later(const cm_join_input *in, cm_join_tables *tables, const cm
                        cm_join_findings *findings, uint32_t at, uint32_t file, cm_field_sources *f,
                        cm_error *err)
 {
+    const cm_join_var *v = &tables->var[at];
+    uint64_t nbytes = v->dtype.nbytes;
+    for (unsigned i = 0; i < v->rank; i++)
+        nbytes *= cm_join_length(v, &tables->dim[v->dim[i]]);
+    findings->report->nlater += nbytes;
     cm_multi_check check = {.var = at, .part = {{.file = tables->var[at].first}, {.file = file}}};
     cm_join_settle_static(in, tables, axes, at, &check);
     int rc = cm_field_sources_check(f, &check, err);
     return rc == CM_OK && check.tolerance > 0
                ? cm_join_irreversible(findings, err,
-                                      "%s may differ between files, within the tolerance",
-                                      tables->var[at].name)
+                                      "%s may differ between files, within the tolerance", v->name)
                : rc;
 }
 

@@ -163,15 +163,15 @@ static bool any_unlimited(const cm_variable *v)
 /* Whether the values of V, NBYTES of them, are wanted. */
 static bool is_wanted(const look *s, const cm_variable *v, uint64_t nbytes)
 {
-    if (v->is_coordinate)
+    /* A row size says where all samples behind it belong. */
+    if (v->is_coordinate || text_of(v, "sample_dimension") != NULL)
         return nbytes <= CM_LOOK_COORDINATE;
     if (!any_unlimited(v) && nbytes <= CM_LOOK_STATIC)
         return true;
     if (nbytes > CM_LOOK_VALUES)
         return false;
-    /* Text that counts along one dimension is how some models write time; rows have samples. */
-    return counts_time(v) || (v->is_char && v->rank == 2) || bounds_time(s, v) ||
-           text_of(v, "sample_dimension") != NULL;
+    /* Text that counts along one dimension is how some models write time. */
+    return counts_time(v) || (v->is_char && v->rank == 2) || bounds_time(s, v);
 }
 
 static bool size_of(const cm_variable *a, uint64_t *nbytes)
