@@ -168,36 +168,61 @@ static int set_steps(const cm_join_input *in, cm_join_dim *d, const int64_t *key
     return rc;
 }
 
-/* Whole units since the first day: the coarsest that makes integers of all. */
-static int code_times(const cm_join_input *in, cm_join_tables *tables, uint32_t var,
-                      const int64_t *key, cm_error *err)
+/* Whole units since the first day: the coarsest that makes integers of all N. */
+static void choose_units(const int64_t *key, size_t n, char *out, size_t size)
 {
     static const struct {
         const char *name;
         int64_t us;
     } UNIT[] = {{"days", DAY_US},     {"hours", INT64_C(3600000000)}, {"minutes", 60000000},
                 {"seconds", 1000000}, {"milliseconds", 1000},         {"microseconds", 1}};
-    cm_join_var *v = &tables->var[var];
     int64_t first = key[0];
     size_t unit = 0;
-    char date[48], units[96];
-    for (size_t i = 1; i < in->nfiles; i++)
+    char date[48];
+    for (size_t i = 1; i < n; i++)
         first = key[i] < first ? key[i] : first;
     int64_t day = first - (first % DAY_US + DAY_US) % DAY_US;
-    for (size_t i = 0; i < in->nfiles; i++)
+    for (size_t i = 0; i < n; i++)
         while ((key[i] - day) % UNIT[unit].us != 0)
             unit++;
     cm_time_axis axis = {.calendar = CM_CALENDAR_PROLEPTIC_GREGORIAN, .unit_us = 1, .per_us = 1};
-    snprintf(units, sizeof(units), "%s since %.10s 00:00:00", UNIT[unit].name,
+    snprintf(out, size, "%s since %.10s 00:00:00", UNIT[unit].name,
              cm_time_axis_text(&axis, day, date, sizeof(date)));
+}
+
+/* Units that are asked for count all times of names by integers. */
+static int check_asked(const cm_join_input *in, const cm_time_axis *axis, const int64_t *key,
+                       cm_error *err)
+{
+    for (size_t i = 0; i < in->nfiles; i++)
+        if ((key[i] - axis->origin_us) % axis->unit_us != 0 && axis->per_us == 1)
+            return cm_fail(err, CM_EINVAL,
+                           "`time_units` %s: the time that the name of %s says is no whole number "
+                           "of them",
+                           in->options->time_units, in->file[i]->path);
+    return CM_OK;
+}
+
+static int code_times(const cm_join_input *in, cm_join_tables *tables, uint32_t var,
+                      const int64_t *key, cm_error *err)
+{
+    static const char CALENDAR[] = "proleptic_gregorian";
+    cm_join_var *v = &tables->var[var];
+    char found[96];
+    const char *units = in->options->time_units;
+    if (units == NULL) {
+        choose_units(key, in->nfiles, found, sizeof(found));
+        units = found;
+    }
     int rc = cm_json_set(v->attrs, "units", cm_json_string(units), err);
     if (rc == CM_OK)
-        rc = cm_json_set(v->attrs, "calendar", cm_json_string("proleptic_gregorian"), err);
+        rc = cm_json_set(v->attrs, "calendar", cm_json_string(CALENDAR), err);
     if (rc == CM_OK)
         rc = cm_json_set(v->attrs, "standard_name", cm_json_string("time"), err);
     v->coding = (cm_time_coding){.dtype = v->dtype};
-    return rc == CM_OK ? cm_time_axis_parse(units, "proleptic_gregorian", &v->coding.axis, err)
-                       : rc;
+    if (rc == CM_OK)
+        rc = cm_time_axis_parse(units, CALENDAR, &v->coding.axis, err);
+    return rc == CM_OK && units != found ? check_asked(in, &v->coding.axis, key, err) : rc;
 }
 
 int cm_join_read_name_time(const cm_name_pattern *p, cm_calendar calendar, const char *path,

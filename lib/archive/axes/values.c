@@ -365,11 +365,15 @@ int cm_join_make_fill(const cm_join_input *in, cm_join_findings *findings, cm_jo
         v->name);
 }
 
-/* A file's value must not equal the fill value of holes. */
-static int check_holes(const cm_join_var *v, uint64_t nholes, uint64_t steps, size_t nelem,
-                       cm_error *err)
+/* A file's value must not equal the fill value of holes, places along the joined dimensions. */
+static int check_holes(const cm_join_tables *tables, const cm_join_var *v, uint64_t nholes,
+                       size_t nelem, cm_error *err)
 {
-    size_t row = v->rank > 0 && steps > 0 ? nelem / (size_t)steps : 1, n = 0;
+    uint64_t row = nelem;
+    size_t n = 0;
+    for (unsigned i = 0; i < v->rank; i++)
+        if (tables->dim[v->dim[i]].joined >= 0 && tables->dim[v->dim[i]].n > 0)
+            row /= tables->dim[v->dim[i]].n;
     for (size_t i = 0; i < nelem; i++)
         n +=
             memcmp((uint8_t *)v->values + i * v->dtype.nbytes, v->fill_value, v->dtype.nbytes) == 0;
@@ -431,7 +435,7 @@ int cm_join_give_values(const cm_join_input *in, cm_join_tables *tables, const c
     rc = v->promoted ? fill_promoted(in, tables, at, p, err) : fill_rows(in, tables, at, p, err);
     if (rc == CM_OK && bounded != NULL)
         rc = cm_join_fill_bounds(in, tables, at, bounded, nelem, err);
-    return rc == CM_OK && v->made_fill ? check_holes(v, nholes, d->n, nelem, err) : rc;
+    return rc == CM_OK && v->made_fill ? check_holes(tables, v, nholes, nelem, err) : rc;
 }
 
 /* ---- steps that two files have ---- */
