@@ -58,6 +58,16 @@ def test_times_in_order_say_how_files_follow(tmp_path, falling):
     in_order_of_names(files if falling else files[::-1], tmp_path / "out.zarr")
 
 
+def test_times_of_several_platforms_may_lie_between_each_other(tmp_path):
+    files = [with_times(0, [1, 5, 9]), with_times(1, [2, 4]), with_times(2, [3, 8, 10, 11])]
+    paths = F.write_all(files, tmp_path)
+    _, doc = stores.survey(*paths, status=4)
+    assert [f["kind"] for f in doc["findings"] if f["weight"] == "decision"] == ["interleaved"]
+    assert "--order name " in doc["command"]
+    stores.convert("--order", "name", "--verify", "full", *paths, tmp_path / "out.zarr").ok()
+    in_order_of_names(files, tmp_path / "out.zarr")
+
+
 def test_as_many_without_order_need_a_word(tmp_path):
     files = [with_times(i, [1, 1, 2]) for i in range(2)]
     paths = F.write_all(files, tmp_path)

@@ -38,6 +38,7 @@ static const struct {
     {"missing", offsetof(cm_archive_options, fill_missing), 1},
     {"overlap", offsetof(cm_archive_options, overlap), CM_OVERLAP_FIRST},
     {"gaps", offsetof(cm_archive_options, gaps), CM_GAPS_FILL},
+    {"order", offsetof(cm_archive_options, order), CM_ORDER_NAME},
     {"attrs", offsetof(cm_archive_options, first_attrs), 1},
     {"bad-file", offsetof(cm_archive_options, skip_bad), 1},
     {"offline", offsetof(cm_archive_options, skip_offline), 1},

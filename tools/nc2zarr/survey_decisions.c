@@ -128,7 +128,7 @@ static void tell_new_dim(const nc2zarr_decision *d, const nc2zarr_decisions *all
 static bool any_drops(const nc2zarr_decisions *all)
 {
     static const char *const KEEPING[] = {"along",   "new-dim", "promote", "rename",
-                                          "packing", "missing", "gaps"};
+                                          "packing", "missing", "gaps",    "order"};
     size_t keeping = 0;
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < sizeof(KEEPING) / sizeof(KEEPING[0]); k++)
@@ -208,6 +208,9 @@ static const struct {
     {"attrs", tell_attrs, NULL},
     {"exclude", tell_exclude, NULL},
     {"along", tell_along, NULL},
+    {"order", NULL,
+     "the files follow each other in the order of their names, whatever their times or labels; "
+     "nothing is dropped"},
     {"gaps", NULL,
      "steps that are missing are added, with fill values; or --gaps" CM_WRAP_TIE "keep adds none"},
     {"overlap", NULL,

@@ -169,14 +169,18 @@ static int find_interleaved(const cm_join_input *in, cm_join_findings *findings,
     char here[48], first[48], last[48];
     uint32_t later = v->file > other ? v->file : other;
     cm_finding_kind kind = d->kind == CM_KEY_TIME ? CM_FINDING_INTERLEAVED : CM_FINDING_COORDINATE;
-    return cm_join_find(findings, kind, CM_WEIGHT_DECISION, false, d->name, later, err,
-                        "%s in %s lies between %s and %s in %s, which has no such step",
-                        cm_key_text(in, d, key, here, sizeof(here)), in->file[other]->path,
-                        cm_key_text(in, d, v->key[0], first, sizeof(first)),
-                        cm_key_text(in, d, v->key[v->n - 1], last, sizeof(last)),
-                        in->file[v->file]->path) == NULL
-               ? CM_ENOMEM
-               : CM_OK;
+    cm_finding *f = cm_join_find(findings, kind, CM_WEIGHT_DECISION, false, d->name, later, err,
+                                 "%s in %s lies between %s and %s in %s, which has no such step",
+                                 cm_key_text(in, d, key, here, sizeof(here)), in->file[other]->path,
+                                 cm_key_text(in, d, v->key[0], first, sizeof(first)),
+                                 cm_key_text(in, d, v->key[v->n - 1], last, sizeof(last)),
+                                 in->file[v->file]->path);
+    /* Times of records of several platforms are no coordinate of theirs. */
+    if (f != NULL && d->substitute && !in->has_base) {
+        f->by = CM_DECIDER_ORDER;
+        f->value = cm_strdup("name", err);
+    }
+    return f == NULL || (f->by == CM_DECIDER_ORDER && f->value == NULL) ? CM_ENOMEM : CM_OK;
 }
 
 /* ---- joining ---- */
