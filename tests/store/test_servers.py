@@ -167,6 +167,7 @@ def refuses_checksums(done):
     return done.status == 1 and "NotImplemented" in done.err and "--checksum none sends none" in done.err
 
 
+@pytest.mark.long
 def test_parts_of_a_long_object(bucket, tmp_path):
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
         for d, n in (("time", 36), ("x", 250000)):
@@ -282,6 +283,7 @@ def documents(bucket, prefix):
     return {key[len(prefix) :]: bucket.request("GET", "/test/" + urllib.parse.quote(key)) for key in bucket.keys(prefix + "/")}
 
 
+@pytest.mark.long
 def test_statistics_and_consolidated_metadata(bucket, source):
     """Killed at any moment, the same command completes them."""
     env, store = bucket.environment(), "s3://test/counted.zarr"

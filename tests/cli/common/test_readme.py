@@ -56,7 +56,7 @@ def test_there_are_commands():
     assert found == set(DOCUMENTS[1:]) | elsewhere
 
 
-@pytest.mark.long(ci=1)
+@pytest.mark.long
 def test_the_page_of_the_demo(demo):
     folder, printed = demo
     page = (folder / "comparison" / "report.html").read_text()
