@@ -197,8 +197,8 @@ static int check_asked(const cm_join_input *in, const cm_time_axis *axis, const 
     for (size_t i = 0; i < in->nfiles; i++)
         if ((key[i] - axis->origin_us) % axis->unit_us != 0 && axis->per_us == 1)
             return cm_fail(err, CM_EINVAL,
-                           "`time_units` %s: the time that the name of %s says is no whole number "
-                           "of them",
+                           "`time_units` %s: the time in the name of %s is not a whole number of "
+                           "these units",
                            in->options->time_units, in->file[i]->path);
     return CM_OK;
 }

@@ -49,15 +49,20 @@ static bool lies_in(const cm_join_input *in, const cm_join_tables *tables, const
     return true;
 }
 
-/* Whether an option says where files lie along NAME, which a store that grows has. */
-static bool is_said(const cm_join_input *in, const char *name)
+/* Whether one of TEXTS is "NAME=...". */
+static bool is_named(const cm_texts *texts, const char *name)
 {
-    const cm_texts *texts = &in->options->new_dim;
     const size_t n = strlen(name);
-    for (size_t i = 0; in->has_base && i < texts->n; i++)
+    for (size_t i = 0; i < texts->n; i++)
         if (strncmp(texts->text[i], name, n) == 0 && texts->text[i][n] == '=')
             return true;
     return false;
+}
+
+/* Whether an option says where files lie along NAME, which a store that grows has. */
+static bool is_said(const cm_join_input *in, const char *name)
+{
+    return in->has_base && is_named(&in->options->new_dim, name);
 }
 
 /* Strings are not repeated: D may lack what an option says, and no more. */
@@ -123,12 +128,7 @@ static bool is_promoted(const cm_join_input *in, const cm_join_var *v)
 
 bool cm_join_is_merged(const cm_join_input *in, const cm_join_dim *d)
 {
-    const cm_texts *texts = &in->options->merge_along;
-    const size_t n = strlen(d->name);
-    for (size_t i = 0; i < texts->n; i++)
-        if (strncmp(texts->text[i], d->name, n) == 0 && texts->text[i][n] == '=')
-            return true;
-    return false;
+    return is_named(&in->options->merge_along, d->name);
 }
 
 /* Of a store that has it along D, options say to which steps the values of FILE belong. */

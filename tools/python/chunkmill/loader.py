@@ -157,7 +157,7 @@ def _place_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
         rank = 0  # each process reads all, whichever of them it is
     if rank is None:
         if "RANK" not in os.environ:
-            raise InvalidError(f"rank: which of {world_size} this process is is said neither here nor by RANK")
+            raise InvalidError(f"rank: which of {world_size} processes this is, neither rank nor RANK says")
         rank = _from_environment("RANK", 0)
     return rank, world_size
 
