@@ -1,19 +1,33 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/nc/attribute.h"
+#include "model/copy.h"
 
 /* Reads the attributes of one object. */
 typedef struct reader {
     cm_nc_attributes to; /* its context points to this reader */
     int ncid;
     int varid;
-    bool is_scale; /* the variable is an HDF5 dimension scale */
-    int rc;        /* status of an HDF5 callback */
+    const cm_classic_attribute *odd; /* read from its place; NULL: netCDF-C finds it by its name */
+    bool is_scale;                   /* the variable is an HDF5 dimension scale */
+    int rc;                          /* status of an HDF5 callback */
 } reader;
+
+static int read_odd(const reader *r, const cm_nc_attribute *a, void *out, cm_error *err)
+{
+    const uint32_t size = a->type.dtype.nbytes;
+    int rc = cm_source_read(&r->to.file->source, r->odd->begin, out, a->nelem * size, err);
+    if (rc == CM_OK && cm_dtype_swap_nbytes(&a->type.dtype) > 1)
+        cm_swap_bytes(out, out, a->nelem, size);
+    return rc;
+}
 
 static int read_values(void *context, const cm_nc_attribute *a, void *out, cm_error *err)
 {
     const reader *r = context;
+    if (r->odd != NULL)
+        return read_odd(r, a, out, err);
     int rc = a->type.base == NC_STRING ? nc_get_att_string(r->ncid, r->varid, a->name, out)
                                        : nc_get_att(r->ncid, r->varid, a->name, out);
     return rc == NC_NOERR ? CM_OK
@@ -26,14 +40,34 @@ static void free_text(size_t n, char **text)
     (void)nc_free_string(n, text);
 }
 
+static int compare_owners(const void *key, const void *of)
+{
+    const cm_classic_attribute *a = key, *b = of;
+    return a->var != b->var ? (a->var > b->var) - (a->var < b->var)
+                            : (a->number > b->number) - (a->number < b->number);
+}
+
+/* Attribute I, where netCDF-C cannot find it: its name, of a classic file, is not UTF-8. */
+static const cm_classic_attribute *find_odd(const reader *r, int i)
+{
+    const cm_classic_header *h = &r->to.file->classic;
+    const cm_classic_attribute key = {.var = r->varid == NC_GLOBAL ? -1 : r->varid, .number = i};
+    return h->nodd > 0 ? bsearch(&key, h->odd, h->nodd, sizeof *h->odd, compare_owners) : NULL;
+}
+
 static int read_attribute(reader *r, int i)
 {
     char name[NC_MAX_NAME + 1];
     cm_nc_attribute a = {.name = name};
     nc_type type = NC_NAT;
     int rc = nc_inq_attname(r->ncid, r->varid, i, name);
-    if (rc == CM_OK)
+    r->odd = find_odd(r, i);
+    if (rc == CM_OK && r->odd != NULL) {
+        type = r->odd->type;
+        a.nelem = r->odd->nelem;
+    } else if (rc == CM_OK) {
         rc = nc_inq_att(r->ncid, r->varid, name, &type, &a.nelem);
+    }
     if (rc != CM_OK)
         return cm_fail(r->to.err, CM_EFORMAT, "%s: %s: attribute %d cannot be read: %s",
                        r->to.file->path, r->to.where, i, nc_strerror(rc));

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 enum {
     TAG_DIMENSION = 0x0A,
     TAG_VARIABLE = 0x0B,
@@ -156,34 +158,50 @@ static uint32_t type_nbytes(const parser *p, uint32_t type)
     return type <= last ? size[type] : 0;
 }
 
-static int get_type(parser *p, const char *owner, uint32_t *nbytes)
+static int get_type(parser *p, const char *owner, uint32_t *type, uint32_t *nbytes)
 {
-    uint32_t type = 0;
-    int rc = get_u32(p, &type, "a type");
+    int rc = get_u32(p, type, "a type");
     if (rc != CM_OK)
         return rc;
-    *nbytes = type_nbytes(p, type);
+    *nbytes = type_nbytes(p, *type);
     if (*nbytes == 0)
         return cm_fail(p->err, CM_EFORMAT, "the header is corrupt: %s has type %" PRIu32, owner,
-                       type);
+                       *type);
     return CM_OK;
 }
 
-static int skip_attributes(parser *p)
+/* Reads an attribute without its values. */
+static int get_attribute(parser *p, char *name, cm_classic_attribute *a, uint64_t *nbytes)
+{
+    uint32_t type = 0, itemsize = 0;
+    int rc = get_name(p, name);
+    if (rc == CM_OK)
+        rc = get_type(p, "an attribute", &type, &itemsize);
+    if (rc == CM_OK)
+        rc = get_size(p, &a->nelem, "an attribute");
+    if (rc == CM_OK && !cm_mul_u64(a->nelem, itemsize, nbytes))
+        rc = truncated(p, "an attribute's value");
+    a->type = (int)type;
+    a->begin = p->at;
+    return rc;
+}
+
+static int skip_attributes(parser *p, cm_classic_header *h, int var)
 {
     size_t n = 0;
     int rc = get_list(p, TAG_ATTRIBUTE, p->wide ? 20 : 12, "attributes", &n);
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         char name[MAX_NAME + 1];
-        uint32_t itemsize = 0;
-        uint64_t nelem = 0;
-        if ((rc = get_name(p, name)) || (rc = get_type(p, "an attribute", &itemsize)) ||
-            (rc = get_size(p, &nelem, "an attribute")))
-            break;
+        cm_classic_attribute a = {.var = var, .number = (int)i};
         uint64_t nbytes = 0;
-        if (!cm_mul_u64(nelem, itemsize, &nbytes))
-            return truncated(p, "an attribute's value");
-        rc = skip_padded(p, nbytes, "an attribute's value");
+        rc = get_attribute(p, name, &a, &nbytes);
+        if (rc == CM_OK)
+            rc = skip_padded(p, nbytes, "an attribute's value");
+        if (rc != CM_OK || cm_utf8_is_valid(name, strlen(name)))
+            continue;
+        rc = CM_GROW(h->odd, h->nodd, p->err);
+        if (rc == CM_OK)
+            h->odd[h->nodd++] = a;
     }
     return rc;
 }
@@ -247,9 +265,10 @@ static int read_var_shape(parser *p, cm_classic_var *v, uint64_t *nelem)
     return CM_OK;
 }
 
-static int read_variable(parser *p, const cm_classic_header *h, cm_classic_var *v)
+static int read_variable(parser *p, cm_classic_header *h, cm_classic_var *v)
 {
     char name[MAX_NAME + 1];
+    uint32_t type = 0;
     int rc = get_name(p, name);
     if (rc != CM_OK)
         return rc;
@@ -257,8 +276,9 @@ static int read_variable(parser *p, const cm_classic_header *h, cm_classic_var *
     if (v->name == NULL)
         return CM_ENOMEM;
     uint64_t nelem = 0, vsize = 0;
-    if ((rc = read_var_shape(p, v, &nelem)) || (rc = skip_attributes(p)) ||
-        (rc = get_type(p, v->name, &v->itemsize)) || (rc = get_size(p, &vsize, "a variable")))
+    if ((rc = read_var_shape(p, v, &nelem)) || (rc = skip_attributes(p, h, (int)(v - h->var))) ||
+        (rc = get_type(p, v->name, &type, &v->itemsize)) ||
+        (rc = get_size(p, &vsize, "a variable")))
         return rc;
     /* vsize is redundant, and wrong by design where it does not fit 32 bits. */
     if (h->version == 1) {
@@ -383,7 +403,7 @@ static int read_header(parser *p, cm_classic_header *h)
     if ((rc = get_size(p, &h->nrecords, "the number of records")))
         return rc;
     h->streaming = h->nrecords == (p->wide ? UINT64_MAX : UINT32_MAX);
-    if ((rc = read_dimensions(p, h)) || (rc = skip_attributes(p)))
+    if ((rc = read_dimensions(p, h)) || (rc = skip_attributes(p, h, -1)))
         return rc;
     size_t nvars = 0;
     if ((rc = get_list(p, TAG_VARIABLE, p->wide ? 48 : 28, "variables", &nvars)) || nvars == 0) {
@@ -427,5 +447,6 @@ void cm_classic_header_release(cm_classic_header *h)
     for (size_t i = 0; i < h->nvars; i++)
         free(h->var[i].name);
     free(h->var);
+    free(h->odd);
     memset(h, 0, sizeof *h);
 }

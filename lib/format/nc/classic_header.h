@@ -4,7 +4,7 @@
  * Source: "NetCDF File Format Specifications", the BNF in netCDF-C's
  * docs/file_format_specifications.md; CDF-5 as PnetCDF defines it.  Only the places of the data are
  * read here; names, attributes and shapes come from netCDF-C, which is called after this parser has
- * found the header sound.
+ * found the header sound, but for attributes that netCDF-C does not find.
  */
 #ifndef CM_FORMAT_NC_CLASSIC_HEADER_H
 #define CM_FORMAT_NC_CLASSIC_HEADER_H
@@ -20,6 +20,15 @@ typedef struct cm_classic_var {
     uint64_t begin;  /* of the variable, or of its first record */
 } cm_classic_var;
 
+/* An attribute whose name is not UTF-8: netCDF-C counts it, and finds none of its name. */
+typedef struct cm_classic_attribute {
+    int var;    /* its variable; -1: none, it is of the file */
+    int number; /* among the attributes of its owner */
+    int type;   /* an nc_type */
+    uint64_t nelem;
+    uint64_t begin; /* of its values, which are big-endian */
+} cm_classic_attribute;
+
 typedef struct cm_classic_header {
     int version; /* 1, 2, 5 */
     bool has_record_dim;
@@ -30,6 +39,8 @@ typedef struct cm_classic_header {
     uint64_t data_end; /* one past the last byte of data that the header promises */
     size_t nvars;
     cm_classic_var *var; /* numbered as netCDF-C numbers them */
+    size_t nodd;
+    cm_classic_attribute *odd; /* in the order of the file: its own, then those of each variable */
 } cm_classic_header;
 
 /*

@@ -108,3 +108,26 @@ def test_groups_that_differ_by_case_alone_are_all_listed(tmp_path, zarr_format):
     tool.run("nc2zarr", "--zarr-format", zarr_format, tmp_path / "case.nc", tmp_path / "case.zarr").ok()
     root = zarr.open_consolidated(tmp_path / "case.zarr", zarr_format=zarr_format)
     assert {k: sorted(g.array_keys()) for k, g in root.groups()} == {"A": ["x", "z"], "a": ["y"]}
+
+
+@pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
+def test_attributes_whose_names_are_not_utf8(form, tmp_path, out):
+    """netCDF-C counts such attributes of a classic file, and does not find them by their names."""
+    path = tmp_path / "latin.nc"
+    values = {"aQ": np.array([1.5, -2.5]), "bQ": np.array([1, -2, 3], "i1"), "cQ": np.int16(-7), "units": "K", "Qd": "some text"}
+    if form == "NETCDF3_64BIT_DATA":
+        values |= {"eQ": np.array([2**63 + 1], "u8"), "fQ": np.array([7, 60000], "u2")}
+    with netCDF4.Dataset(path, "w", format=form) as ds:
+        ds.createDimension("x", 3)
+        for owner in (ds, ds.createVariable("first", "f4", ("x",)), ds.createVariable("last", "i2", ("x",))):
+            owner.setncatts(values)
+        for v in ds.variables.values():
+            v[:] = [1, 2, 3]
+    path.write_bytes(path.read_bytes().replace(b"Q", b"\xb5"))
+    r = tool.nc2zarr("--verify", "full", path, out).ok()
+    assert "attribute a\ufffd: text that is not UTF-8 becomes U+FFFD" in r.err
+    want = {k.replace("Q", "\ufffd"): np.asarray(v).tolist() for k, v in values.items()}
+    want = {k: v[0] if isinstance(v, list) and len(v) == 1 else v for k, v in want.items()}
+    got = zarr.open(str(out))
+    for owner in (got, got["first"], got["last"]):
+        assert {k: v for k, v in owner.attrs.items() if k != "_FillValue"} == want
