@@ -182,6 +182,38 @@ def test_stations_of_a_file_each(names, more, tmp_path):
         np.testing.assert_array_equal(got.t.values, np.concatenate([f.vars["t"].data for f in files]))
 
 
+# Of each: what a file says of itself, by its number; the role of that; what is proposed.
+IDENTITIES = {
+    "number": (lambda i: ((), np.array(100 + i, "i4")), "timeseries_id", "id=@id"),
+    "text": (lambda i: (("strlen",), text(f"st{i}", 8)), "timeseries_id", "station=_*."),
+    "drifter": (lambda i: (("strlen",), text(f"buoy{i}", 8)), "trajectory_id", "trajectory=_*."),
+    "no role": (lambda i: ((), np.array(100 + i, "i4")), None, None),
+}
+
+
+@pytest.mark.parametrize("kind", IDENTITIES)
+def test_files_of_a_thing_each_that_share_some_steps(kind, tmp_path):
+    """Each has its own times, some of which others have, too: what identifies it keeps all of it apart."""
+    identify, role, want = IDENTITIES[kind]
+    files = []
+    for i in range(4):
+        dims, value = identify(i)
+        variables = {"id": Var(dims, value, {"cf_role": role} if role else {}),
+                     "time": Var(("time",), np.arange(6.0 + i) + 3 * i, HOURS),
+                     "t": Var(("time",), np.arange(6 + i, dtype="f4") + 10 * i)}  # fmt: skip
+        files.append(File(f"st_{'ABCD'[i]}.nc", variables, unlimited=("time",)))
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    if want is None:
+        assert "--new-dim" not in shown
+        return
+    assert options == ["--new-dim", want, "--missing", "fill"], shown
+    got = convert(options, tmp_path / "in")["t"]
+    assert got.shape == (4, 18)
+    for i, f in enumerate(files):
+        np.testing.assert_array_equal(got[i, 3 * i : 3 * i + 6 + i], f.vars["t"].data)
+
+
 def test_members_at_one_station(tmp_path):
     """Whatever the survey knows of the place is the same in all files: the names of files tell them apart, as ever."""
     files = stations(["AA", "AA"])

@@ -214,28 +214,62 @@ static bool is_latitude(const cm_join_var *v)
     return *units == 'n' || *units == 'N';
 }
 
-/* Most files have a latitude of their own: the part of their names that tells them apart. */
-static bool find_places(const cm_join_input *in, const cm_join_tables *tables,
-                        const cm_join_axes *axes, char *pattern)
+/* The kind of thing that each file is, if V's single value or text identifies it; or NULL. */
+static const char *identified_by(const cm_join_var *v)
 {
-    for (uint32_t at = 0; at < tables->nvars; at++) {
-        table t = {0};
-        cm_digest own;
-        if (!is_scalar(in, tables, at) || !is_latitude(&tables->var[at]))
-            continue;
-        for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
-            t.fails = !value_in(in, tables, at, i, &own);
-            add(&t, own, (cm_digest){0});
-        }
-        const bool places = !t.fails && t.nrows > in->nfiles / 2;
-        (void)is_full(&t, in->nfiles);
-        if (places)
-            return (find_part(in, NULL, in->nfiles, false, pattern) &&
-                    name_tells(in, tables, axes, pattern, false)) ||
-                   (find_part(in, NULL, in->nfiles, true, pattern) &&
-                    name_tells(in, tables, axes, pattern, false));
+    const char *role = cm_join_text(v->like, "cf_role");
+    if (role == NULL)
+        return v->like->rank == 0 && is_latitude(v) ? "station" : NULL;
+    if (strcmp(role, "timeseries_id") == 0)
+        return "station";
+    return strcmp(role, "trajectory_id") == 0 ? "trajectory" : NULL;
+}
+
+/* Whether AT has one value or text in each file, and most files have one of their own. */
+static bool is_own(const cm_join_input *in, const cm_join_tables *tables, uint32_t at)
+{
+    const cm_join_var *v = &tables->var[at];
+    table t = {0};
+    cm_digest own;
+    if (!v->wanted || v->nfiles < in->nfiles || v->like->rank != v->is_text ||
+        v->rank != v->is_text || strchr(v->name, '/') != NULL)
+        return false;
+    for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
+        t.fails = !value_in(in, tables, at, i, &own);
+        add(&t, own, (cm_digest){0});
     }
-    return false;
+    const bool most = !t.fails && t.nrows > in->nfiles / 2;
+    (void)is_full(&t, in->nfiles);
+    return most;
+}
+
+static bool is_unused(const cm_join_tables *tables, const char *name)
+{
+    return cm_join_var_named(tables, name) == CM_JOIN_NONE &&
+           cm_join_dim_named(tables, name) == CM_JOIN_NONE;
+}
+
+/* A dimension of the stations, or trajectories, that the files are, by numbers or by names. */
+static char *propose_places(const cm_join_input *in, const cm_join_tables *tables,
+                            const cm_join_axes *axes)
+{
+    char pattern[CM_MOST_PROPOSED];
+    const char *kind = NULL;
+    for (uint32_t at = 0; kind == NULL && at < tables->nvars; at++) {
+        const cm_join_var *v = &tables->var[at];
+        const char *of = identified_by(v);
+        if (of == NULL || !is_own(in, tables, at))
+            continue;
+        if (!is_latitude(v) && is_scalar(in, tables, at))
+            return cm_asprintf(NULL, "%s=@%s", v->name, v->name);
+        kind = of;
+    }
+    if (kind == NULL || !((find_part(in, NULL, in->nfiles, false, pattern) &&
+                           name_tells(in, tables, axes, pattern, false)) ||
+                          (find_part(in, NULL, in->nfiles, true, pattern) &&
+                           name_tells(in, tables, axes, pattern, false))))
+        return NULL;
+    return cm_asprintf(NULL, "%s%s=%s", kind, is_unused(tables, kind) ? "" : "_file", pattern);
 }
 
 /* ---- a dimension that is there ---- */
@@ -299,24 +333,20 @@ static const cm_join_dim *find_place(const cm_join_input *in, const cm_join_tabl
 
 /* ---- all ---- */
 
-static bool is_unused(const cm_join_tables *tables, const char *name)
-{
-    return cm_join_var_named(tables, name) == CM_JOIN_NONE &&
-           cm_join_dim_named(tables, name) == CM_JOIN_NONE;
-}
-
 bool cm_join_value_splits(const cm_join_input *in, const cm_join_tables *tables,
                           const cm_join_axes *axes, uint32_t at)
 {
     const cm_join_var *v = &tables->var[at];
-    char pattern[CM_MOST_PROPOSED];
     if (in->has_base || axes->naxes != 1 || in->options->new_dim.n > 0 || !v->wanted ||
         v->nfiles < in->nfiles)
         return false;
     if (v->rank == 1 && !v->is_text)
         return find_place(in, tables, axes) == &tables->dim[v->dim[0]];
-    return v->like->rank == v->is_text &&
-           (value_tells(in, tables, axes, at) || find_places(in, tables, axes, pattern));
+    if (v->like->rank != v->is_text || value_tells(in, tables, axes, at))
+        return v->like->rank == v->is_text;
+    char *places = propose_places(in, tables, axes);
+    free(places);
+    return places != NULL;
 }
 
 static char *propose(const cm_join_input *in, const cm_join_tables *tables,
@@ -337,8 +367,9 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables,
             scalar = nscalars++ == 0 ? &tables->var[i] : scalar;
             name = is_latitude(&tables->var[i]) && is_unused(tables, "station") ? "station" : name;
         }
-    if (nscalars == 0 && is_unused(tables, "station") && find_places(in, tables, axes, pattern))
-        return cm_asprintf(NULL, "station=%s", pattern);
+    char *places = nscalars == 0 ? propose_places(in, tables, axes) : NULL;
+    if (places != NULL)
+        return places;
     /* One is a coordinate, as a level; several describe the same things, as places of stations. */
     if (nscalars != 1 && is_unused(tables, name) && find_name(in, tables, axes, pattern))
         return cm_asprintf(NULL, "%s=%s", name, pattern);
