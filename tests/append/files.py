@@ -88,8 +88,8 @@ def day(
         v.units, v.standard_name = "K", "air_temperature"
         for name, value in (attrs or {}).items():
             v.setncattr(name, value)
-        axes = [("time", "lat", "lon").index(d) for d in dims]
-        v[:] = np.transpose(data, axes)
+        axes = [d for d in ("time", "lat", "lon") if d in dims]
+        v[:] = np.transpose(data, [axes.index(d) for d in dims])
         nc.createVariable("ground", "f4", ("lat", "lon"))[:] = (
             np.arange(NLAT * NLON).reshape(NLAT, NLON) if static is None else static
         )

@@ -1,6 +1,7 @@
 """Files without the dimension that a store grows along: options say which step each is, as in the conversion that made it."""
 
 import datetime
+import subprocess
 
 import netCDF4
 import numpy as np
@@ -205,6 +206,21 @@ def test_refused(name, tmp_path):
     assert r.status == status and words in " ".join(r.err.split()), str(r)
     assert "--promote" not in r.err or "--promote" in options, str(r)
     assert failio.contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["scalar", "own"])
+def test_an_option_that_was_forgotten_is_proposed(kind, tmp_path):
+    """Where files have a number of the name of the store's dimension; the command that is printed runs."""
+    files, store = scenes(tmp_path, 3), tmp_path / "s.zarr"
+    make, add = case(kind)
+    tool.nc2zarr("-q", *make, *files[:2], store).ok()
+    r = tool.nc2zarr(*add[:2], files[2], store)
+    assert r.status == 4 and "it has no dimension" in r.err, str(r)
+    assert ("; --new-dim t=@t" in " ".join(r.err.split())) == (kind == "own"), str(r)
+    if kind == "own":
+        subprocess.run(r.err.splitlines()[-1], shell=True, capture_output=True, check=True)
+        tool.nc2zarr("-q", *make, *files, tmp_path / "w.zarr").ok()
+        assert digest(store) == digest(tmp_path / "w.zarr")
 
 
 def test_texts_are_refused(tmp_path):

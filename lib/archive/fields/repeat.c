@@ -152,8 +152,29 @@ static const cm_join_dim *lacking(const cm_join_input *in, const cm_join_tables 
     return found;
 }
 
-static int tell(const cm_join_input *in, cm_join_findings *findings, const cm_join_var *v,
-                const cm_join_dim *d, uint32_t file, cm_error *err)
+/* Whether FILE has a number of the name of D, which says what step it is to a store that grows. */
+static bool says_step(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                      uint32_t file)
+{
+    const uint32_t at = cm_join_var_named(tables, d->name);
+    const cm_described *own = at == CM_JOIN_NONE ? NULL : cm_join_described(in, tables, at, file);
+    return own != NULL && own->rank == 0 && cm_dtype_is_number(&own->dtype) &&
+           in->options->new_dim.n == 0;
+}
+
+static int propose(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
+                   const cm_join_dim *d, uint32_t file, cm_finding *f, cm_error *err)
+{
+    if (in->has_base && !says_step(in, tables, d, file))
+        return CM_OK;
+    f->by = in->has_base ? CM_DECIDER_NEW_DIM : CM_DECIDER_PROMOTE;
+    f->value =
+        in->has_base ? cm_asprintf(err, "%s=@%s", d->name, d->name) : cm_strdup(v->name, err);
+    return f->value != NULL ? CM_OK : CM_ENOMEM;
+}
+
+static int tell(const cm_join_input *in, const cm_join_tables *tables, cm_join_findings *findings,
+                const cm_join_var *v, const cm_join_dim *d, uint32_t file, cm_error *err)
 {
     bool merged = d->joined < 0 && cm_join_is_merged(in, d);
     bool decided = merged || (d->joined < 0 && is_promoted(in, v));
@@ -171,12 +192,7 @@ static int tell(const cm_join_input *in, cm_join_findings *findings, const cm_jo
                                            : "");
     if (f == NULL)
         return CM_ENOMEM;
-    if (d->joined < 0 && !in->has_base) {
-        f->by = CM_DECIDER_PROMOTE;
-        if ((f->value = cm_strdup(v->name, err)) == NULL)
-            return CM_ENOMEM;
-    }
-    return CM_OK;
+    return d->joined < 0 || in->has_base ? propose(in, tables, v, d, file, f, err) : CM_OK;
 }
 
 static int find_lacking(const cm_join_input *in, const cm_join_tables *tables,
@@ -199,7 +215,7 @@ static int find_lacking(const cm_join_input *in, const cm_join_tables *tables,
                 cm_join_found_in(findings, &findings->report->finding[number - 1], v->file[i], err);
             continue;
         }
-        rc = tell(in, findings, v, lacks, v->file[i], err);
+        rc = tell(in, tables, findings, v, lacks, v->file[i], err);
         number = findings->report->nfindings;
     }
     return rc;
