@@ -48,6 +48,11 @@ int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err);
 /* The folder for files that are fetched whole. */
 const char *cm_net_scratch(const cm_net *net);
 void cm_net_free(cm_net *net); /* NULL accepted; no store of it may be open */
+/*
+ * Ends all requests, and those that are made from now on, with CM_ECANCELED: what reads through
+ * NET is to end, and a server may take minutes to fail.  NULL accepted; any thread.
+ */
+void cm_net_abandon(cm_net *net);
 
 /* Requests so far; bytes are those of bodies, repeated ones included. */
 typedef struct cm_net_counts {

@@ -160,6 +160,7 @@ void cm_loader_close(cm_loader *l)
 {
     if (l == NULL || l->pid != getpid())
         return;
+    cm_net_abandon(l->options.net);
     if (l->hold != NULL)
         cm_loader_hold_detach(l->hold);
     cm_load_close(&l->run);

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import paths
+from support import objects, paths
 
 pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python")
 
@@ -44,6 +44,36 @@ def test_threads_that_share_an_iteration_end_one_epoch(store, threads):
             for w in workers:
                 w.join()
             assert sorted(seen) == list(range(60)) and loader.state_dict()["epoch"] == epoch + 1
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_a_loader_is_closed_while_its_server_says_nothing(store, monkeypatch, how):
+    """Requests are repeated for five minutes and more; nobody waits for them any longer."""
+    server, stalled, ended = objects.Server(), threading.Event(), threading.Event()
+
+    def stall(handler):
+        if "/c/" in handler.path:
+            stalled.set()
+            ended.wait(120)
+            handler.close_connection = True
+            return "done"
+
+    try:
+        server.put_folder(store, "s.zarr")
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        server.fault = stall
+        loader = opened(f"s3://{server.bucket}/s.zarr", loader=how)
+        iter(loader)
+        assert stalled.wait(60)
+        closing = threading.Thread(target=loader.close, daemon=True)
+        closing.start()
+        closing.join(60)
+        assert not closing.is_alive()
+    finally:
+        ended.set()
+        server.close()
 
 
 @pytest.mark.parametrize("at", [0, 5, 9])

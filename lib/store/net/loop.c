@@ -125,7 +125,8 @@ static void end(cm_net *net, cm_transfer_state *t, const cm_error *why)
 
 static bool is_canceled(const cm_net *net)
 {
-    return net->settings.canceled != NULL && net->settings.canceled(net->settings.canceled_context);
+    return atomic_load(&net->abandoned) || (net->settings.canceled != NULL &&
+                                            net->settings.canceled(net->settings.canceled_context));
 }
 
 static void cancel(cm_net *net, cm_transfer_state *t)
@@ -249,7 +250,7 @@ static void start(cm_net *net, cm_transfer_state *t)
 /* ---- the thread ---- */
 
 /* The next request that may start now; NULL: none. */
-static cm_transfer_state *next_due(cm_net *net, uint64_t now)
+static cm_transfer_state *take_due(cm_net *net, uint64_t now)
 {
     cm_transfer_state *t = NULL;
     pthread_mutex_lock(&net->lock);
@@ -263,11 +264,16 @@ static cm_transfer_state *next_due(cm_net *net, uint64_t now)
         }
     }
     pthread_mutex_unlock(&net->lock);
-    /* Drop the remaining requests of a call that has failed. */
-    if (t != NULL && (t->group->rc != CM_OK || is_unwanted(t))) {
+    return t;
+}
+
+/* The next request to start; drops those of a call that has failed, and those nobody waits for. */
+static cm_transfer_state *next_due(cm_net *net, uint64_t now)
+{
+    cm_transfer_state *t;
+    while ((t = take_due(net, now)) != NULL &&
+           (t->group->rc != CM_OK || is_unwanted(t) || atomic_load(&net->abandoned)))
         cancel(net, t);
-        return next_due(net, now);
-    }
     return t;
 }
 
@@ -278,10 +284,11 @@ static void take_out(cm_net *net, cm_transfer_state *t)
     net->nactive--;
 }
 
-/* Ends requests without progress once the call is to end. */
+/* Ends requests without progress once the call is to end; all of them where nobody waits. */
 static void give_up(cm_net *net)
 {
     const uint64_t now = cm_now_ns(); /* no request that was started is later */
+    const uint64_t patience = atomic_load(&net->abandoned) ? 0 : 3 * SECOND;
     cm_transfer_state *after;
     for (cm_transfer_state *t = TAILQ_FIRST(&net->delayed); t != NULL; t = after) {
         after = TAILQ_NEXT(t, next);
@@ -290,7 +297,7 @@ static void give_up(cm_net *net)
     }
     for (cm_transfer_state *t = TAILQ_FIRST(&net->active); t != NULL; t = after) {
         after = TAILQ_NEXT(t, next);
-        if (now - t->progress_ns < 3 * SECOND)
+        if (now - t->progress_ns < patience)
             continue;
         take_out(net, t);
         cancel(net, t);
@@ -535,6 +542,15 @@ void cm_loop_init(cm_net *net)
     net->growing = true;
     net->random = (cm_now_ns() ^ (uint64_t)getpid() << 32) | 1;
     reset(net);
+}
+
+void cm_loop_wake(cm_net *net)
+{
+    if (net->process != getpid())
+        return;
+    pthread_mutex_lock(&net->lock);
+    curl_multi_wakeup(net->multi);
+    pthread_mutex_unlock(&net->lock);
 }
 
 void cm_loop_stop(cm_net *net)

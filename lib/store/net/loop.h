@@ -79,6 +79,7 @@ struct cm_net {
     cm_net_settings settings;
     pthread_mutex_t lock; /* guards everything up to the next blank line */
     pthread_t thread;
+    atomic_bool abandoned;
     atomic_int process; /* process that runs the thread; 0: none; -1: being decided */
     uint64_t timeout_ns;
     bool stopping;
@@ -113,6 +114,8 @@ struct cm_net {
 /* Fills in NET, zeroed but for its settings.  The thread starts with the first request. */
 void cm_loop_init(cm_net *net);
 void cm_loop_stop(cm_net *net);
+/* Has the thread, if there is one, look at net->abandoned. */
+void cm_loop_wake(cm_net *net);
 
 /* Whether the failed T is tried again; then sets T->due_ns. */
 bool cm_net_tries_again(cm_net *net, cm_transfer_state *t);

@@ -66,6 +66,14 @@ void cm_net_free(cm_net *net)
     free(net);
 }
 
+void cm_net_abandon(cm_net *net)
+{
+    if (net == NULL)
+        return;
+    atomic_store(&net->abandoned, true);
+    cm_loop_wake(net);
+}
+
 cm_net_counts cm_net_count(cm_net *net)
 {
     pthread_mutex_lock(&net->lock);
