@@ -112,6 +112,9 @@ $(BUILD)/%.o: %.c VERSION Makefile
 # that the public headers mark.
 $(BUILD)/lib/%.o: ALL_CFLAGS += -fPIC -fvisibility=hidden
 
+# A test runs once: optimising it, and all of its debugging information, take longer than they save.
+$(BUILD)/tests/%.o: ALL_CFLAGS += -O1 -g1
+
 # Assembled into the object as it stands.
 $(BUILD)/lib/gpu/ptx.o: lib/gpu/kernels.ptx
 

@@ -31,7 +31,7 @@ typedef enum cm_chunkcalc_audit {
 
 typedef struct cm_chunkcalc_options {
     const char *store;    /* Zarr or NetCDF, PATH or PATH::NODE; or NULL */
-    const char *variable; /* NULL: the largest; without a read, all */
+    const char *variable; /* NULL: the largest that is no coordinate; without a read, all */
     const char *sample;   /* SHAPE, lengths may have a stride: "time=8:6"; or NULL */
     cm_texts read;        /* "[WEIGHT@]SHAPE" */
     const char *access;   /* a log of chunkmill.record: its reads, in place of those; or NULL */

@@ -82,7 +82,7 @@ typedef struct cm_loader_options {
     size_t size;      /* of this struct, as the caller knows it: set by init */
     uint32_t version; /* CM_LOADER_VERSION of the caller: set by init */
 
-    const char *const *variable; /* names or globs; none: the largest */
+    const char *const *variable; /* names or globs; none: the largest that is no coordinate */
     size_t nvariables;
     /* "time=4,lat=64,lon=64"; "full": whole arrays; NULL: only with orders that say it */
     const char *sample;

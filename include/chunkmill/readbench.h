@@ -36,7 +36,7 @@ typedef enum cm_readbench_validate {
 
 typedef struct cm_readbench_options {
     cm_texts store;     /* Zarr or NetCDF, PATH or PATH::NODE */
-    cm_texts variables; /* names or globs; none: the largest */
+    cm_texts variables; /* names or globs; none: the largest that is no coordinate */
     const char *lags;   /* "-6,0"; NULL: 0 */
     const char *sample; /* SHAPE; NULL: only with orders that say it */
     uint64_t batch;     /* 32 */

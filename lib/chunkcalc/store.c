@@ -174,6 +174,16 @@ static bool is_named(const input *in, const char *name)
     return v != NULL && in->named[v->index];
 }
 
+/* Places along a dimension come last, however many there are. */
+static bool exceeds(const input *in, const cm_chunkcalc_array *a, const cm_chunkcalc_array *other)
+{
+    const cm_variable *v = cm_dataset_find(in->ds, a->name);
+    const cm_variable *w = cm_dataset_find(in->ds, other->name);
+    const bool is_places = v != NULL && v->is_coordinate,
+               are_places = w != NULL && w->is_coordinate;
+    return is_places != are_places ? are_places : a->decoded_nbytes > other->decoded_nbytes;
+}
+
 /* The array that --variable names, or the largest. */
 static int choose(cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_error *err)
 {
@@ -192,7 +202,7 @@ static int choose(cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_erro
         if (read != NULL ? strcmp(read, a->name) != 0 : want != NULL && !is_named(in, a->name))
             continue;
         n++;
-        if (best == NULL || a->decoded_nbytes > best->decoded_nbytes)
+        if (best == NULL || exceeds(in, a, best))
             best = a;
     }
     if (best == NULL && want != NULL)

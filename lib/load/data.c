@@ -61,21 +61,29 @@ static int open_array(cm_load_data *d, cm_variable *v, cm_error *err)
     return CM_OK;
 }
 
+static double nbytes_of(const cm_variable *v)
+{
+    double nbytes = v->dtype.nbytes;
+    for (unsigned d = 0; d < v->rank; d++)
+        nbytes *= (double)v->shape[d];
+    return nbytes;
+}
+
+/* Places along a dimension come last, however many there are. */
+static bool exceeds(const cm_variable *v, const cm_variable *other)
+{
+    if (v->is_coordinate != other->is_coordinate)
+        return other->is_coordinate;
+    return nbytes_of(v) > nbytes_of(other);
+}
+
 static int open_largest(cm_load_data *d, cm_error *err)
 {
     cm_variable *best = NULL;
-    double most = -1;
     for (size_t i = 0; i < d->ds->nvars; i++) {
         cm_variable *v = &d->ds->var[i];
-        if (!is_below(d, v) || !is_readable(v))
-            continue;
-        double nbytes = v->dtype.nbytes;
-        for (unsigned j = 0; j < v->rank; j++)
-            nbytes *= (double)v->shape[j];
-        if (nbytes > most) {
-            most = nbytes;
+        if (is_below(d, v) && is_readable(v) && (best == NULL || exceeds(v, best)))
             best = v;
-        }
     }
     if (best == NULL)
         return cm_fail(err, CM_EINVAL,

@@ -10,7 +10,7 @@ import zlib
 
 from . import paths
 
-CASES = 3
+CASES = 2
 
 
 def limit(item):

@@ -88,8 +88,8 @@ static const cm_option OPTIONS[] = {
      .value = "A,B",
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.variable),
-     .help = "Which arrays of the store. Reads are of the largest of them.",
-     .unset = "the largest; without a read, all are described"},
+     .help = "Which arrays of the store. Reads are of the largest of them that is no coordinate.",
+     .unset = "the largest that is no coordinate; without a read, all are described"},
 
     {.section = "Layouts",
      .name = "chunks",

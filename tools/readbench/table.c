@@ -15,7 +15,7 @@ static const cm_option OPTIONS[] = {
      .swept = true,
      .help = "Variables that together are one sample. Names or patterns; each takes the part of "
              "--sample that names its dimensions, one without any of them is read once a worker.",
-     .unset = "the largest"},
+     .unset = "the largest that is no coordinate"},
     {.name = "lags",
      .value = "0,6",
      .kind = CM_OPTION_TEXT,

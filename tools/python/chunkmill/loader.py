@@ -177,7 +177,7 @@ class Loader:
 
     `store` is a path (str or os.PathLike) or URL, a Group or Array of zarr-python, or a Dataset or
     DataArray of xarray that shows a store as it was opened.  Of a Dataset all data variables are read
-    where `variables` names none, of the others the largest.
+    where `variables` names none, of the others the largest that is no coordinate.
 
     What a sample is:
     `sample` ({"time": 4, "lat": 64, "lon": 64}, where a dimension that is not named is read whole,
