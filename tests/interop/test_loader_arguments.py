@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import paths
+from support import paths, tool
 
 pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python")
 
@@ -34,6 +34,17 @@ def test_a_whole_array_is_a_sample(store, how):
     with chunkmill.Loader(store, variables="v", sample="full", loader=how) as loader:
         (batch,) = loader
         assert (batch["v"].numpy() == VALUES[None]).all()
+
+
+def test_data_are_read_by_default_however_large_their_coordinate_is(tmp_path):
+    """chunkcalc takes the same."""
+    group = zarr.create_group(str(tmp_path / "s.zarr"))
+    for name, dtype in (("t", "i8"), ("v", "f4")):
+        group.create_array(name, shape=(1000,), chunks=(100,), dtype=dtype, dimension_names=("t",))[:] = np.arange(1000)
+    with chunkmill.Loader(tmp_path / "s.zarr", sample={"t": 10}) as loader:
+        assert loader.keys() == ["v"]
+    said = tool.run("chunkcalc", tmp_path / "s.zarr", "--sample", "t=10", "--json").ok().out
+    assert json.loads(said)["variable"] == "v"
 
 
 def test_attributes_of_coordinates(store):
