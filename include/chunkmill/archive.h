@@ -152,6 +152,7 @@ typedef enum cm_decider {
     CM_DECIDER_DTYPE,
     CM_DECIDER_TOLERANCE,
     CM_DECIDER_ORDER,
+    CM_DECIDER_EXCLUDE,
     CM_DECIDER_CHAR /* `char_mode` of the conversion */
 } cm_decider;
 

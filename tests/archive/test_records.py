@@ -1,5 +1,7 @@
 """Observations along a record dimension without a coordinate: what orders them, and what is only one of their values."""
 
+import shlex
+
 import numpy as np
 import pytest
 
@@ -224,6 +226,24 @@ def test_places_along_a_joined_dimension_are_refused(tmp_path, attribute):
     _, doc = stores.survey(*paths, "--along", dim, status=4)
     assert [(f["kind"], f["variable"]) for f in doc["findings"] if f["weight"] == "decision"][-1] == ("index", "index")
     assert stores.convert(*paths, tmp_path / "out.zarr").status == 4
+
+
+@pytest.mark.parametrize("seconds, option", [([0, 1, 2, 3], []), ([0, 0, 1, 1], ["--order", "name"])], ids=["rising", "repeated"])
+def test_volumes_of_a_radar(tmp_path, seconds, option):
+    """Rays, whose times may repeat, are joined; where sweeps begin and end among the rays of one file is left out."""
+    files = []
+    for i in range(3):
+        rays = {"time": F.Var(("time",), np.array(seconds, "f8") + 100 * i, {"units": "seconds since 2000-01-01"}),
+                "azimuth": F.Var(("time",), np.arange(4, dtype="f4") + 10 * i)}  # fmt: skip
+        sweeps = {n: F.Var(("sweep",), np.array(v, "i4")) for n, v in {"sweep_start_ray_index": [0, 2], "sweep_end_ray_index": [1, 3]}.items()}
+        files.append(F.File(f"f{i}.nc", {**rays, "fixed_angle": F.Var(("sweep",), np.array([1, 2], "f4")), **sweeps}, unlimited=("time",)))
+    F.write_all(files, tmp_path / "in")
+    _, doc = stores.survey(tmp_path / "in", status=4)
+    words = shlex.split(doc["command"])[1:-2]
+    assert words == [*option, "--exclude", "sweep_start_ray_index", "--exclude", "sweep_end_ray_index"]
+    stores.convert("--verify", "full", *words, tmp_path / "in", tmp_path / "out.zarr").ok()
+    got = readers.arrays(tmp_path / "out.zarr")
+    np.testing.assert_array_equal(got["azimuth"][...], np.concatenate([f.vars["azimuth"].data for f in files]))
 
 
 def test_instances_that_differ_are_refused_with_their_index(tmp_path):

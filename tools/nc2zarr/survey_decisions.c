@@ -187,7 +187,9 @@ static void tell_exclude(const nc2zarr_decision *d, const nc2zarr_decisions *all
     fputs(d->kind == CM_FINDING_TYPE     ? "left out, since Zarr has no type for it"
           : d->kind == CM_FINDING_LENGTH ? "left out, since files differ in the length of a "
                                            "dimension that no option joins besides"
-                                         : "left out, since the store has no such variable",
+          : d->kind == CM_FINDING_INDEX ? "left out, since its places in one file are other places "
+                                          "in the store"
+                                        : "left out, since the store has no such variable",
           f);
 }
 

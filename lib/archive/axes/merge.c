@@ -126,11 +126,21 @@ static uint64_t turn_of(const cm_join_vec *v)
     return i;
 }
 
+/* Times of records, which say little of their order, leave the files whole. */
+static int propose_names(const cm_join_input *in, cm_finding *f, cm_error *err)
+{
+    if (in->has_base)
+        return CM_OK;
+    f->by = CM_DECIDER_ORDER;
+    f->value = cm_strdup("name", err);
+    return f->value != NULL ? CM_OK : CM_ENOMEM;
+}
+
 static int tell_direction(const cm_join_input *in, cm_join_findings *findings, const cm_join_dim *d,
                           const cm_join_vec *v, cm_error *err)
 {
     char here[48], before[48];
-    const cm_finding *f;
+    cm_finding *f;
     if (descends(v)) {
         f = cm_join_find(findings, CM_FINDING_DIRECTION, CM_WEIGHT_DECISION, false, d->name,
                          v->file, err,
@@ -142,6 +152,8 @@ static int tell_direction(const cm_join_input *in, cm_join_findings *findings, c
             "its values neither rise nor fall throughout: element %" PRIu64 " is %s, behind %s", i,
             cm_key_text(in, d, v->key[i], here, sizeof(here)),
             cm_key_text(in, d, v->key[i - 1], before, sizeof(before)));
+        if (f != NULL && d->kind == CM_KEY_TIME)
+            return propose_names(in, f, err);
     }
     return f == NULL ? CM_ENOMEM : CM_OK;
 }
@@ -175,12 +187,10 @@ static int find_interleaved(const cm_join_input *in, cm_join_findings *findings,
                                  cm_key_text(in, d, v->key[0], first, sizeof(first)),
                                  cm_key_text(in, d, v->key[v->n - 1], last, sizeof(last)),
                                  in->file[v->file]->path);
+    if (f == NULL)
+        return CM_ENOMEM;
     /* Times of records of several platforms are no coordinate of theirs. */
-    if (f != NULL && d->substitute && !in->has_base) {
-        f->by = CM_DECIDER_ORDER;
-        f->value = cm_strdup("name", err);
-    }
-    return f == NULL || (f->by == CM_DECIDER_ORDER && f->value == NULL) ? CM_ENOMEM : CM_OK;
+    return d->substitute ? propose_names(in, f, err) : CM_OK;
 }
 
 /* ---- joining ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "archive/tables/described.h"
+#include "base/path.h"
 #include "model/convert.h"
 
 static cm_join_dim *dim_named(const cm_join_tables *tables, const char *name)
@@ -81,19 +82,50 @@ static const cm_join_dim *joined_of(const cm_join_input *in, const cm_join_table
     return NULL;
 }
 
+static cm_finding *tell_index(cm_join_findings *findings, const cm_join_var *v,
+                              const cm_join_dim *d, const char *by, cm_error *err)
+{
+    return cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name, v->first,
+                        err, "its values are places along %s of one file (%s), and %s is joined",
+                        d->name, by, d->name);
+}
+
+/* The joined dimension along which V has places, by its name alone (CfRadial 1.5); or NULL. */
+static const cm_join_dim *rays_of(const cm_join_tables *tables, const cm_join_var *v)
+{
+    static const char *const NAME[][2] = {{"sweep_start_ray_index", "time"},
+                                          {"sweep_end_ray_index", "time"},
+                                          {"ray_start_index", "n_points"}};
+    for (size_t i = 0; i < sizeof(NAME) / sizeof(NAME[0]); i++)
+        if (strcmp(cm_path_last(v->name), NAME[i][0]) == 0) {
+            const cm_join_dim *d = dim_named(tables, NAME[i][1]);
+            return d != NULL && d->joined >= 0 ? d : NULL;
+        }
+    return NULL;
+}
+
+static int check_rays(const cm_join_tables *tables, cm_join_findings *findings,
+                      const cm_join_var *v, cm_error *err)
+{
+    const cm_join_dim *rays = rays_of(tables, v);
+    cm_finding *f = rays != NULL ? tell_index(findings, v, rays, "CfRadial", err) : NULL;
+    if (f == NULL)
+        return rays != NULL ? CM_ENOMEM : CM_OK;
+    f->by = CM_DECIDER_EXCLUDE; /* rays have their own times and angles */
+    f->value = cm_strdup(v->name, err);
+    return f->value != NULL ? CM_OK : CM_ENOMEM;
+}
+
 static int check_index(const cm_join_input *in, const cm_join_tables *tables,
                        cm_join_findings *findings, const cm_join_var *v, cm_error *err)
 {
     static const char *const ATTRIBUTE[] = {"instance_dimension", "compress"};
     for (size_t i = 0; i < sizeof(ATTRIBUTE) / sizeof(ATTRIBUTE[0]); i++) {
         const cm_join_dim *d = joined_of(in, tables, v, ATTRIBUTE[i]);
-        if (d != NULL &&
-            cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name, v->first,
-                         err, "its values are places along %s of one file (%s), and %s is joined",
-                         d->name, ATTRIBUTE[i], d->name) == NULL)
+        if (d != NULL && tell_index(findings, v, d, ATTRIBUTE[i], err) == NULL)
             return CM_ENOMEM;
     }
-    return CM_OK;
+    return check_rays(tables, findings, v, err);
 }
 
 /* The sum of the rows of V in FILE; false: the file, or the survey of it, does not have them. */
