@@ -14,7 +14,7 @@ from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 from fsspec.implementations.local import LocalFileSystem
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
 
-from support import objects, paths
+from support import objects, paths, tool
 
 pytestmark = [pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python"),
               pytest.mark.filterwarnings("ignore")]
@@ -187,3 +187,20 @@ def test_nothing_is_imported(store):
     done = subprocess.run([sys.executable, "-c", script, str(store)], capture_output=True, text=True, check=True,
                           env={**os.environ, "PYTHONPATH": str(paths.ROOT / "tools" / "python")})
     assert done.stdout == "[]\n"
+
+
+def test_a_bucket_without_such_a_store(store, monkeypatch):
+    """Nothing there is FileNotFoundError, as of a folder; what is no store is not."""
+    server = objects.Server()
+    try:
+        server.put_folder(store / "v" / "c", "data/other")
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(FileNotFoundError, match="s3://bucket/data/typo.zarr: nothing is there"):
+            chunkmill.Loader(f"s3://{server.bucket}/data/typo.zarr", **OPTIONS)
+        with pytest.raises(chunkmill.FormatError, match="no Zarr store"):
+            chunkmill.Loader(f"s3://{server.bucket}/data/other", **OPTIONS)
+        run = tool.run("readbench", f"s3://{server.bucket}/data/typo.zarr", env=server.environment())
+        assert run.status == 1 and "nothing is there" in run.err, str(run)
+    finally:
+        server.close()

@@ -250,6 +250,17 @@ static int open_tree(zarr_dataset *d, bool quick, cm_error *err)
         (unsigned long long)tree->nforeign, tree->foreign, tree->nforeign > 1 ? ", ..." : "");
 }
 
+/* RC of a bucket that was not opened: nothing there is another error than something else. */
+static int tell_nothing(const zarr_dataset *d, int rc, cm_error *err)
+{
+    cm_error why = {0};
+    bool any = true;
+    if (rc != CM_EFORMAT || !cm_store_is_remote(d->store) ||
+        cm_store_has_any(d->store, "", &any, &why) != CM_OK || any)
+        return rc;
+    return cm_fail(err, CM_ENOTFOUND, "nothing is there");
+}
+
 /* open_tree of what is at PATH, behind a network a repository, too. */
 static int open_found(zarr_dataset *d, const char *path, const cm_dataset_options *options,
                       const cm_store_options *store, cm_error *err)
@@ -257,7 +268,7 @@ static int open_found(zarr_dataset *d, const char *path, const cm_dataset_option
     int rc = open_tree(d, options->quick, err);
     char *repository = d->is_borrowed ? NULL : cm_ice_repository_at(rc, path, d->store);
     if (repository == NULL)
-        return rc;
+        return tell_nothing(d, rc, err);
     cm_zarr_tree_release(&d->tree);
     cm_zarr_conflicts_release(&d->conflicts);
     d->conflicts = (cm_zarr_conflicts){0};
