@@ -105,3 +105,17 @@ def test_other_types_are_refused_by_name(tmp_path, out, name):
     assert list(zarr.open_group(str(out), mode="r").array_keys()) == ["kept"]
     for other in (("chunkcalc", path), ("rechunk", "--digest", path)):
         tool.run(*other)  # must not crash over what it cannot read
+
+
+def test_an_attribute_of_two_dimensions_refuses_its_variable_alone(tmp_path, out):
+    """As MATLAB writes for a matrix; netCDF-C does not even tell such a variable's type."""
+    path = tmp_path / "matrix.h5"
+    with h5py.File(path, "w") as f:
+        for name in ("first", "second", "third"):
+            f.create_dataset(f"deeper/{name}", data=np.arange(4.0)).attrs["units"] = "1"
+        f["deeper/second"].attrs["scale"] = np.array([[2.5]])
+    tool.nc2zarr("-q", path, out).fails(1, "variable deeper/second: an attribute of more than one dimension", "--skip-unsupported")
+    for option in (["--skip-unsupported"], ["--exclude", "deeper/second"]):
+        tool.nc2zarr("--overwrite", *option, path, out).ok()
+        got = zarr.open_group(str(out), mode="r")["deeper"]
+        assert sorted(got.array_keys()) == ["first", "third"] and (got["third"][...] == np.arange(4)).all() and got["third"].attrs["units"] == "1"

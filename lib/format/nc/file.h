@@ -113,6 +113,9 @@ typedef struct cm_nc_hazard {
  */
 int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_hazard *hazard,
                        cm_error *err);
+/* Finds why netCDF-C fails to inquire VARID: an attribute that it does not read; or nothing. */
+int cm_h5_explain(const cm_nc_file *file, size_t group, int nvars, int varid, cm_nc_hazard *hazard,
+                  cm_error *err);
 
 /*
  * Adds the datasets that netCDF-C skipped: booleans and enumerations are read through HDF5, all

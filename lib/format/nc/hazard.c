@@ -8,6 +8,8 @@
 typedef struct walker {
     int ncid;
     int nvars;
+    int only; /* a variable; -1: all */
+    const char *(*find_reason)(hid_t dataset);
     cm_nc_hazard *hazard; /* by variable */
     int rc;
     cm_error *err;
@@ -65,6 +67,27 @@ static const char *find_reason(hid_t dataset)
     return reason;
 }
 
+static herr_t find_table(hid_t dataset, const char *name, const H5A_info_t *info, void *context)
+{
+    (void)info;
+    hid_t attribute = H5Aopen(dataset, name, H5P_DEFAULT);
+    hid_t space = attribute >= 0 ? H5Aget_space(attribute) : -1;
+    *(bool *)context = space >= 0 && H5Sget_simple_extent_ndims(space) > 1;
+    if (space >= 0)
+        H5Sclose(space);
+    if (attribute >= 0)
+        H5Aclose(attribute);
+    return *(bool *)context;
+}
+
+static const char *find_attribute(hid_t dataset)
+{
+    hsize_t at = 0;
+    bool found = false;
+    (void)H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_NATIVE, &at, find_table, &found);
+    return found ? "an attribute of more than one dimension (netCDF-C does not read it)" : NULL;
+}
+
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context)
 {
     walker *w = context;
@@ -72,26 +95,40 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     (void)link;
     /* nc_inq_varid only compares names; all other inquiries would read the fill value. */
     if (nc_inq_varid(w->ncid, name, &varid) != NC_NOERR || varid < 0 || varid >= w->nvars ||
-        w->hazard[varid].reason != NULL)
+        w->hazard[varid].reason != NULL || (w->only >= 0 && varid != w->only))
         return 0;
     hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
     if (dataset < 0)
         return 0;
     cm_nc_hazard *h = &w->hazard[varid];
-    h->reason = find_reason(dataset);
+    h->reason = w->find_reason(dataset);
     H5Dclose(dataset);
     if (h->reason != NULL && (h->name = cm_strdup(name, w->err)) == NULL)
         w->rc = CM_ENOMEM;
     return w->rc != CM_OK ? -1 : 0;
 }
 
+static int walk(const cm_nc_file *file, size_t group, walker *w, cm_error *err)
+{
+    if (file->h5 < 0 || w->nvars == 0)
+        return CM_OK;
+    w->ncid = file->group_ncid[group];
+    w->err = err;
+    /* If HDF5 cannot walk the group, it cannot read it either, and says so later. */
+    int rc = cm_h5_walk_links(file, group, visit_link, w, err);
+    return rc == CM_OK ? w->rc : rc;
+}
+
 int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_hazard *hazard,
                        cm_error *err)
 {
-    if (file->h5 < 0 || nvars == 0)
-        return CM_OK;
-    walker w = {.ncid = file->group_ncid[group], .nvars = nvars, .hazard = hazard, .err = err};
-    /* If HDF5 cannot walk the group, it cannot read it either, and says so later. */
-    int rc = cm_h5_walk_links(file, group, visit_link, &w, err);
-    return rc == CM_OK ? w.rc : rc;
+    walker w = {.nvars = nvars, .only = -1, .find_reason = find_reason, .hazard = hazard};
+    return walk(file, group, &w, err);
+}
+
+int cm_h5_explain(const cm_nc_file *file, size_t group, int nvars, int varid, cm_nc_hazard *hazard,
+                  cm_error *err)
+{
+    walker w = {.nvars = nvars, .only = varid, .find_reason = find_attribute, .hazard = hazard};
+    return walk(file, group, &w, err);
 }

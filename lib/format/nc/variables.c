@@ -213,9 +213,29 @@ static int read_hazard(cm_nc_node *node, const char *group, const cm_nc_hazard *
     return set_unsupported(node, hazard->reason, err);
 }
 
+/* Reads NODE, number VARID of NVARS, or finds out what of it netCDF-C does not read. */
+static int read_or_explain(cm_nc_node *node, size_t group, int nvars, cm_nc_hazard *hazard,
+                           cm_error *err)
+{
+    const char *path = node->file->group[group].path;
+    cm_nc_hazard *h = &hazard[node->varid];
+    cm_error why = {0};
+    if (h->reason != NULL)
+        return read_hazard(node, path, h, err);
+    int rc = read_variable(node, path, &why);
+    if (rc == CM_OK)
+        return CM_OK;
+    if (err != NULL)
+        *err = why;
+    if (node->var.array.name != NULL ||
+        cm_h5_explain(node->file, group, nvars, node->varid, hazard, &why) != CM_OK ||
+        h->reason == NULL)
+        return rc;
+    return read_hazard(node, path, h, err);
+}
+
 static int read_group_variables(cm_nc_file *file, size_t group, size_t most, cm_error *err)
 {
-    const char *path = file->group[group].path;
     int nvars = 0;
     int rc = nc_inq_nvars(file->group_ncid[group], &nvars);
     if (rc != CM_OK)
@@ -230,8 +250,7 @@ static int read_group_variables(cm_nc_file *file, size_t group, size_t most, cm_
         node->ncid = file->group_ncid[group];
         node->varid = varid;
         node->locked_dataset = -1;
-        rc = hazard[varid].reason != NULL ? read_hazard(node, path, &hazard[varid], err)
-                                          : read_variable(node, path, err);
+        rc = read_or_explain(node, group, nvars, hazard, err);
     }
     for (int varid = 0; varid < nvars; varid++)
         free(hazard[varid].name);
