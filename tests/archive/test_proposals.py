@@ -286,3 +286,25 @@ def test_a_dimension_along_which_data_may_stop_the_run_is_not_better(tmp_path):
     got = convert(options, tmp_path / "in")
     np.testing.assert_array_equal(got["v"][...], [0, 1, 2])
     np.testing.assert_array_equal(np.squeeze(got["s1"][...])[:, 0], [1, 11, 21])
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_strings_of_each_file_are_told_of(differs, tmp_path):
+    """A survey reads none: that they may stop the run is said before it begins."""
+    files = [
+        File(
+            f"f{i}.nc",
+            {
+                "expver": Var((), np.array(f"000{1 + i * differs}", object)),
+                "time": Var(("time",), np.arange(3.0) + 3 * i, HOURS),
+                "t": Var(("time",), np.arange(3, dtype="f4")),
+            },
+            unlimited=("time",),
+        )
+        for i in range(2)
+    ]
+    F.write_all(files, tmp_path / "in")
+    _, doc = stores.survey(tmp_path / "in", status=0)
+    assert [(f["kind"], f["variable"], f["weight"]) for f in doc["findings"]] == [("static", "expver", "note")]
+    assert stores.convert(tmp_path / "in", tmp_path / "out.zarr").status == differs
+    assert (tmp_path / "out.zarr" / "zarr.json").exists() != differs

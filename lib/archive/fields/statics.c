@@ -213,6 +213,20 @@ static int check_later(const cm_join_input *in, cm_join_tables *tables, const cm
                : rc;
 }
 
+/* Strings, which a survey does not read, often tell files apart. */
+static int tell_strings(cm_join_findings *findings, const cm_join_var *v, bool decided,
+                        cm_error *err)
+{
+    if (!cm_dtype_is_vlen(&v->like->dtype) || decided)
+        return CM_OK;
+    return cm_join_find(findings, CM_FINDING_STATIC, CM_WEIGHT_NOTE, false, v->name, v->file[1],
+                        err,
+                        "its strings are compared only while data move: strings that differ from "
+                        "the first file's stop the run") == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
 int cm_join_check_static(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
                          cm_join_findings *findings, uint32_t at, cm_field_sources *f,
                          cm_error *err)
@@ -241,6 +255,8 @@ int cm_join_check_static(const cm_join_input *in, cm_join_tables *tables, const 
         rc = add(tables, findings, v, file, &d, &other, within || first_taken,
                  within ? &tolerated : &refused, err);
     }
+    if (rc == CM_OK)
+        rc = tell_strings(findings, v, first_taken, err);
     if (rc == CM_OK)
         rc = end(in, tables, axes, findings, at, &tolerated, true, err);
     return rc == CM_OK ? end(in, tables, axes, findings, at, &refused, first_taken, err) : rc;
