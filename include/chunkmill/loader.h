@@ -220,6 +220,11 @@ int cm_loader_describe(cm_loader *loader, cm_loader_info *info, cm_error *err);
  * there are no coordinates, and in a forked child.
  */
 const char *cm_loader_dim_attributes(const cm_loader *loader, size_t dim);
+/*
+ * A byte for each coordinate of DIM, 1 where it is missing by the variable's attributes or its fill
+ * value; until the loader is closed.  NULL: nothing says what is missing, or there are none.
+ */
+const uint8_t *cm_loader_dim_missing(const cm_loader *loader, size_t dim);
 
 /*
  * One line about chunks of the variables that are not there, counted when the loader was opened:

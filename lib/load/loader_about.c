@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/missing.h"
 #include "load/loader_impl.h"
 
 enum {
@@ -110,9 +111,34 @@ static bool are_coords(const cm_variable *v, uint64_t length)
     return (is_text || !cm_dtype_is_vlen(&v->dtype)) && length <= MAX_COORDS / size;
 }
 
+/* The fill value that readers mask besides attributes: xarray's rule; v3's is no such value. */
+static const uint8_t *masked_fill(const cm_variable *v)
+{
+    if (v->has_fill_value)
+        return v->fill_value;
+    const bool is_v2 = v->words != NULL && v->words->zarr_format == 2 && v->words->has_fill;
+    return is_v2 ? v->array->fill : NULL;
+}
+
+static int find_missing(const cm_variable *v, const cm_loader_dim *d, uint8_t **out, cm_error *err)
+{
+    const cm_dtype *type = &v->array->dtype;
+    const uint8_t *coords = d->coords;
+    cm_missing missing;
+    if (!cm_dtype_is_number(type) || type->nbytes > sizeof missing.element[0] ||
+        !cm_missing_list(type, v->array->attrs, masked_fill(v), &missing) || missing.n == 0)
+        return CM_OK;
+    if ((*out = cm_calloc(d->length + 1, 1, err)) == NULL)
+        return CM_ENOMEM;
+    for (uint64_t i = 0; i < d->length; i++)
+        for (unsigned k = 0; k < missing.n; k++)
+            (*out)[i] |= memcmp(coords + i * type->nbytes, missing.element[k], type->nbytes) == 0;
+    return CM_OK;
+}
+
 /* Of the variable that is named like the dimension, in the group of a variable that has it. */
 static int find_coords(cm_load_data *data, const cm_array *has, cm_loader_dim *d, char **attributes,
-                       cm_error *err)
+                       uint8_t **missing, cm_error *err)
 {
     cm_variable *v;
     int rc = cm_load_data_find_coordinate(data, has, d->name, &v, err);
@@ -120,6 +146,8 @@ static int find_coords(cm_load_data *data, const cm_array *has, cm_loader_dim *d
         rc = read_coords(v->array, d, err);
     if (rc == CM_OK && d->coords != NULL)
         rc = write_attributes(v->array->attrs, attributes, err);
+    if (rc == CM_OK && d->coords != NULL)
+        rc = find_missing(v, d, missing, err);
     if (rc == CM_EUNSUPPORTED || rc == CM_EBUDGET) /* of codecs not known here; long texts */
         rc = CM_OK;
     cm_load_data_leave(data, v);
@@ -140,7 +168,8 @@ static int describe_dims(cm_load_shared *s, cm_loader_about *h, cm_error *err)
     const cm_sample_space *space = &s->space.space;
     h->dim = cm_calloc(space->rank + 1, sizeof *h->dim, err);
     h->attributes = cm_calloc(space->rank + 1, sizeof *h->attributes, err);
-    if (h->dim == NULL || h->attributes == NULL)
+    h->missing = cm_calloc(space->rank + 1, sizeof *h->missing, err);
+    if (h->dim == NULL || h->attributes == NULL || h->missing == NULL)
         return CM_ENOMEM;
     for (unsigned j = 0; j < space->rank; j++) {
         cm_loader_dim *d = &h->dim[h->ndims++];
@@ -151,7 +180,9 @@ static int describe_dims(cm_load_shared *s, cm_loader_about *h, cm_error *err)
             continue;
         if ((d->name = cm_strdup(s->space.dim_name[j], err)) == NULL)
             return CM_ENOMEM;
-        int rc = has != NULL ? find_coords(&s->data, has, d, &h->attributes[j], err) : CM_OK;
+        int rc = CM_OK;
+        if (has != NULL)
+            rc = find_coords(&s->data, has, d, &h->attributes[j], &h->missing[j], err);
         if (rc != CM_OK)
             return rc;
     }
@@ -223,6 +254,12 @@ const char *cm_loader_dim_attributes(const cm_loader *l, size_t dim)
     return is_here && dim < l->about->ndims ? l->about->attributes[dim] : NULL;
 }
 
+const uint8_t *cm_loader_dim_missing(const cm_loader *l, size_t dim)
+{
+    const bool is_here = l != NULL && l->pid == getpid();
+    return is_here && dim < l->about->ndims ? l->about->missing[dim] : NULL;
+}
+
 const char *cm_loader_holes(const cm_loader *l)
 {
     return l != NULL && l->pid == getpid() ? l->holes : NULL;
@@ -249,6 +286,7 @@ void cm_loader_about_unref(cm_loader_about *h)
         return;
     for (size_t i = 0; i < h->ndims; i++) {
         free(h->attributes[i]);
+        free(h->missing[i]);
         free((void *)h->dim[i].name);
         free((void *)h->dim[i].type);
         free((void *)h->dim[i].coords);
@@ -260,6 +298,7 @@ void cm_loader_about_unref(cm_loader_about *h)
     }
     free(h->dim);
     free(h->attributes);
+    free(h->missing);
     free(h->variable);
     free(h->stride);
     free(h);

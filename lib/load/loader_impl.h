@@ -45,6 +45,7 @@ typedef struct cm_loader_about {
     cm_loader_dim *dim;
     size_t ndims;
     char **attributes; /* of the coordinates of each dimension, as JSON; or NULL */
+    uint8_t **missing; /* of each dimension, a byte for each coordinate; or NULL */
     cm_loader_variable *variable;
     size_t nvariables;
     int64_t *stride; /* of each variable's tensor, elements; as far apart as cm_batch.shape */

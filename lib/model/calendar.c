@@ -120,7 +120,18 @@ static bool read_time_rest(const char **p, stamp *s)
     return true;
 }
 
-/* "Z", "UTC", "GMT", "+H", "-HH", "+HH:MM", "+HHMM", and nothing. */
+/* "0:00" without a sign, as files of ARM have it; readers agree about it at midnight alone. */
+static void skip_bare_zero(const char **p, const stamp *s)
+{
+    const char *zone = *p;
+    const size_t n = strspn(zone, "0");
+    if (s->precision < TO_HOUR || s->time_us != 0 || zone[-1] != ' ' || n == 0 || n > 2)
+        return;
+    zone += n;
+    *p = strncmp(zone, ":00", 3) == 0 ? zone + 3 : zone;
+}
+
+/* "Z", "UTC", "GMT", "+H", "-HH", "+HH:MM", "+HHMM", a zero, and nothing. */
 static bool read_zone(const char **p, stamp *s)
 {
     static const char *const UTC[] = {"utc", "gmt", "z"};
@@ -133,8 +144,10 @@ static bool read_zone(const char **p, stamp *s)
             return true;
         }
     }
-    if (**p != '+' && **p != '-')
+    if (**p != '+' && **p != '-') {
+        skip_bare_zero(p, s);
         return true;
+    }
     const int64_t sign = **p == '-' ? -1 : 1;
     (*p)++;
     const bool packed = strspn(*p, "0123456789") == 4;

@@ -8,7 +8,7 @@ import pytest
 import xarray
 import zarr
 
-from support import paths
+from support import paths, tool
 
 pytestmark = [pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python"),
               pytest.mark.filterwarnings("ignore")]  # of xarray, about fill values that differ
@@ -155,3 +155,31 @@ def test_real_files(path):
                 continue
             got = delivered(path, name, dict(zip(v.dims, v.shape)))
             assert_same_numbers(got, v.values, f"{path.name}: {name}")
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("form", ["nc", 2, 3])
+@pytest.mark.parametrize("kind, attrs", [("i2", {}), ("i4", {"units": "days since 2000-01-01"}), ("i8", {"units": "hours since 2000-01-01"}),
+                                         ("f4", {}), ("i2", {"scale_factor": 0.5, "add_offset": 2.0}), ("f8", {"missing_value": -7.0})])
+def test_missing_coordinates(tmp_path, form, kind, attrs):
+    """Not a number, not a time, as xarray shows them; with `decode=False` what is stored."""
+    path, stored = tmp_path / "c.nc", np.array([1, -7, 3, 4], kind)
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.createDimension("x", 4)
+        x = nc.createVariable("x", kind, ("x",), fill_value=None if "missing_value" in attrs else stored[1])
+        x.set_auto_maskandscale(False)
+        x.setncatts(attrs)
+        x[:] = stored
+        nc.createVariable("v", "f4", ("x",))[:] = np.arange(4)
+    if form != "nc":
+        tool.nc2zarr("-q", "--zarr-format", str(form), path, tmp_path / "c.zarr").ok()
+    where = path if form == "nc" else tmp_path / "c.zarr"
+    with xarray.open_dataset(path) if form == "nc" else xarray.open_zarr(where) as ds:
+        want = ds.x.values
+    with chunkmill.Loader(where, variables="v", sample={"x": 2}) as loader:
+        got = loader.dims[0].coords
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+    assert np.isnan(got).tolist() == [False, True, False, False]
+    with chunkmill.Loader(where, variables="v", sample={"x": 2}, decode=False) as loader:
+        np.testing.assert_array_equal(loader.dims[0].coords, stored)

@@ -25,6 +25,8 @@ TIMES = {
     "fractions": ("days since 1850-1-1", "standard", np.arange(8) / 4 + 51000.125),
     "single fractions": ("days since 1990-1-1", "proleptic_gregorian", (np.arange(8) / 8).astype("f4")),
     "a time zone": ("hours since 2000-01-01 00:00 +05:30", "standard", np.arange(8)),
+    "a zone without a sign": ("seconds since 2011-05-10 00:00:00 0:00", None, np.arange(8) * 3600),
+    "a zero for a zone": ("days since 2011-05-10 00:00:00.0 00:00", "gregorian", np.arange(8)),
     "milliseconds": ("milliseconds since 1970-01-01T00:00:00Z", "standard", np.arange(8) * 86_400_123 + 10**12),
     "from the year 1": ("days since 0001-01-01", "standard", np.arange(8) + 730000),
     "beyond nanoseconds": ("days since 2500-01-01", "proleptic_gregorian", np.arange(8)),

@@ -58,20 +58,33 @@ def _datetimes(values: Any, since: _dates.Since, calendar: str) -> Any:
     return found
 
 
-def decode(values: Any, attrs: Mapping[str, Any]) -> Any:
+def _mask(values: Any, missing: Any) -> Any:
+    """VALUES with NaN where MISSING; integers are the floats that xarray makes of them."""
+    import numpy
+    if values.dtype.kind in "iu":
+        values = values.astype(numpy.float32 if values.dtype.itemsize <= 2 else numpy.float64)
+    return numpy.where(missing, values.dtype.type(numpy.nan), values)
+
+
+def decode(values: Any, attrs: Mapping[str, Any], missing: bytes | None = None) -> Any:
     """VALUES, a NumPy array as it is stored, as what ATTRS say.
 
-    Times are datetime64 in the calendars of every day, and elsewhere objects (_dates.py).  What is of a unit or
-    calendar that is not known stays a number.
+    MISSING: a byte for each, other than 0 where it is missing; None where nothing can be.  Times are datetime64 in
+    the calendars of every day, and elsewhere objects (_dates.py).  What is of a unit or calendar that is not known
+    stays a number.
     """
+    import numpy
     if values.dtype.kind not in "iuf":
         return values
     values = _unpack(values, attrs)
+    holes = None if missing is None else numpy.frombuffer(missing, bool)
     units, calendar = attrs.get("units"), str(attrs.get("calendar", "standard")).lower()
     since = _dates.parse(units)
     if since is None or calendar not in _dates.CALENDARS:
-        return values
+        return values if holes is None else _mask(values, holes)
     if values.dtype.kind == "f":  # products in float32 would be off by milliseconds
         values = values.astype("float64")
+    if holes is not None and holes.any():  # integers of 64 bits without any stay exact
+        values = _mask(values.astype("float64"), holes)
     found = _datetimes(values, since, calendar) if calendar in (_PROLEPTIC, *_MIXED) else None
     return _dates.objects(values, str(units), since, calendar) if found is None else found

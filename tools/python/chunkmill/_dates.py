@@ -17,7 +17,7 @@ UNITS_NS = {"nanosecond": 1, "nanoseconds": 1, "ns": 1,
             **dict.fromkeys(("day", "days", "d"), 86400 * 10**9)}
 _SINCE = re.compile(
     r"\s*([A-Za-z]+)\s+since\s+([+-]?\d+)-(\d{1,2})(?:-(\d{1,2}))?"
-    r"(?:[T\s]\s*(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?\s*", re.I)
+    r"(?:[T\s]\s*(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?|(?<=\s)00?(?::00)?)?\s*", re.I)
 _DAY_US = 86400 * 10**6
 _GREGORIAN_JDN = 2299161  # 1582-10-15, which follows 1582-10-04
 _1970_JDN = 2440588
@@ -41,6 +41,8 @@ def parse(units: object) -> Since | None:
         return None
     seconds = sum(int(part or 0) * size for part, size in zip(found.group(5, 6, 7), (3600, 60, 1)))
     zone = found[9] or ""
+    if zone[:1] == "0" and (seconds or (found[8] or "").strip("0")):
+        return None  # readers do not agree about a zero without a sign, but at midnight
     if zone[:1] in ("+", "-"):
         digits = zone[1:].replace(":", "").rjust(2, "0")
         offset = int(digits[:-2] or 0) * 3600 + int(digits[-2:]) * 60 if len(digits) > 2 else int(digits) * 3600

@@ -118,6 +118,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "cm_loader_clear": (None, [c_void_p]),
     "cm_loader_describe": (c_int, [c_void_p, POINTER(Info), POINTER(Error)]),
     "cm_loader_dim_attributes": (c_char_p, [c_void_p, c_size_t]),
+    "cm_loader_dim_missing": (c_void_p, [c_void_p, c_size_t]),
     "cm_loader_holes": (c_char_p, [c_void_p]),
     "cm_loader_dim_range": (c_bool, [c_void_p, c_size_t, POINTER(c_uint64), POINTER(c_uint64)]),
     "cm_loader_begin": (c_int, [c_void_p, c_uint64, POINTER(Error)]),

@@ -62,7 +62,7 @@ class Dim:
         attributes: of the variable that has the coordinates, as `units` and `calendar`.
     """
 
-    def __init__(self, d: Any, attributes: bytes | None, decode: bool, elements: range) -> None:
+    def __init__(self, d: Any, attributes: bytes | None, missing: int | None, decode: bool, elements: range) -> None:
         self.name: str | None = d.name.decode() if d.name else None
         self.length: int = d.length
         self.elements = elements
@@ -71,13 +71,14 @@ class Dim:
         self.attributes: dict[str, Any] = json.loads(attributes) if attributes else {}
         self._decode = decode
         self._stored = _coordinates(d.coords, self.type, d.length) if d.coords and self.type else None
+        self._missing = string_at(missing, d.length) if missing else None
         self._decoded: Any = None
 
     @property
     def coords(self) -> Any:
         """The coordinates of all elements: a NumPy array, and None where there are none.
 
-        With `decode` packed ones are unpacked, and times are datetime64[ns] ([us] beyond the years 1677 to
+        With `decode` packed ones are unpacked, missing ones NaN or NaT, and times are datetime64[ns] ([us] beyond the years 1677 to
         2262).  In calendars that datetime64 does not have, as 360_day, they are objects of cftime, or
         chunkmill.Date where that is not installed.  Labels, as those of channels, are texts.
 
@@ -89,7 +90,7 @@ class Dim:
         """The coordinates decoded, also without `decode`."""
         if self._decoded is None and self._stored is not None:
             plain = isinstance(self._stored, (list, memoryview))
-            self._decoded = self._stored if plain else _coords.decode(self._stored, self.attributes)
+            self._decoded = self._stored if plain else _coords.decode(self._stored, self.attributes, self._missing)
         return self._decoded
 
     def __repr__(self) -> str:
@@ -369,8 +370,8 @@ class Loader:
             lib.cm_loader_dim_range(self._handle, i, byref(first), byref(count))
             return range(first.value, first.value + count.value)
 
-        return [Dim(info.dim[i], lib.cm_loader_dim_attributes(self._handle, i), self._decode, elements(i))
-                for i in range(info.ndims)]
+        return [Dim(info.dim[i], lib.cm_loader_dim_attributes(self._handle, i), lib.cm_loader_dim_missing(self._handle, i),
+                    self._decode, elements(i)) for i in range(info.ndims)]
 
     def _describe(self) -> None:
         info = self._read_info()
