@@ -246,6 +246,29 @@ def test_volumes_of_a_radar(tmp_path, seconds, option):
     np.testing.assert_array_equal(got["azimuth"][...], np.concatenate([f.vars["azimuth"].data for f in files]))
 
 
+@pytest.mark.parametrize("along, counted", [("instance", True), ("instance", False), ("time", True)])
+def test_geometries(tmp_path, along, counted):
+    """Counts of nodes belong to the nodes of one file; points without counts go along, and so do shapes that all files share."""
+    nodes = "node" if counted else "instance"
+    container = {"geometry_type": "line" if counted else "point", "node_coordinates": "x y"} | ({"node_count": "count"} if counted else {})
+    files = []
+    for i in range(2):
+        n, first = (5 if counted else 2), 100 * i * (along == "instance")
+        variables = {"shape": F.Var((), np.array(0, "i4"), container),
+                     "x": F.Var((nodes,), np.arange(n, dtype="f8") + (0 if counted else first), {"axis": "X"}),
+                     "y": F.Var((nodes,), np.arange(n, dtype="f8") + (0 if counted else first), {"axis": "Y"}),
+                     "time": F.Var(("time",), np.arange(3.0) + (0 if along == "instance" else 3 * i), DAYS),
+                     "rain": F.Var(("instance", "time"), np.arange(6, dtype="f4").reshape(2, 3) + first, {"geometry": "shape"})}  # fmt: skip
+        if counted:
+            variables["count"] = F.Var(("instance",), np.array([[3, 2], [2, 3]][i * (along == "instance")], "i4"))
+        files.append(F.File(f"f{i}.nc", variables, unlimited=(along,)))
+    paths = F.write_all(files, tmp_path)
+    refused = along == "instance" and counted
+    _, doc = stores.survey(*paths, "--along", along, status=4 if refused else 0)
+    assert [(f["kind"], f["variable"]) for f in doc["findings"] if f["kind"] == "index"] == ([("index", "count")] if refused else [])
+    assert stores.convert(*paths, "--along", along, tmp_path / "out.zarr").status == (4 if refused else 0)
+
+
 def test_instances_that_differ_are_refused_with_their_index(tmp_path):
     """The first file's, as --static gives, would say other stations of the observations of others."""
     files = [

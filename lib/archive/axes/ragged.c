@@ -116,6 +116,49 @@ static int check_rays(const cm_join_tables *tables, cm_join_findings *findings,
     return f->value != NULL ? CM_OK : CM_ENOMEM;
 }
 
+/* A variable that ATTRIBUTE of V, a list, names and that lies along a joined dimension; or NULL. */
+static const cm_join_var *joined_part(const cm_join_input *in, const cm_join_tables *tables,
+                                      const cm_join_var *v, const char *attribute)
+{
+    char word[512], buf[512];
+    const char *text = cm_join_text(v->like, attribute);
+    for (size_t n; text != NULL && *text != '\0'; text += n + strspn(text + n, " ")) {
+        n = strcspn(text, " ");
+        snprintf(word, sizeof(word), "%.*s", (int)n, text);
+        const char *name = cm_join_name(in, tables, word, buf, sizeof(buf));
+        const uint32_t at = name == NULL ? CM_JOIN_NONE : cm_join_var_named(tables, name);
+        const cm_join_var *part = at == CM_JOIN_NONE ? NULL : &tables->var[at];
+        for (unsigned i = 0; part != NULL && part->wanted && i < part->rank; i++)
+            if (tables->dim[part->dim[i]].joined >= 0)
+                return part;
+    }
+    return NULL;
+}
+
+/*
+ * Geometries (CF 7.5): counts of nodes, which lie along a dimension of their own, say which are
+ * whose.  Without counts each node is a point of its instance, and goes with it.
+ */
+static int check_geometry(const cm_join_input *in, const cm_join_tables *tables,
+                          cm_join_findings *findings, const cm_join_var *v, cm_error *err)
+{
+    static const char *const ATTRIBUTE[] = {"node_count", "node_coordinates", "part_node_count",
+                                            "interior_ring"};
+    const cm_join_var *part = NULL;
+    if (cm_join_text(v->like, "node_count") == NULL || in->nfiles < 2)
+        return CM_OK;
+    for (size_t i = 0; part == NULL && i < sizeof(ATTRIBUTE) / sizeof(ATTRIBUTE[0]); i++)
+        part = joined_part(in, tables, v, ATTRIBUTE[i]);
+    return part == NULL ? CM_OK
+           : cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, part->name,
+                          part->first, err,
+                          "it belongs to the nodes of %s, which are counted within one file, "
+                          "and lies along a dimension that is joined",
+                          v->name) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
 static int check_index(const cm_join_input *in, const cm_join_tables *tables,
                        cm_join_findings *findings, const cm_join_var *v, cm_error *err)
 {
@@ -125,7 +168,8 @@ static int check_index(const cm_join_input *in, const cm_join_tables *tables,
         if (d != NULL && tell_index(findings, v, d, ATTRIBUTE[i], err) == NULL)
             return CM_ENOMEM;
     }
-    return check_rays(tables, findings, v, err);
+    int rc = check_rays(tables, findings, v, err);
+    return rc == CM_OK ? check_geometry(in, tables, findings, v, err) : rc;
 }
 
 /* The sum of the rows of V in FILE; false: the file, or the survey of it, does not have them. */
