@@ -308,3 +308,15 @@ def test_strings_of_each_file_are_told_of(differs, tmp_path):
     assert [(f["kind"], f["variable"], f["weight"]) for f in doc["findings"]] == [("static", "expver", "note")]
     assert stores.convert(tmp_path / "in", tmp_path / "out.zarr").status == differs
     assert (tmp_path / "out.zarr" / "zarr.json").exists() != differs
+
+
+def test_tiles_that_overlap_are_joined_along_what_they_tile(tmp_path):
+    """No dimension but that of the tiles differs, and it is not the first of the data."""
+    whole = np.arange(4 * 12 * 5, dtype="f4").reshape(4, 12, 5)
+    for i, rows in enumerate([slice(0, 5), slice(4, 9), slice(8, 12)]):
+        variables = {"time": Var(("time",), np.arange(4.0), HOURS), "lat": Var(("lat",), np.arange(12.0)[rows], {"units": "degrees_north"}),
+                     "t": Var(("time", "lat", "lon"), whole[:, rows])}  # fmt: skip
+        F.write_all([File(f"tile{i}.nc", variables)], tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == ["--along", "lat"], shown
+    np.testing.assert_array_equal(convert(options, tmp_path / "in")["t"][...], whole)

@@ -52,6 +52,15 @@ static bool leads_most(const cm_archive_report *r, const cm_archive_report *join
     return led > others;
 }
 
+static bool has_coordinate(const cm_archive_report *r, const char *name)
+{
+    for (size_t i = 0; i < r->nvariables; i++)
+        if (strcmp(r->variable[i].name, name) == 0 && r->variable[i].rank == 1 &&
+            strcmp(r->variable[i].dim_name[0], name) == 0)
+            return true;
+    return false;
+}
+
 /* Dimensions that may lead, each once: there are few, and many variables. */
 typedef struct candidates {
     const char **name;
@@ -73,7 +82,9 @@ static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_archi
                 const candidates *c, cm_error *err)
 {
     for (size_t i = 0; i < c->n && d->nrivals < NC2ZARR_RIVALS; i++) {
-        if (!leads_most(r, joined, c->name[i]))
+        /* Tiles have their coordinates along any dimension. */
+        const bool tiled = d->obstacle != NULL && has_coordinate(r, c->name[i]);
+        if (!tiled && !leads_most(r, joined, c->name[i]))
             continue;
         if ((d->rival[d->nrivals] = cm_strdup(c->name[i], err)) == NULL)
             return CM_ENOMEM;
@@ -92,12 +103,12 @@ static bool differs(const nc2zarr_decisions *d, const char *name)
     return false;
 }
 
-/* Whether another dimension than that which was found may be joined. */
-static bool may_have_rivals(const archive_job *job)
+/* Whether another dimension than that which was found may be joined; HELPLESS: no option helps. */
+static bool may_have_rivals(const archive_job *job, bool helpless)
 {
     bool fine = job->nstores == 1 && job->asked.along == NULL && job->asked.new_dim.n == 0 &&
                 job->asked.store_per == NULL && job->append == NULL;
-    for (size_t k = 0; fine && k < job->survey[0]->naxes; k++)
+    for (size_t k = 0; fine && !helpless && k < job->survey[0]->naxes; k++)
         fine = job->survey[0]->axis[k].first == NULL; /* a coordinate says it */
     return fine;
 }
@@ -107,12 +118,14 @@ int nc2zarr_find_rivals(nc2zarr_decisions *d, const archive_job *job,
 {
     candidates c = {0};
     int rc = CM_OK;
-    if (!may_have_rivals(job))
+    if (!may_have_rivals(job, d->obstacle != NULL))
         return CM_OK;
     /* Options have not given it other dimensions. */
     const cm_archive_report *r = job->survey[0];
     for (size_t i = 0; rc == CM_OK && i < joined->nfindings; i++)
-        if (joined->finding[i].kind == CM_FINDING_LENGTH && joined->finding[i].variable != NULL)
+        if ((joined->finding[i].kind == CM_FINDING_LENGTH ||
+             joined->finding[i].kind == CM_FINDING_COORDINATE) &&
+            joined->finding[i].variable != NULL)
             rc = add(&c, joined->finding[i].variable, err);
     for (size_t i = 0; rc == CM_OK && i < r->nvariables; i++) {
         const cm_archive_variable *v = &r->variable[i];
@@ -143,18 +156,23 @@ static uint64_t lost(const nc2zarr_decisions *d)
     return n;
 }
 
-/* Whether it joins the files at all, with no step in two of them, and keeps most of the data. */
-static bool joins(const nc2zarr_decisions *d)
+/*
+ * Whether it joins the files at all, and keeps most of the data; CERTAIN: with no step in two of them,
+ * whose data may differ.
+ */
+static bool joins(const nc2zarr_decisions *d, bool certain)
 {
     for (size_t i = 0; i < d->n; i++)
         if (d->of[i].kind == CM_FINDING_OVERLAP || strcmp(d->of[i].option.name, "new-dim") == 0)
             return false;
-    return d->obstacle == NULL && !d->compares && d->nbytes > lost(d);
+    return d->obstacle == NULL && !(certain && d->compares) && d->nbytes > lost(d);
 }
 
 bool nc2zarr_is_better(const nc2zarr_decisions *rival, const nc2zarr_decisions *best)
 {
-    if (!joins(rival) || best->obstacle != NULL)
-        return joins(rival);
+    if (best->obstacle != NULL)
+        return joins(rival, false);
+    if (!joins(rival, true))
+        return false;
     return lost(rival) != lost(best) ? lost(rival) < lost(best) : repeated(rival) < repeated(best);
 }
