@@ -248,6 +248,11 @@ def test_costs_are_told(tmp_path):
     F.write_all(TRAPS["packing"].plant(F.clean(3), 1), tmp_path / "in")
     said = " ".join(survey("in", cwd=tmp_path)[0].split())
     assert "the store grows by " in said and " before compression; or --exclude pr leaves it out" in said
+    # A stack needs all its variables.
+    said = " ".join(survey("--stack", "x=pr", "in", cwd=tmp_path)[0].split())
+    assert "the store grows by " in said and "--exclude" not in said
+    said = " ".join(survey("--stack", "x=tas", "in", cwd=tmp_path)[0].split())
+    assert "or --exclude pr leaves it out" in said
 
 
 def test_appended_files(tmp_path):

@@ -27,6 +27,7 @@ typedef struct nc2zarr_decision {
     uint64_t nlost;  /* bytes, decoded, that files have and the store does not get */
     bool promotes;   /* STATIC: --promote would keep all that files have */
     bool of_store;   /* a store grows by the files */
+    bool of_stack;   /* one of the variables is a channel of a stack, and cannot be left out */
     bool voluntary;  /* the files could be converted without it, unless their data differ */
     char *type[2];   /* of the first variable, in files and in the store; NULL: not known */
     uint64_t nadded; /* bytes, decoded, that it adds to the store */

@@ -4,6 +4,7 @@
 
 #include "archive.h"
 #include "base/mem.h"
+#include "convert/stack/stack.h"
 #include "model/dtype.h"
 
 static const cm_archive_variable *variable_named(const cm_archive_report *const *report, size_t n,
@@ -124,6 +125,19 @@ static int count_variable(nc2zarr_decision *d, const char *name, const archive_j
     return CM_OK;
 }
 
+/* Finds out which decisions are about a variable that STACK, "NAME=A,B@DIM", is made of. */
+static int mark_stack(nc2zarr_decisions *d, const char *stack, cm_error *err)
+{
+    cm_stack_text text;
+    int rc = cm_stack_text_parse(stack, &text, err);
+    for (size_t i = 0; rc == CM_OK && i < d->n; i++)
+        for (size_t k = 0; k < d->of[i].nvariables; k++)
+            for (size_t m = 0; m < text.nitems; m++)
+                d->of[i].of_stack |= strcmp(d->of[i].variable[k], text.item[m].name) == 0;
+    cm_stack_text_release(&text);
+    return rc;
+}
+
 int nc2zarr_count_costs(nc2zarr_decisions *d, const archive_job *job,
                         const cm_archive_report *const *report, size_t n, cm_error *err)
 {
@@ -138,5 +152,7 @@ int nc2zarr_count_costs(nc2zarr_decisions *d, const archive_job *job,
     for (size_t i = 0; rc == CM_OK && i < d->n; i++)
         for (size_t k = 0; rc == CM_OK && k < d->of[i].nvariables; k++)
             rc = count_variable(&d->of[i], d->of[i].variable[k], job, report, n, err);
+    for (size_t i = 0; rc == CM_OK && i < job->options.stack.n; i++)
+        rc = mark_stack(d, job->options.stack.text[i], err);
     return rc;
 }

@@ -23,10 +23,13 @@ static void print_variables(const nc2zarr_decision *d, FILE *f)
         fputs(": ", f);
 }
 
-/* "; or --exclude a,b leaves them out"; all arrays of a store that have the dimension must grow. */
+/*
+ * "; or --exclude a,b leaves them out"; all arrays of a store that have the dimension must grow,
+ * and a stack needs all its variables.
+ */
 static void print_exclude(const nc2zarr_decision *d, FILE *f)
 {
-    if (d->of_store && d->nfilled > 0)
+    if ((d->of_store && d->nfilled > 0) || d->of_stack)
         return;
     fputs("; or --exclude" CM_WRAP_TIE, f);
     for (size_t i = 0; i < d->nvariables; i++)

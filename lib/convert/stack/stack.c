@@ -240,7 +240,7 @@ static int make_stack(cm_job *job, cm_stack *s, cm_multi_var *out, cm_error *err
     if (rc == CM_OK)
         rc = cm_stack_choose_values(job, s, err);
     if (rc == CM_OK)
-        rc = cm_stack_choose_type(s, out, err);
+        rc = cm_stack_choose_type(job, s, out, err);
     if (rc == CM_OK)
         rc = cm_stack_check_missing(s, out, err);
     if (rc == CM_OK)
@@ -256,7 +256,7 @@ static int finish_stack(cm_job *job, cm_stack *s, cm_multi_var *out, cm_error *e
     for (size_t i = 0; rc == CM_OK && i < s->nmembers; i++)
         rc = cm_dataset_prepare(job->source, s->member[i].var, err);
     if (rc == CM_OK)
-        rc = cm_stack_choose_fill(s, out, err);
+        rc = cm_stack_choose_fill(job, s, out, err);
     if (rc != CM_OK)
         return rc;
     choose_pieces(s, out);

@@ -43,7 +43,9 @@ typedef struct cm_stack_member {
     cm_variable *var; /* of the source */
     unsigned level;   /* the dimension of VAR that ITEM names; without one VAR's rank */
     bool unpacks;
-    cm_dtype dtype;     /* of its values, unpacked or not */
+    cm_dtype dtype;   /* of its values, unpacked or not */
+    bool has_missing; /* one stored element is missing: */
+    uint8_t missing[16];
     uint64_t *index;    /* of the levels that are taken; NULL without such a dimension */
     double *coordinate; /* of each; NULL: the dimension has none of numbers */
     size_t nchannels;   /* it gives */
@@ -64,7 +66,8 @@ typedef struct cm_stack {
     unsigned channel; /* which dimension they are */
     cm_strings label;
     cm_json *attrs, *label_attrs;
-    bool keeps_missing; /* missing_value is one attribute of all */
+    bool keeps_missing;  /* missing_value is one attribute of all */
+    bool unpacked_later; /* all are packed alike, and the array is unpacked like any variable */
     cm_multi_part *part;
     size_t nparts;
 } cm_stack;
@@ -81,9 +84,9 @@ int cm_stack_set_dimensions(cm_job *job, cm_stack *s, cm_multi_var *out, cm_erro
 
 /* stack_values.c, in this order; the last when the members are prepared. */
 int cm_stack_choose_values(const cm_job *job, cm_stack *s, cm_error *err);
-int cm_stack_choose_type(cm_stack *s, cm_multi_var *out, cm_error *err);
+int cm_stack_choose_type(const cm_job *job, cm_stack *s, cm_multi_var *out, cm_error *err);
 int cm_stack_check_missing(cm_stack *s, const cm_multi_var *out, cm_error *err);
-int cm_stack_choose_fill(cm_stack *s, cm_multi_var *out, cm_error *err);
+int cm_stack_choose_fill(const cm_job *job, cm_stack *s, cm_multi_var *out, cm_error *err);
 
 /* stack_attrs.c: the attributes of S's array and of its labels. */
 int cm_stack_describe(cm_stack *s, cm_error *err);

@@ -35,6 +35,23 @@ static bool all_alike(const cm_stack *s, const char *name)
     return true;
 }
 
+/*
+ * Numbers that stay packed are packed alike, however that is spelled: the array says it once, and
+ * not at all where it changes nothing.  False: NAME is not of such a packing.
+ */
+static bool sets_packing(cm_stack *s, const char *name, int *rc, cm_error *err)
+{
+    const bool is_scale = strcmp(name, "scale_factor") == 0;
+    const cm_json *value = NULL;
+    double x;
+    for (size_t i = 0; value == NULL && i < s->nmembers; i++)
+        value = said(&s->member[i], name);
+    if ((!is_scale && strcmp(name, "add_offset") != 0) || !cm_json_get_double(value, &x))
+        return false;
+    *rc = x == (is_scale ? 1 : 0) ? CM_OK : cm_json_set(s->attrs, name, cm_json_copy(value), err);
+    return true;
+}
+
 /* One value for each channel. */
 static int set_list(cm_stack *s, const char *name, cm_error *err)
 {
@@ -97,7 +114,10 @@ static int set_one(cm_stack *s, const char *name, cm_error *err)
         const cm_json *value = said(&s->member[0], name);
         return value == NULL ? CM_OK : cm_json_set(s->attrs, name, cm_json_copy(value), err);
     }
-    int rc = strcmp(name, "coordinates") == 0 ? set_common_words(s, name, err) : CM_OK;
+    int rc = CM_OK;
+    if (sets_packing(s, name, &rc, err) || (s->unpacked_later && is_of_packing(name)))
+        return rc;
+    rc = strcmp(name, "coordinates") == 0 ? set_common_words(s, name, err) : CM_OK;
     return rc == CM_OK ? set_list(s, name, err) : rc;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/missing.h"
 #include "format/multi/internal.h"
 #include "model/convert.h"
 
@@ -81,10 +82,22 @@ typedef struct meaning {
     uint8_t fill[16];
 } meaning;
 
-static double attribute(const cm_variable *v, const char *name, double otherwise)
+static double attribute(const cm_json *attrs, const char *name, double otherwise)
 {
     double x;
-    return cm_json_get_double(cm_json_member(v->attrs, name), &x) ? x : otherwise;
+    return cm_json_get_double(cm_json_member(attrs, name), &x) ? x : otherwise;
+}
+
+/*
+ * Whether the joined variable is packed by the same numbers: a factor of 1 and an offset of 0 are
+ * spelled out in one place, and left out in another.
+ */
+static bool stays_packed(const meaning *m)
+{
+    const cm_json *attrs = m->var->attrs;
+    return (cm_json_has(attrs, "scale_factor") || cm_json_has(attrs, "add_offset")) &&
+           m->scale == attribute(attrs, "scale_factor", 1) &&
+           m->offset == attribute(attrs, "add_offset", 0);
 }
 
 static bool goes(const meaning *m, const char *name)
@@ -92,11 +105,23 @@ static bool goes(const meaning *m, const char *name)
     return cm_json_has(m->in->attrs, name) && !cm_json_has(m->var->attrs, name);
 }
 
+/* The one element that missing_value names. */
+static bool missing_value(const cm_variable *v, uint8_t *out)
+{
+    cm_missing list;
+    if (!cm_missing_list(&v->dtype, v->attrs, NULL, &list) || list.n == 0)
+        return false;
+    memcpy(out, list.element[0], sizeof(list.element[0]));
+    return true;
+}
+
 static meaning read_meaning(const cm_multi_array *a, const cm_multi_how *how, const cm_variable *v)
 {
     meaning m = {.in = v, .var = a->var, .has_fill = v->has_fill_value};
     const char *sign = cm_json_text(cm_json_member(v->attrs, "_Unsigned"), NULL);
-    m.packed = goes(&m, "scale_factor") || goes(&m, "add_offset");
+    m.scale = attribute(v->attrs, "scale_factor", 1);
+    m.offset = attribute(v->attrs, "add_offset", 0);
+    m.packed = (goes(&m, "scale_factor") || goes(&m, "add_offset")) && !stays_packed(&m);
     m.other_sign = sign != NULL && goes(&m, "_Unsigned") &&
                    strcmp(sign, v->dtype.kind == CM_KIND_INT ? "true" : "false") == 0;
     const cm_packed_as packed = {.dtype = v->dtype,
@@ -106,9 +131,9 @@ static meaning read_meaning(const cm_multi_array *a, const cm_multi_how *how, co
                                  .offset_nbytes = v->offset_nbytes};
     /* Single precision applies unless the joined variable has another type. */
     m.single = m.packed && how != NULL && how->single && cm_unpacked_dtype(&packed).nbytes == 4;
-    m.scale = attribute(v, "scale_factor", 1);
-    m.offset = attribute(v, "add_offset", 0);
     memcpy(m.fill, v->fill_value, sizeof(m.fill));
+    if (!m.has_fill && how != NULL && how->replaces_fill)
+        m.has_fill = missing_value(v, m.fill);
     return m;
 }
 

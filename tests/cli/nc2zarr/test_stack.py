@@ -59,6 +59,8 @@ def make(path, model="NETCDF4"):
         odd[3, 4, 5] = 1e20
         variable(ds, "odd", "f4", field, odd)
         variable(ds, "masked", "f4", field, other, missing_value=np.float32(-999))
+        variable(ds, "twice", "f4", field, other, fill=np.float32(-999), missing_value=np.float32(1e20))
+        variable(ds, "far", "i8", field, RNG.integers(-9, 9, shape))
         for name, scale in (("p1", 0.25), ("p2", 0.5)):
             packed = RNG.integers(-3000, 3000, shape).astype("i2")
             packed[RNG.random(shape) < 0.1] = -32767
@@ -239,6 +241,37 @@ def test_numbers_packed_alike_stay_packed(source, tmp_path):
     assert np.allclose(xr.open_zarr(out, chunks=None)["x"].values[:, 1], plain["p3"].values, equal_nan=True)
 
 
+# Each packed like the one before, but spelled otherwise; then with one missing value, and types that only a third one holds.
+ALIKE = {
+    "a": ({"scale_factor": 0.5, "add_offset": 0.0}, {}), "b": ({"scale_factor": 0.5, "valid_min": 2}, {}),
+    "c": ({"add_offset": 10.0}, {}), "d": ({"scale_factor": 1.0, "add_offset": np.int32(10)}, {}),
+    "e": ({"scale_factor": 0.5, "missing_value": np.int16(4)}, {}), "f": ({"scale_factor": 0.25, "missing_value": np.int16(4)}, {}),
+    "g": ({"missing_value": np.int16(4)}, {}), "h": ({}, {"dtype": "f4", "fill": np.float32(-9)}),
+    "i": ({}, {"dtype": "u4"}), "j": ({}, {"dtype": "i4"}), "k": ({}, {"dtype": "f8"}), "l": ({}, {"dtype": "i8"}),
+    "m": ({}, {"dtype": "f4", "fill": np.float32(3)})}
+
+
+@pytest.mark.parametrize("names, more", [
+    ("ab", []), ("ba", []), ("cd", []), ("dc", []), ("ab", ["--unpack", "x"]), ("cd", ["--unpack", "x"]), ("dc", ["--unpack", "x"]),
+    ("ef", ["--unpack", "x"]), ("hg", []), ("ijk", []), ("kl", ["--dtype", "x:float64"]), ("hm", ["--fill-value", "x:-99"]),
+    ("hm", ["--fill-value", "x:nan"]), ("gk", ["--fill-value", "x:-99", "--zarr-format", "2"])])
+def test_readers_see_the_files_numbers(tmp_path, names, more):
+    """Verified in full, and no attribute is left that says how numbers were packed before."""
+    path, out = tmp_path / "in.nc", tmp_path / "out.zarr"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("time", 2)
+        ds.createDimension("k", 3)
+        for name in names:
+            attrs, more_of = ALIKE[name]
+            values = [[1, 2, 3], [4, 5, 6 if name != "m" else -9]]
+            variable(ds, name, more_of.get("dtype", "i2"), ("time", "k"), values, fill=more_of.get("fill"), **attrs)
+    tool.nc2zarr("--stack", f"x={','.join(names)}", "--verify", "full", *more, path, out).ok()
+    want, got = xr.open_dataset(path), xr.open_zarr(out, chunks=None)["x"]
+    assert np.array_equal(got.values, np.stack([want[name].values for name in names]), equal_nan=True)
+    left = {"channel_valid_min"} if names in ("ab", "ba") and not more else set()
+    assert {name for name in got.attrs if name.startswith("channel")} == left
+
+
 # ---- with everything else
 
 
@@ -351,7 +384,8 @@ REFUSED = [
     ("x=z@", "NAME=A,B,C"), ("x=z@level=", "NAME=A,B,C"), ("x=z@level=a", "a"), ("x=tas,nope", "no variable nope"),
     ("x=tas,z@nope", "no dimension nope"), ("x=z@level=7", "has no value 7"), ("x=tas,orog", "same dimensions"),
     ("x=tas,z", "VAR@DIM"), ("x=tas,tas", "labelled tas"), ("x=time,time", "coordinate"), ("x=tas,letter", "no numbers"),
-    ("orog=tas,pr", "orog is taken"), ("lat=tas,pr", "lat is taken"), ("x=holes,masked", "missing_value"),
+    ("orog=tas,pr", "orog is taken"), ("lat=tas,pr", "lat is taken"), ("x=tas,twice", "missing_value"),
+    ("x=far,tas", "--dtype x:float64"),
 ]
 
 

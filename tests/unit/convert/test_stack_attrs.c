@@ -24,6 +24,11 @@ static const made_file PACKED = {
                  {"o", "int16", "t=2", .fill = "-8", .attrs = "{'missing_value': -8}"},
                  {"u", "int8", "t=2", .attrs = "{'_Unsigned': 'true'}"},
                  {"v", "int16", "t=2"}}};
+static const made_file SPELLED = {
+    "f", .var = {{"e", "int16", "t=2", .attrs = "{'add_offset': 10, 'valid_min': 1}"},
+                 {"g", "int16", "t=2",
+                  .attrs = "{'add_offset': 10.0, 'scale_factor': 1, 'valid_min': 2}"},
+                 {"h", "int16", "t=2", .attrs = "{'add_offset': 10, 'scale_factor': 1.0}"}}};
 
 /* Attributes as JSON with ' for ", of the array and of its labels. */
 static const char *say_attrs(planned *p)
@@ -78,6 +83,10 @@ static const struct {
     {"packed alike", &PACKED, STACK("p,q"),
      "{'scale_factor':0.5,'valid_range':[0,9],'units':'K','_Unsigned':'true'} "
      "{'variable':['p','q']}"},
+    {"packed alike, spelled otherwise", &SPELLED, STACK("e,g,h"),
+     "{'add_offset':10,'channel_valid_min':[1,2,null]} {'variable':['e','g','h']}"},
+    {"of numbers that will be unpacked", &SPELLED, STACK("e,g,h", .unpack = TEXTS("s")),
+     "{'add_offset':10} {'variable':['e','g','h']}"},
     {"plain numbers are not packed", &PACKED, STACK("p,r", .unpack = TEXTS("s")),
      "{'units':'K'} {'variable':['p','r']}"},
     {"of what is not unpacked, all stays", &PACKED, STACK("p,n", .unpack = TEXTS("s")),

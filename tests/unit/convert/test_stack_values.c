@@ -26,6 +26,23 @@ static const made_file MISSING = {
         {"nan", "float64", "x=2", .values = "1 NaN", .fill = "NaN"},
         {"p", "int16", "x=2", .values = "1 -9", .fill = "-9", .attrs = PACKED("0.5", "0.0")},
         {"u", "int8", "x=2", .values = "1 -1", .attrs = "{'_Unsigned': 'true'}"}}};
+static const made_file TYPES = {"f", .var = {{"i", "int32", "x=2", .values = "1 2"},
+                                             {"u", "uint32", "x=2", .values = "1 2"},
+                                             {"l", "int64", "x=2", .values = "1 2"},
+                                             {"ul", "uint64", "x=2", .values = "1 2"},
+                                             {"f", "float32", "x=2", .values = "1 2"},
+                                             {"d", "float64", "x=2", .values = "1 2"}}};
+static const made_file ALONE = {
+    "f", .var = {{"none", "int16", "x=2", .values = "1 2"},
+                 {"a", "int16", "x=2", .values = "1 -9", .fill = "-9"},
+                 {"m", "int16", "x=2", .values = "1 -7", .attrs = "{'missing_value': -7}"},
+                 {"two", "int16", "x=2", .values = "1 -7", .attrs = "{'missing_value': [-7, -6]}"},
+                 {"p", "int16", "x=2", .values = "1 -7",
+                  .attrs = "{'missing_value': -7, 'scale_factor': 0.5}"},
+                 {"f", "float32", "x=2", .values = "1 8", .fill = "8"},
+                 {"l", "int64", "x=2", .values = "1 2"},
+                 {"u", "int8", "x=2", .values = "1 -9", .fill = "-9",
+                  .attrs = "{'_Unsigned': 'true'}"}}};
 
 /* "float32 fill -9 missing | a | p unpacks 0.5 10": what becomes of the elements of each. */
 static const char *say_values(planned *p)
@@ -52,6 +69,8 @@ static const char *say_values(planned *p)
             tell(&p->text, " unpacks %g %g", how->scale, how->offset);
         if (how->other_sign)
             tell(&p->text, " other sign");
+        if (how->exact)
+            tell(&p->text, " exactly");
         if (how->replaces_fill)
             tell(&p->text, " replaces %s", made_text(&m->var->dtype, how->fill, text, sizeof text));
         if (how->checks_fill)
@@ -77,11 +96,22 @@ static const struct {
     {"one that has both", &NUMBERS, STACK("i,u"), "int32 | i | u", NULL},
     {"a wider one before", &NUMBERS, STACK("f,i"), "float32 | f | i", NULL},
     {"none holds both", &NUMBERS, STACK("l,ul"), NULL,
-     "`stack` s=l,ul: no type holds every value of ul (uint64) and of the variables before it "
-     "(int64)"},
+     "`stack` s=l,ul: no type holds every value of ul (uint64) and of the others (int64); with "
+     "`dtype` s:int64 a number that this does not hold exactly stops the run"},
     {"nor three, of which two go together", &NUMBERS, STACK("i,l,f"), NULL,
-     "`stack` s=i,l,f: no type holds every value of f (float32) and of the variables before it "
-     "(int64)"},
+     "`stack` s=i,l,f: no type holds every value of l (int64) and of the others (float32); with "
+     "`dtype` s:float64 a number that this does not hold exactly stops the run"},
+    {"one holds three", &TYPES, STACK("u,d,i"), "float64 | u | d | i", NULL},
+    {"in any order", &TYPES, STACK("u,i,d"), "float64 | u | i | d", NULL},
+    {"one that is asked for", &TYPES, STACK("l,ul", .dtype = TEXTS("s:float64")),
+     "float64 | l exactly | ul exactly", NULL},
+    {"of which a smaller one is made", &TYPES, STACK("l,f,d", .dtype = TEXTS("float32")),
+     "float64 | l exactly | f exactly | d", NULL},
+    {"but no integer of what is unpacked", &ALONE,
+     STACK("p,l", .unpack = TEXTS("s"), .dtype = TEXTS("s:int64")), NULL,
+     "`stack` s=p,l: no type holds every value of l (int64) and of the others (float64); with "
+     "`dtype` s:float64 a number that this does not hold exactly stops the run"},
+    {"not needed", &NUMBERS, STACK("i,f", .dtype = TEXTS("s:float64")), "float32 | i | f", NULL},
     {"packed alike", &NUMBERS, STACK("p,q"), "int16 keeps | p | q", NULL},
     {"and unpacked all the same", &NUMBERS, STACK("p,q", .unpack = TEXTS("s")),
      "int16 keeps | p | q", NULL},
@@ -111,8 +141,35 @@ static const struct {
     {"or the other", &MISSING, STACK("b,a"), "int16 fill -8 | b | a replaces -9", NULL},
     {"an attribute of its own", &MISSING, STACK("odd"), "int16 fill -8 keeps | odd", NULL},
     {"that the others do not have", &MISSING, STACK("b,odd"), NULL,
-     "`stack` s=b,odd: odd has a missing_value that is not its _FillValue, and that the array "
-     "cannot have for this channel alone"},
+     "`stack` s=b,odd: odd has several missing values (_FillValue, missing_value), and an array of "
+     "several variables has one"},
+    {"two of its own", &ALONE, STACK("two"), "int16 keeps | two", NULL},
+    {"beside others", &ALONE, STACK("none,two"), NULL,
+     "`stack` s=none,two: two has several missing values (_FillValue, missing_value), and an array "
+     "of several variables has one"},
+    {"an attribute alone", &ALONE, STACK("m"), "int16 keeps | m", NULL},
+    {"which is the array's fill value", &ALONE, STACK("m,none"), "int16 fill -7 | m | none checks",
+     NULL},
+    {"or becomes it", &ALONE, STACK("a,m"), "int16 fill -9 | a | m replaces -7", NULL},
+    {"in a wider type", &ALONE, STACK("m,f"), "float32 fill -7 | m replaces -7 | f replaces 8",
+     NULL},
+    {"and unpacked", &ALONE, STACK("p,m", .unpack = TEXTS("s")),
+     "float64 fill nan | p unpacks 0.5 0 replaces -7 | m replaces -7", NULL},
+    {"one that is asked for", &MISSING, STACK("a,b", .fill_value = TEXTS("s:-5")),
+     "int16 fill -5 | a replaces -9 | b replaces -8", NULL},
+    {"for data without one", &MISSING, STACK("none,a", .fill_value = TEXTS("s:-5")),
+     "int16 fill -5 | none checks | a replaces -9", NULL},
+    {"of numbers that are unpacked", &MISSING,
+     STACK("a,p", .unpack = TEXTS("s"), .fill_value = TEXTS("s:-5")),
+     "float64 fill -5 | a replaces -9 | p unpacks 0.5 0 replaces -9", NULL},
+    {"where all have another", &MISSING, STACK("a", .fill_value = TEXTS("s:-5")),
+     "int16 fill -9 keeps | a", NULL},
+    {"that the type does not have", &MISSING, STACK("a,b", .fill_value = TEXTS("s:99999")),
+     "int16 fill -9 | a | b replaces -8", NULL},
+    {"for another array", &MISSING, STACK("a,b", .fill_value = TEXTS("t:-5")),
+     "int16 fill -9 | a | b replaces -8", NULL},
+    {"of another sign, by its number", &ALONE, STACK("u,none"),
+     "int16 fill 247 | u other sign replaces -9 | none checks", NULL},
     {"in a wider type", &MISSING, STACK("a,f"),
      "float32 fill -9 | a replaces -9 | f replaces 1.0000000150474662e+30", NULL},
     {"that of a float", &MISSING, STACK("f,a"),
