@@ -280,6 +280,15 @@ def test_stored_bytes_with_a_checksum(tmp_path, out, kind, change, verify):
     assert not tool.opens_as_store(out)
 
 
+@pytest.mark.parametrize("kind", ["gzip", "shuffle and fletcher32"])
+def test_stored_bytes_that_nobody_decoded(tmp_path, out, kind):
+    """Verification names the chunk, which the library does not."""
+    path, name = broken_file(tmp_path, kind, flip(0.6))
+    for options in ["--codec", "keep", "--verify", "full"], ["--check"]:
+        done = tool.nc2zarr(*options, path, out).fails(1, path, "through netCDF-C", f"array {name}: chunk 2/1: ")
+        assert tool.opens_as_store(out) and ("written, but not verified" in done.err) == ("--check" not in options)
+
+
 @pytest.mark.every
 @pytest.mark.parametrize("kind", FILES)
 def test_chunk_cut_short(tmp_path, out, kind):
