@@ -269,6 +269,7 @@ typedef struct cm_transform_report {
     char **difference; /* what verification found: "tas: element 3,4,5: 1.5 became 2.5" */
     size_t ndifferences;
     uint64_t nverified;         /* elements compared */
+    bool not_compared;          /* some variables could not be, as warnings say */
     uint64_t nobjects;          /* files in the target, metadata counted */
     cm_transform_inodes inodes; /* zeros where a target is no store of its own */
     uint64_t source_nbytes;     /* of a file, or of all files */

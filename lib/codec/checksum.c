@@ -10,7 +10,9 @@
 #include "codec/impl.h"
 
 enum {
-    CHECKSUM_NBYTES = 4
+    CHECKSUM_NBYTES = 4,
+    LANES = 32,    /* of fletcher32's vectors */
+    MAX_ROWS = 360 /* more would overflow the sums of a lane */
 };
 
 static bool bound(const cm_codec_step *step, size_t nbytes, size_t *out)
@@ -27,34 +29,56 @@ static int prepare(cm_codec_step *step, cm_error *err)
     return CM_OK;
 }
 
+static uint64_t fold(uint64_t sum)
+{
+    while (sum > 0xffff)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return sum;
+}
+
+/* Adds ROWS * LANES words: each lane has sums of its own, so that compilers use vectors. */
+static void add_rows(const uint8_t *p, size_t rows, uint64_t *sum1, uint64_t *sum2)
+{
+    uint32_t sum[LANES] = {0}, sums[LANES] = {0};
+    uint64_t all = 0, weighted = 0;
+    for (size_t i = 0; i < rows; i++, p += 2 * LANES)
+        for (unsigned j = 0; j < LANES; j++) {
+            sum[j] += (uint32_t)p[2 * j] | (uint32_t)p[2 * j + 1] << 8;
+            sums[j] += sum[j];
+        }
+    for (unsigned j = 0; j < LANES; j++) {
+        all += sum[j];
+        weighted += (uint64_t)LANES * sums[j] - (uint64_t)j * sum[j];
+    }
+    *sum2 = fold(*sum2 + *sum1 * rows * LANES + weighted);
+    *sum1 = fold(*sum1 + all);
+}
+
 /*
- * H5checksum.c, H5_checksum_fletcher32: 16-bit big-endian words; the sums are
- * reduced modulo 65535 often enough that they never overflow; a last odd byte
- * is the upper half of a word.
+ * H5checksum.c, H5_checksum_fletcher32: sums modulo 65535 of 16-bit big-endian words; a last odd
+ * byte is the upper half of a word.  Little-endian words have the same sums with bytes swapped,
+ * which is multiplying them by 256.
  */
 uint32_t cm_fletcher32(const void *data, size_t nbytes)
 {
     const uint8_t *p = data;
-    uint32_t sum1 = 0, sum2 = 0;
-    for (size_t left = nbytes / 2; left > 0;) {
-        size_t n = left < 360 ? left : 360;
-        left -= n;
-        for (; n > 0; n--, p += 2) {
-            sum1 += (uint32_t)p[0] << 8 | p[1];
-            sum2 += sum1;
-        }
-        sum1 = (sum1 & 0xffff) + (sum1 >> 16);
-        sum2 = (sum2 & 0xffff) + (sum2 >> 16);
+    uint64_t sum1 = 0, sum2 = 0;
+    size_t left = nbytes / 2;
+    while (left >= LANES) {
+        const size_t rows = left / LANES < MAX_ROWS ? left / LANES : MAX_ROWS;
+        add_rows(p, rows, &sum1, &sum2);
+        p += rows * LANES * 2;
+        left -= rows * LANES;
+    }
+    for (; left > 0; left--, p += 2) {
+        sum1 += (uint64_t)p[0] | (uint64_t)p[1] << 8;
+        sum2 += sum1;
     }
     if (nbytes % 2) {
-        sum1 += (uint32_t)*p << 8;
+        sum1 += *p;
         sum2 += sum1;
-        sum1 = (sum1 & 0xffff) + (sum1 >> 16);
-        sum2 = (sum2 & 0xffff) + (sum2 >> 16);
     }
-    sum1 = (sum1 & 0xffff) + (sum1 >> 16);
-    sum2 = (sum2 & 0xffff) + (sum2 >> 16);
-    return sum2 << 16 | sum1;
+    return (uint32_t)(fold(fold(sum2) << 8) << 16 | fold(fold(sum1) << 8));
 }
 
 static uint32_t sum_of(const cm_codec_step *step, const uint8_t *data, size_t nbytes)

@@ -196,6 +196,10 @@ int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, s
 /* cm_chain_decode if DST is not read soon: the last step may bypass the caches. */
 int cm_chain_decode_far(const cm_chain *chain, cm_codec_ctx *ctx, const void *src,
                         size_t src_nbytes, uint32_t skip, void *dst, cm_error *err);
+/* True when the last codec is a checksum, which covers the bytes as they are stored. */
+bool cm_chain_ends_in_checksum(const cm_chain *chain);
+/* Compares the checksums that are the last codecs, without decoding what they cover. */
+int cm_chain_check_stored(const cm_chain *chain, const void *src, size_t src_nbytes, cm_error *err);
 /* DST has room for encoded_bound bytes; SRC is not modified and does not overlap DST. */
 int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, void *dst,
                     size_t *dst_nbytes, cm_error *err);

@@ -123,6 +123,23 @@ int cm_chain_decode_far(const cm_chain *chain, cm_codec_ctx *ctx, const void *sr
     return decode(chain, ctx, src, src_nbytes, skip, dst, true, err);
 }
 
+bool cm_chain_ends_in_checksum(const cm_chain *chain)
+{
+    return chain->step[chain->nsteps - 1].decode_trims;
+}
+
+int cm_chain_check_stored(const cm_chain *chain, const void *src, size_t src_nbytes, cm_error *err)
+{
+    cm_span data = {src_nbytes > 0 ? src : "", src_nbytes};
+    for (size_t i = chain->nsteps; i > 0 && chain->step[i - 1].decode_trims; i--) {
+        const cm_codec_step *step = &chain->step[i - 1];
+        int rc = step->ops->decode_view(step, &data, err);
+        if (rc != CM_OK)
+            return blame(step, rc, err);
+    }
+    return CM_OK;
+}
+
 int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, void *dst,
                     size_t *dst_nbytes, cm_error *err)
 {

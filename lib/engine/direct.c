@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "codec/rewrap.h"
 #include "engine/deliver.h"
 #include "model/copy.h"
@@ -90,10 +91,25 @@ static int check_length(const cm_transfer *t, const cm_fetch_item *item, cm_erro
     const size_t nbytes = cm_chain_decoded_nbytes(chain);
     if (nbytes == 0 || (cm_chain_is_raw(chain) ? item->nbytes == nbytes : item->nbytes > 0))
         return CM_OK;
-    int rc = cm_fail(err, CM_EFORMAT, "%zu bytes are stored of a chunk that has %zu", item->nbytes,
-                     nbytes);
-    cm_grid_explain(&t->source->grid, item->number, "variable", t->source->name, err);
-    cm_error_place(err, cm_array_place(t->source, item->number));
+    return cm_fail(err, CM_EFORMAT, "%zu bytes are stored of a chunk that has %zu", item->nbytes,
+                   nbytes);
+}
+
+/* Damage that shows without decoding: a wrong length, or a checksum of the stored bytes. */
+static int check_stored(cm_worker *w, const cm_fetch_item *item, cm_error *err)
+{
+    const cm_transfer *t = w->same.transfer;
+    const cm_chain *chain = cm_array_chain(t->source, item->chain);
+    int rc = check_length(t, item, err);
+    if (rc == CM_OK && cm_chain_ends_in_checksum(chain)) {
+        const uint64_t start = cm_now_ns();
+        rc = cm_chain_check_stored(chain, item->data, item->nbytes, err);
+        cm_worker_stage(w, CM_STAGE_DECODE, t, item->number, start);
+    }
+    if (rc != CM_OK) {
+        cm_grid_explain(&t->source->grid, item->number, "variable", t->source->name, err);
+        cm_error_place(err, cm_array_place(t->source, item->number));
+    }
     return rc;
 }
 
@@ -112,15 +128,13 @@ static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, d
         return recode(w, item, err);
     }
     w->stats.passed++;
-    const int fits = check_length(t, item, err);
-    if (fits != CM_OK)
-        return fits;
-    if (t->see != NULL) {
-        int rc = show(w, item, err);
-        if (rc != CM_OK)
-            return rc;
+    int rc = check_stored(w, item, err);
+    if (rc == CM_OK && t->see != NULL) {
+        rc = show(w, item, err);
         d->decoded++;
     }
+    if (rc != CM_OK)
+        return rc;
     if (t->pass == CM_PASS_GZIP)
         return rewrap(w, item, err);
     cm_worker_post(w, item->number, item->data, item->nbytes);

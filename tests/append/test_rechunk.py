@@ -239,7 +239,7 @@ def test_other_refusals(tmp_path):
     for option in (["--dtype", "f8"], ["--subset", "lat=0:2"], ["--unpack", "all"], ["--stack", "all=tas@c"], ["--keepbits", "3"]):
         tool.run("rechunk", "--append", "time", *option, source, store).fails(2, f"{option[0]}: a source is added as it is; make another store")
     for option in (["--chunks", "time=2"], ["--codec", "none"], ["--fill-value", "tas:1"]):
-        tool.run("rechunk", "--append", "time", *option, source, store).fails(2, f"{option[0]}: a store that grows keeps its layout")
+        tool.run("rechunk", "--append", "time", *option, source, store).fails(2, f"{option[0]}: a store that is changed in place keeps its layout")
     tool.run("rechunk", "--append", "time", source, tmp_path / "none.zarr").fails(1, "no store")
     tool.run("rechunk", "--append", "time", source, source).fails(2, "is the source")
     tool.run("rechunk", "--append", "time", source, f"{store}::tas").fails(2, "as a whole")

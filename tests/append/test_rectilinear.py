@@ -218,7 +218,7 @@ REFUSED = [
     (shard, [], "array tas: cannot grow: its shards differ in length (a rectilinear chunk grid); rechunk makes a store with a regular one"),
     (cut_columns, [], "array tas: cannot grow: its chunks differ in length along x (a rectilinear chunk grid), and may along time alone"),
     (None, ["--part", "1/2"], "array tas has a rectilinear chunk grid, to which one process adds"),
-    (None, ["--grid", "rectilinear"], "a store that grows keeps its layout"),
+    (None, ["--grid", "rectilinear"], "a store that is changed in place keeps its layout"),
 ]
 
 

@@ -270,6 +270,25 @@ def test_flipped_byte(tmp_path, out, kind, place, options):
     refused(path, out, f"variable {name}: chunk 2/1: ", options=options)
 
 
+@pytest.mark.parametrize("verify", ["none", "sample", "full"])
+@pytest.mark.parametrize("change", [flip(0), flip(0.5), flip(0.9999), lambda raw: raw[:3]], ids=["first", "middle", "last", "cut"])
+@pytest.mark.parametrize("kind", ["fletcher32", "all of HDF5's"])
+def test_stored_bytes_with_a_checksum(tmp_path, out, kind, change, verify):
+    """A checksum that is the last filter is compared where the bytes are passed on, too."""
+    path, name = broken_file(tmp_path, kind, change)
+    tool.nc2zarr("--codec", "keep", "--verify", verify, path, out).fails(1, f"variable {name}: chunk 2/1: fletcher32: ")
+    assert not tool.opens_as_store(out)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "shuffle and fletcher32"])
+def test_stored_bytes_that_nobody_decoded(tmp_path, out, kind):
+    """Verification names the chunk, which the library does not."""
+    path, name = broken_file(tmp_path, kind, flip(0.6))
+    for options in ["--codec", "keep", "--verify", "full"], ["--check"]:
+        done = tool.nc2zarr(*options, path, out).fails(1, path, "through netCDF-C", f"array {name}: chunk 2/1: ")
+        assert tool.opens_as_store(out) and ("written, but not verified" in done.err) == ("--check" not in options)
+
+
 @pytest.mark.every
 @pytest.mark.parametrize("kind", FILES)
 def test_chunk_cut_short(tmp_path, out, kind):

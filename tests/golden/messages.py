@@ -182,6 +182,7 @@ COMMANDS = {
         nc2zarr --append time --replace time=0:1 next.nc s.zarr
         nc2zarr --replace time next.nc s.zarr
         nc2zarr --replace time=0:1 next.nc s.zarr
+        nc2zarr --replace time=0:1 --statistics next.nc s.zarr
         nc2zarr --replace time=0:99 next.nc s.zarr
         nc2zarr --replace nosuch=0:1 next.nc s.zarr
         nc2zarr --replace time=0:2:2 changed.nc s.zarr

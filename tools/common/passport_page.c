@@ -165,9 +165,10 @@ static void put_tiles(const passport_facts *facts, FILE *to)
     put_size(facts, to);
     if (r != NULL && facts->options->verify != CM_VERIFY_NONE)
         page_tile("compared with its source",
-                  r->ndifferences > 0 || r->unverified ? " bad" : " good",
+                  r->ndifferences > 0 || r->unverified || r->not_compared ? " bad" : " good",
                   r->unverified         ? "not to the end"
                   : r->ndifferences > 0 ? "differs"
+                  : r->not_compared     ? "not all of it"
                                         : "no difference",
                   facts->options->verify == CM_VERIFY_FULL ? "every element" : "a sample", to);
     passport_census_tile(facts, to);

@@ -195,11 +195,16 @@ static void put_verified(const passport_facts *facts, FILE *to)
         fputs("<p class=\"emulated\"><b>Not verified</b>: the comparison with the source did not "
               "come to an end.</p>\n",
               to);
+    } else if (r->not_compared && r->nverified == 0) {
+        fputs("<p class=\"emulated\"><b>Not verified</b>: no variable could be compared with the "
+              "source.</p>\n",
+              to);
     } else {
-        fprintf(to, "<p>%llu elements were compared with the source, %s: %s.</p>\n",
+        fprintf(to, "<p>%llu elements were compared with the source, %s: %s.%s</p>\n",
                 (unsigned long long)r->nverified,
                 facts->options->verify == CM_VERIFY_FULL ? "all that there are" : "a sample",
-                r->ndifferences > 0 ? "they differ" : "no difference");
+                r->ndifferences > 0 ? "they differ" : "no difference",
+                r->not_compared ? " Not all variables could be compared." : "");
         for (size_t i = 0; i < r->ndifferences; i++)
             page_line("bad", r->difference[i], to);
     }

@@ -72,17 +72,26 @@ void cm_print_remark(const char *label, const char *text)
     putchar('\n');
 }
 
-void cm_print_verdict(const char *what, uint64_t nverified, double seconds, size_t ndifferences)
+void cm_print_verdict(const char *verb, const char *with, const cm_transform_report *r)
 {
     char count[32], time[32];
-    cm_print(stdout, "  %s: %s elements", what, cm_format_count(nverified, count, sizeof(count)));
-    if (seconds > 0)
-        cm_print(stdout, " in %s", cm_format_time(seconds, time, sizeof(time)));
-    if (ndifferences)
-        cm_print(stdout, ", %s differences, listed above\n",
-                 cm_format_count(ndifferences, count, sizeof(count)));
+    const uint64_t n = r->ndifferences;
+    if (r->nverified == 0 && n == 0) {
+        cm_print(stdout, "  %s %s: %s\n",
+                 r->not_compared ? "Not verified against" : "Nothing to compare with", with,
+                 r->not_compared ? "no variable could be compared" : "there are no elements");
+        return;
+    }
+    cm_print(stdout, "  %s against %s: %s elements", verb, with,
+             cm_format_count(r->nverified, count, sizeof(count)));
+    if (r->verify_seconds > 0)
+        cm_print(stdout, " in %s", cm_format_time(r->verify_seconds, time, sizeof(time)));
+    if (n > 0)
+        cm_print(stdout, ", %s differences, listed above",
+                 cm_format_count(n, count, sizeof(count)));
     else
-        puts(", no difference");
+        fputs(", no difference", stdout);
+    puts(r->not_compared ? "; not all variables could be compared" : "");
 }
 
 void cm_print_planned_memory(uint64_t planned, uint64_t limit, unsigned nthreads)

@@ -23,8 +23,8 @@ const char *cm_plural(uint64_t n);
 /* "  LABEL: TEXT", TEXT coming from a file. */
 void cm_print_remark(const char *label, const char *text);
 
-/* "  WHAT: N elements in T, no difference". */
-void cm_print_verdict(const char *what, uint64_t nverified, double seconds, size_t ndifferences);
+/* "  VERB against WITH: N elements in T, no difference", or that nothing was compared. */
+void cm_print_verdict(const char *verb, const char *with, const cm_transform_report *r);
 
 /*
  * Of a target of many files: "  2,805 folders beside these files; --shards auto makes about 5

@@ -25,6 +25,19 @@ static bool is_shown(int status, const cm_transform_options *options, const cm_t
     return status == CM_OK || r->written || options->check;
 }
 
+/* Another comparison lacks the same filter, and meets the same damage. */
+static const char *how_to_verify(int status)
+{
+    switch (status) {
+    case CM_EUNSUPPORTED:
+        return "";
+    case CM_EFORMAT:
+        return "; nc2zarr --check compares both once they can be read";
+    default:
+        return "; nc2zarr --check compares it with the input";
+    }
+}
+
 int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
                    const cm_common_options *common, const nc2zarr_typed *typed,
                    const nc2zarr_of *of, const cm_error *err)
@@ -60,7 +73,6 @@ int nc2zarr_report(int status, const cm_transform_options *asked, const cm_trans
     if (cm_run_stopped(status))
         cm_run_say_stopped(&NC2ZARR, options->target, &state);
     else if (status != CM_OK)
-        cm_say(NC2ZARR.name, "%s%s", err->text,
-               r->unverified ? "; nc2zarr --check compares it with the input" : "");
+        cm_say(NC2ZARR.name, "%s%s", err->text, r->unverified ? how_to_verify(status) : "");
     return exit_status;
 }

@@ -133,9 +133,7 @@ static void print_verification(const cm_transform_options *options, const cm_tra
     if (options->verify == CM_VERIFY_NONE)
         puts("  Not verified (--verify none)");
     else
-        cm_print_verdict(full ? "Verified against the source (everything)"
-                              : "Verified against the source (a sample)",
-                         r->nverified, r->verify_seconds, r->ndifferences);
+        cm_print_verdict("Verified", full ? "the source (everything)" : "the source (a sample)", r);
 }
 
 /* Chunks that nobody stores, for they hold only the fill value: known from missing ones. */

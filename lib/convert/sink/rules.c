@@ -21,8 +21,8 @@ enum {
 #define FLAG(name)   CM_SINK_FLAG, offsetof(cm_transform_options, name)
 #define CHOICE(name) CM_SINK_CHOICE, offsetof(cm_transform_options, name)
 
-static const char LAYOUT[] = "a store that grows keeps its layout";
-static const char OTHER[] = "not possible while a store grows";
+static const char LAYOUT[] = "a store that is changed in place keeps its layout";
+static const char OTHER[] = "not possible where a store is changed in place";
 static const char VALUES[] = "a source is added as it is; make another store of it with this "
                              "option first, and add from that one";
 static const char FILE_VALUES[] = /* VALUES, where files are added */

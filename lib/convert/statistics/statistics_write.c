@@ -195,9 +195,10 @@ static cm_json *json_of(const cm_tally *t, unsigned kind)
                             : cm_json_double(number_of(t, kind));
 }
 
+/* Null for NaN; infinities become "Infinity" and "-Infinity", as in other attributes. */
 static int append(cm_json *list, const cm_tally *t, unsigned kind, cm_error *err)
 {
-    if (!is_counter(kind) && !isfinite(number_of(t, kind)))
+    if (!is_counter(kind) && isnan(number_of(t, kind)))
         return cm_json_append_null(list, err);
     return cm_json_append(list, json_of(t, kind), err);
 }

@@ -33,6 +33,9 @@ typedef struct cm_comparison {
 int cm_compare_box(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box,
                    cm_compare_buffers *b, cm_digest *digest, cm_comparison *out, cm_error *err);
 
+/* Warns that V, which was copied as objects, is not compared. */
+int cm_compare_skip_copied(cm_job *job, const cm_job_var *v, cm_error *err);
+
 /* Adds TEXTS, the elements of BOX of V, to DIGEST. */
 void cm_compare_digest_texts(const cm_job_var *v, const cm_box *box, const cm_strings *texts,
                              cm_digest *digest);

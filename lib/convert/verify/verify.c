@@ -132,10 +132,7 @@ static int add_subjects(verification *ver, cm_job_var *v, const cm_zarr_tree *tr
     if (n == 0 || v->layout.refer != NULL)
         return CM_OK;
     if (v->stored.as_objects)
-        return cm_job_warn(
-            ver->job, err,
-            "array %s is not verified, only copied: its codecs or type are not known",
-            cm_job_name(v));
+        return cm_compare_skip_copied(ver->job, v, err);
     if (!comparable(s, node))
         return CM_OK;
     int rc = cm_zarr_array_open(tree, node, INDEX_CACHE, &s->array, err);
@@ -212,10 +209,14 @@ static int tell_unverified(verification *ver, subject *s, cm_error *err)
     int rc = CM_OK;
     if (ver->full)
         return CM_EUNSUPPORTED;
+    while (s->shares_array)
+        s--;
     pthread_mutex_lock(&ver->lock);
-    if (s->told++ == 0)
+    if (s->told++ == 0) {
+        ver->job->report->not_compared = true;
         rc = cm_job_warn(ver->job, err, "variable %s is not verified: %s", s->var->name,
                          err == NULL ? "" : err->text);
+    }
     pthread_mutex_unlock(&ver->lock);
     return rc;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "convert/job.h"
+#include "convert/verify/compare.h"
 #include "digest/pairs.h"
 
 enum {
@@ -107,9 +107,7 @@ static int add_pair(verification *v, cm_job_var *s, cm_error *err)
     if (node == NULL || node->meta.is_group)
         return cm_job_differ(v->job, err, "%s: is missing in the target", cm_job_name(s));
     if (s->stored.as_objects)
-        return cm_job_warn(
-            v->job, err, "array %s is not verified, only copied: its codecs or type are not known",
-            cm_job_name(s));
+        return cm_compare_skip_copied(v->job, s, err);
     if (node->meta.rank != s->doc.meta.rank ||
         !cm_dtype_equal(&node->meta.dtype, &s->doc.meta.dtype) ||
         memcmp(node->meta.shape, s->doc.meta.shape,

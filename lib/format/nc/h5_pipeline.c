@@ -93,8 +93,11 @@ static const struct {
     {32015, CM_CODEC_ZSTD, set_level},
 };
 
-static const char *usual_name(H5Z_filter_t id)
+const char *cm_h5_filter_name(H5Z_filter_t id)
 {
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (known[k].id == id)
+            return cm_codec_name(known[k].codec);
     switch (id) {
     case H5Z_FILTER_NBIT:
         return "nbit";
@@ -120,7 +123,7 @@ static int read_filter(hid_t dcpl, unsigned i, cm_h5_filter *f, cm_error *err)
     if (f->nvalues > CM_H5_FILTER_VALUES)
         f->nvalues = CM_H5_FILTER_VALUES;
     if (!f->name[0])
-        snprintf(f->name, sizeof f->name, "%s", usual_name(f->id));
+        snprintf(f->name, sizeof f->name, "%s", cm_h5_filter_name(f->id));
     return CM_OK;
 }
 

@@ -19,6 +19,9 @@ typedef struct cm_h5_filter {
     char name[64];
 } cm_h5_filter;
 
+/* "lzf", "nbit": the name of filter ID, by which messages call it. */
+const char *cm_h5_filter_name(H5Z_filter_t id);
+
 /*
  * The codecs of a dataset with creation properties DCPL, in encoding order: one
  * array->bytes codec, then one bytes->bytes codec for each filter, so that bit i

@@ -1,7 +1,8 @@
 #include "format/nc/h5_read.h"
 
-/* Reading fails as a whole when HDF5 lacks a filter; report that filter. */
-static int explain(const cm_nc_node *node, hid_t dataset, const cm_box *box, cm_error *err)
+#include "format/nc/h5_pipeline.h"
+
+int cm_h5_check_filters(const cm_nc_node *node, hid_t dataset, cm_error *err)
 {
     hid_t dcpl = H5Dget_create_plist(dataset);
     int n = dcpl >= 0 ? H5Pget_nfilters(dcpl) : 0;
@@ -14,9 +15,19 @@ static int explain(const cm_nc_node *node, hid_t dataset, const cm_box *box, cm_
     }
     if (dcpl >= 0)
         H5Pclose(dcpl);
-    if (missing >= 0)
-        return cm_fail(err, CM_EUNSUPPORTED, "%s: variable %s: HDF5 filter %d is not available",
-                       node->file->path, node->var.array.name, missing);
+    if (missing < 0)
+        return CM_OK;
+    return cm_fail(err, CM_EUNSUPPORTED,
+                   "%s: variable %s: netCDF-C lacks filter %s (%d), which a plugin in "
+                   "HDF5_PLUGIN_PATH may add",
+                   node->file->path, node->var.array.name, cm_h5_filter_name(missing), missing);
+}
+
+static int explain(const cm_nc_node *node, hid_t dataset, const cm_box *box, cm_error *err)
+{
+    int rc = cm_h5_check_filters(node, dataset, err);
+    if (rc != CM_OK)
+        return rc;
     char start[256], shape[256];
     return cm_fail(err, CM_EFORMAT, "%s: variable %s: box %s at %s cannot be read through HDF5",
                    node->file->path, node->var.array.name,

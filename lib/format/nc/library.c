@@ -12,9 +12,23 @@
 #include "format/nc/lock.h"
 #include "format/nc/reader.h"
 
+static int check_filters(const cm_nc_node *node, cm_error *err)
+{
+    if (node->file->h5 < 0 || node->h5_path == NULL)
+        return CM_OK;
+    hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
+    if (dataset < 0)
+        return CM_OK;
+    int rc = cm_h5_check_filters(node, dataset, err);
+    H5Dclose(dataset);
+    return rc;
+}
+
 static int failed(const cm_nc_node *node, const cm_box *box, int rc, cm_error *err)
 {
     char start[256], shape[256];
+    if (rc != NC_ENOMEM && check_filters(node, err) != CM_OK)
+        return CM_EUNSUPPORTED;
     cm_status status = rc == NC_ENOMEM                          ? CM_ENOMEM
                        : rc == NC_EFILTER || rc == NC_ENOFILTER ? CM_EUNSUPPORTED
                                                                 : CM_EFORMAT;

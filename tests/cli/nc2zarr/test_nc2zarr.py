@@ -4,6 +4,7 @@ import json
 import os
 
 import jsonschema
+import h5py
 import netCDF4
 import numcodecs
 import numpy as np
@@ -655,6 +656,23 @@ def test_patterns_and_groups(tmp_path, out, pattern, chosen):
 def test_variables_in_groups_are_chosen_by_path(out):
     document = convert(paths.CORPUS / "groups_nested.nc", out, "--variable", "a/b/v")
     assert "a/b/v" in layout(document) and "d/v" not in layout(document)
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_filters_that_netcdf_lacks(tmp_path, out, others):
+    """Nothing that was not compared is called verified, and no comparison is proposed that lacks the same filter."""
+    path, lacks = tmp_path / "in.h5", "netCDF-C lacks filter lzf (32000), which a plugin in HDF5_PLUGIN_PATH may add"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("v", data=np.arange(400).reshape(20, 20), chunks=(5, 5), compression="lzf")
+        if others:
+            f.create_dataset("w", data=np.arange(20))
+    done = tool.nc2zarr(path, out).ok()
+    assert lacks in done.err and "variable v is not verified" in done.err
+    told = "20 elements" if others else "Not verified against libnetcdf (a sample): no variable could be compared"
+    assert told in done.out and ("; not all variables could be compared" in done.out) == others
+    done = tool.nc2zarr("--overwrite", "--verify", "full", path, out).fails(1, "written, but not verified", lacks)
+    assert "--check" not in done.err
+    tool.nc2zarr("--check", path, out).fails(1, lacks)
 
 
 def test_a_store_folder_is_an_input(tmp_path):

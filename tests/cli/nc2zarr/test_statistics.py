@@ -97,6 +97,21 @@ def check(folder, values, names, part=slice(None), path="{kind}/{name}"):
     return group
 
 
+def test_infinities(tmp_path):
+    """The attributes have them as text, as attributes of any array have them."""
+    values = np.array([[1, np.inf, 2], [-np.inf, 3, np.nan], [4, 5, 6]], "f4")
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        ds.createDimension("level", 3)
+        ds.createDimension("x", 3)
+        ds.createVariable("v", "f4", ("level", "x"))[:] = values
+    tool.nc2zarr("--statistics", tmp_path / "in.nc", tmp_path / "x.zarr").ok()
+    group = zarr.open_group(str(tmp_path / "x.zarr.statistics.zarr"), mode="r")
+    for kind in ("minimum", "maximum", "mean", "std"):
+        written = [math.nan if x is None else float(x) for x in group.attrs["variables"]["v"][kind]]
+        np.testing.assert_array_equal(written, group[f"{kind}/v"][...], kind)
+    assert group.attrs["variables"]["v"]["maximum"] == ["Infinity", 3, 6]
+
+
 def contents(folder):
     return {p.relative_to(folder): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 

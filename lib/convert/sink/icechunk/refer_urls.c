@@ -154,7 +154,8 @@ void cm_refer_urls_release(cm_refer_urls *u)
 int cm_refer_urls_check(const cm_transform_options *o, cm_error *err)
 {
     if (strcmp(o->refer, "icechunk") != 0)
-        return cm_fail(err, CM_EINVAL, "`refer` %s: not possible while a store grows", o->refer);
+        return cm_fail(err, CM_EINVAL, "`refer` %s: not possible where a store is changed in place",
+                       o->refer);
     if (cm_icechunk_path(o->target) == NULL)
         return cm_fail(err, CM_EINVAL,
                        "`refer` icechunk: the target is a repository, icechunk:PATH, not %s",
