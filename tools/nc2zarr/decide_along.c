@@ -157,8 +157,8 @@ static uint64_t lost(const nc2zarr_decisions *d)
 }
 
 /*
- * Whether it joins the files at all, and keeps most of the data; CERTAIN: with no step in two of them,
- * whose data may differ.
+ * Whether it joins the files at all, and keeps most of the data; CERTAIN: with no step in two of
+ * them, whose data may differ.
  */
 static bool joins(const nc2zarr_decisions *d, bool certain)
 {
