@@ -164,6 +164,7 @@ typedef struct cm_join_tables {
     cm_join_dim *dim;
     size_t ndims;
     uint32_t **to_var; /* for each skeleton: position -> var; CM_JOIN_NONE: not wanted */
+    cm_digest *names;  /* for each skeleton: of the names of its variables, in any order */
     uint32_t **to_pos; /* and back */
 } cm_join_tables;
 

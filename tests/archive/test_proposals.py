@@ -182,6 +182,17 @@ def test_stations_of_a_file_each(names, more, tmp_path):
         np.testing.assert_array_equal(got.t.values, np.concatenate([f.vars["t"].data for f in files]))
 
 
+def test_no_steps_are_drawn_of_several_calendars(tmp_path):
+    """Numbers that one calendar counts are no dates of the other."""
+    for i, calendar in enumerate(["360_day", "noleap"]):
+        units = {"units": "days since 1850-01-01", "calendar": calendar, "standard_name": "time"}
+        variables = {"time": Var(("time",), np.arange(5.0) + 80000 + 90 * i, units), "t": Var(("time",), np.arange(5, dtype="f4"))}
+        F.write_all([File(f"f{i}.nc", variables)], tmp_path / "in")
+    options, shown, doc = line(tmp_path / "in", 4)
+    assert options is None and [f["kind"] for f in doc["findings"]] == ["calendar"], shown
+    assert "missing" not in shown and " to 20" not in shown
+
+
 # Of each: what a file says of itself, by its number; the role of that; what is proposed.
 IDENTITIES = {
     "number": (lambda i: ((), np.array(100 + i, "i4")), "timeseries_id", "id=@id"),
@@ -320,3 +331,22 @@ def test_tiles_that_overlap_are_joined_along_what_they_tile(tmp_path):
     options, shown, _ = line(tmp_path / "in", 4)
     assert options == ["--along", "lat"], shown
     np.testing.assert_array_equal(convert(options, tmp_path / "in")["t"][...], whole)
+
+
+@pytest.mark.parametrize("differs", ["attributes", "layout", "nothing"])
+def test_members_are_told_apart_whatever_describes_them(differs, tmp_path):
+    """Scenarios have their names in attributes, and chunks of their own."""
+    for i, name in enumerate(["A1B_north.nc", "E1_north.nc"]):
+        t = Var(("time",), np.arange(5, dtype="f4") + 10 * i, {"scenario": name[:2] if differs == "attributes" else "x"})
+        F.write_all([File(name, {"time": Var(("time",), np.arange(5.0), HOURS), "t": t})], tmp_path / "in")
+        if differs == "layout" and i == 1:
+            with netCDF4.Dataset(tmp_path / "in" / name, "w") as nc:
+                nc.createDimension("time", 5)
+                when = nc.createVariable("time", "f8", ("time",))
+                when.setncatts(HOURS)
+                when[:] = np.arange(5)
+                nc.createVariable("t", "f4", ("time",), zlib=True, chunksizes=(3,)).scenario = "x"
+                nc["t"][:] = t.data
+    options, shown, _ = line(tmp_path / "in", 0)
+    assert options == ["--new-dim", "member=*_"], shown
+    np.testing.assert_array_equal(convert(options, tmp_path / "in")["t"][...], np.arange(5) + 10 * np.arange(2)[:, None])

@@ -85,7 +85,7 @@ static void print_variable(const cm_archive_variable *v, size_t nfiles)
         cm_print(stdout, "%s%s=%llu", k == 0 ? " (" : ", ", v->dim_name[k],
                  (unsigned long long)v->shape[k]);
     cm_print(stdout, "%s", v->rank > 0 ? ")" : "");
-    if (v->nfiles < nfiles)
+    if (v->nfiles > 0 && v->nfiles < nfiles) /* no file has what options make */
         cm_print(stdout, ", in %zu file%s", v->nfiles, cm_plural(v->nfiles));
     putchar('\n');
 }

@@ -47,15 +47,21 @@ static bool is_full(table *t, size_t n)
     return full;
 }
 
+/* Of the names of FILE's variables: members may differ in attributes and in layout. */
+static cm_digest names_of(const cm_join_input *in, const cm_join_tables *tables, uint32_t file)
+{
+    return tables->names[cm_join_skeleton(in, file)->index];
+}
+
 /* Which steps FILE has, and of which variables. */
 static cm_digest steps_of(const cm_join_input *in, const cm_join_tables *tables,
                           const cm_join_axes *axes, uint32_t file)
 {
     const cm_join_dim *d = &tables->dim[axes->axis[0]];
     const struct {
-        const void *skeleton;
+        cm_digest names;
         uint64_t steps;
-    } id = {cm_join_skeleton(in, file),
+    } id = {names_of(in, tables, file),
             d->at[file] == CM_JOIN_NONE ? UINT64_MAX : d->vec[d->at[file]].same};
     return cm_wire_digest(&id, sizeof(id));
 }
@@ -113,9 +119,8 @@ static bool pair_tells(const cm_join_input *in, const cm_join_tables *tables, ui
     for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
         t.fails = !value_in(in, tables, a, i, &row) || !value_in(in, tables, b, i, &own);
         const struct {
-            const void *skeleton;
-            cm_digest own;
-        } column = {cm_join_skeleton(in, i), own};
+            cm_digest names, own;
+        } column = {names_of(in, tables, i), own};
         add(&t, row, cm_wire_digest(&column, sizeof(column)));
     }
     const bool several = t.ncolumns > 1;

@@ -230,6 +230,18 @@ static int map_skeleton(const cm_join_input *in, cm_join_tables *tables, const c
     return CM_OK;
 }
 
+static cm_digest digest_names(const uint32_t *pos, size_t nvars)
+{
+    struct {
+        cm_digest before;
+        uint64_t var;
+    } next = {{0}, 0};
+    for (; next.var < nvars; next.var++)
+        if (pos[next.var] != CM_JOIN_NONE)
+            next.before = cm_wire_digest(&next, sizeof(next));
+    return next.before;
+}
+
 /* Back from variables to positions, when all variables are known. */
 static int map_back(const cm_join_input *in, cm_join_tables *tables, const cm_skeleton *k,
                     cm_error *err)
@@ -241,6 +253,7 @@ static int map_back(const cm_join_input *in, cm_join_tables *tables, const cm_sk
         pos[i] = CM_JOIN_NONE;
     for (size_t i = 0; i < k->nvars; i++)
         pos[tables->to_var[k->index][i]] = (uint32_t)i;
+    tables->names[k->index] = digest_names(pos, tables->nvars);
     return CM_OK;
 }
 
@@ -411,7 +424,8 @@ int cm_join_names(const cm_join_input *in, cm_join_tables *tables, cm_error *err
         return rc;
     tables->to_var = cm_join_alloc(in, in->survey->nskeletons, sizeof(tables->to_var[0]), err);
     tables->to_pos = cm_join_alloc(in, in->survey->nskeletons, sizeof(tables->to_pos[0]), err);
-    if (tables->to_var == NULL || tables->to_pos == NULL)
+    tables->names = cm_join_alloc(in, in->survey->nskeletons, sizeof(tables->names[0]), err);
+    if (tables->to_var == NULL || tables->to_pos == NULL || tables->names == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
         if (tables->to_var[cm_join_skeleton(in, (uint32_t)i)->index] == NULL)
