@@ -356,12 +356,6 @@ static int check_lengths(const cm_join_input *in, cm_join_tables *tables,
     return rc;
 }
 
-/* Numbers of calendars that do not go together are no steps of one axis: none is drawn of them. */
-static bool are_of_calendars(const cm_join_tables *tables, const cm_join_dim *d)
-{
-    return d->var != CM_JOIN_NONE && (tables->var[d->var].kinds >> CM_FINDING_CALENDAR & 1) != 0;
-}
-
 int cm_join_find_axes(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
                       cm_join_findings *findings, cm_error *err)
 {
@@ -374,8 +368,6 @@ int cm_join_find_axes(const cm_join_input *in, cm_join_tables *tables, cm_join_a
         rc = find_along(in, tables, axes, findings, err);
     if (rc == CM_OK)
         rc = check_lengths(in, tables, findings, err);
-    for (unsigned i = 0; i < axes->naxes; i++)
-        axes->refused |= are_of_calendars(tables, &tables->dim[axes->axis[i]]);
     for (unsigned i = 0; rc == CM_OK && i < axes->naxes; i++)
         rc = cm_axis_join(in, axes, findings, &tables->dim[axes->axis[i]], err);
     if (rc == CM_OK)
