@@ -185,6 +185,18 @@ static bool name_tells(const cm_join_input *in, const cm_join_tables *tables,
     return is_full(&t, in->nfiles);
 }
 
+/* The part in which the N files FILE differ, of their names or else of their paths, if it tells. */
+static bool find_telling(const cm_join_input *in, const cm_join_tables *tables,
+                         const cm_join_axes *axes, const uint32_t *file, size_t n, bool same_steps,
+                         char *out)
+{
+    for (int whole = 0; whole < 2; whole++)
+        if (find_part(in, file, n, whole != 0, out) &&
+            name_tells(in, tables, axes, out, same_steps))
+            return true;
+    return false;
+}
+
 /* A part of the names that differs between files that have the steps of the first. */
 static bool find_name(const cm_join_input *in, const cm_join_tables *tables,
                       const cm_join_axes *axes, char *out)
@@ -195,9 +207,7 @@ static bool find_name(const cm_join_input *in, const cm_join_tables *tables,
     for (uint32_t i = 0; file != NULL && i < in->nfiles; i++)
         if (cm_wire_same(like, steps_of(in, tables, axes, i)))
             file[n++] = i;
-    bool found =
-        n > 1 && ((find_part(in, file, n, false, out) && name_tells(in, tables, axes, out, true)) ||
-                  (find_part(in, file, n, true, out) && name_tells(in, tables, axes, out, true)));
+    bool found = n > 1 && find_telling(in, tables, axes, file, n, true, out);
     free(file);
     return found;
 }
@@ -269,10 +279,7 @@ static char *propose_places(const cm_join_input *in, const cm_join_tables *table
             return cm_asprintf(NULL, "%s=@%s", v->name, v->name);
         kind = of;
     }
-    if (kind == NULL || !((find_part(in, NULL, in->nfiles, false, pattern) &&
-                           name_tells(in, tables, axes, pattern, false)) ||
-                          (find_part(in, NULL, in->nfiles, true, pattern) &&
-                           name_tells(in, tables, axes, pattern, false))))
+    if (kind == NULL || !find_telling(in, tables, axes, NULL, in->nfiles, false, pattern))
         return NULL;
     return cm_asprintf(NULL, "%s%s=%s", kind, is_unused(tables, kind) ? "" : "_file", pattern);
 }

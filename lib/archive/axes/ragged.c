@@ -65,19 +65,31 @@ int cm_axis_find_ragged(const cm_join_input *in, cm_join_tables *tables, cm_erro
     return rc;
 }
 
+/* The next name of the list *TEXT, as it is here, in BUF or elsewhere; NULL: none is left. */
+static const char *next_name(const cm_join_input *in, const cm_join_tables *tables,
+                             const char **text, char *buf, size_t size)
+{
+    char word[512];
+    const char *name = NULL;
+    while (name == NULL && *text != NULL && **text != '\0') {
+        const size_t n = strcspn(*text, " ");
+        snprintf(word, sizeof(word), "%.*s", (int)n, *text);
+        name = cm_join_name(in, tables, word, buf, size);
+        *text += n + strspn(*text + n, " ");
+    }
+    return name;
+}
+
 /* The first dimension of V's ATTRIBUTE, a list, that is joined; NULL: none. */
 static const cm_join_dim *joined_of(const cm_join_input *in, const cm_join_tables *tables,
                                     const cm_join_var *v, const char *attribute)
 {
-    char word[512], buf[512];
-    const char *text = cm_join_text(v->like, attribute);
-    while (text != NULL && *text != '\0') {
-        const size_t n = strcspn(text, " ");
-        snprintf(word, sizeof(word), "%.*s", (int)n, text);
-        const cm_join_dim *d = dim_named(tables, cm_join_name(in, tables, word, buf, sizeof(buf)));
+    char buf[512];
+    const char *text = cm_join_text(v->like, attribute), *name;
+    while ((name = next_name(in, tables, &text, buf, sizeof(buf))) != NULL) {
+        const cm_join_dim *d = dim_named(tables, name);
         if (d != NULL && d->joined >= 0)
             return d;
-        text += n + strspn(text + n, " ");
     }
     return NULL;
 }
@@ -120,13 +132,10 @@ static int check_rays(const cm_join_tables *tables, cm_join_findings *findings,
 static const cm_join_var *joined_part(const cm_join_input *in, const cm_join_tables *tables,
                                       const cm_join_var *v, const char *attribute)
 {
-    char word[512], buf[512];
-    const char *text = cm_join_text(v->like, attribute);
-    for (size_t n; text != NULL && *text != '\0'; text += n + strspn(text + n, " ")) {
-        n = strcspn(text, " ");
-        snprintf(word, sizeof(word), "%.*s", (int)n, text);
-        const char *name = cm_join_name(in, tables, word, buf, sizeof(buf));
-        const uint32_t at = name == NULL ? CM_JOIN_NONE : cm_join_var_named(tables, name);
+    char buf[512];
+    const char *text = cm_join_text(v->like, attribute), *name;
+    while ((name = next_name(in, tables, &text, buf, sizeof(buf))) != NULL) {
+        const uint32_t at = cm_join_var_named(tables, name);
         const cm_join_var *part = at == CM_JOIN_NONE ? NULL : &tables->var[at];
         for (unsigned i = 0; part != NULL && part->wanted && i < part->rank; i++)
             if (tables->dim[part->dim[i]].joined >= 0)

@@ -78,8 +78,8 @@ class Dim:
     def coords(self) -> Any:
         """The coordinates of all elements: a NumPy array, and None where there are none.
 
-        With `decode` packed ones are unpacked, missing ones NaN or NaT, and times are datetime64[ns] ([us] beyond the years 1677 to
-        2262).  In calendars that datetime64 does not have, as 360_day, they are objects of cftime, or
+        With `decode` packed ones are unpacked, missing ones are NaN or NaT, and times are datetime64[ns]
+        ([us] beyond the years 1677 to 2262).  In calendars that datetime64 does not have, as 360_day, they are objects of cftime, or
         chunkmill.Date where that is not installed.  Labels, as those of channels, are texts.
 
         Without NumPy they are as they are stored: a memoryview, or a list of texts.
