@@ -67,27 +67,27 @@ static int notice_attributes(cm_job *job, cm_error *err)
 /* ---- fill values ---- */
 
 /*
- * xarray takes every fill value of version 2 for missing data, in version 3 only
- * the attribute _FillValue (its option use_zarr_fill_value_as_mask).
+ * xarray takes every fill value of version 2 for missing data.  In version 3 the attribute
+ * _FillValue says so of numbers (describe.c), and nothing of texts and others.
  */
 static int notice_fill_values(cm_job *job, cm_error *err)
 {
     finding f = {0};
-    if (job->zarr_format == job->source->zarr_format)
+    if (job->zarr_format == 2)
         return CM_OK;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_zarr_meta *words = job->var[i].source->words;
-        if (job->var[i].doc.keeps_words && words->has_fill &&
-            !cm_json_has(words->attrs, "_FillValue"))
+        if (job->var[i].doc.keeps_words && words->zarr_format == 2 && words->has_fill &&
+            words->has_dim_names && !cm_dtype_is_number(&words->dtype))
             find(&f, job->var[i].name);
     }
     if (f.n == 0)
         return CM_OK;
     return cm_job_warn(job, err,
                        "xarray takes the fill value of Zarr format 2 for missing data, and that of "
-                       "format 3 for a number: it will show that of %llu %s (%s%s) as %s",
+                       "format 3 for a value: it will show that of %llu %s (%s%s) as a value",
                        (unsigned long long)f.n, cm_of_count(f.n, "array", "arrays"), f.first,
-                       f.n > 1 ? ", ..." : "", job->zarr_format == 2 ? "missing" : "a number");
+                       f.n > 1 ? ", ..." : "");
 }
 
 /* ---- packed numbers ---- */

@@ -202,6 +202,48 @@ def test_from_zarr_3_to_2(dtype, fill, shards, program, tmp_path):
         np.testing.assert_array_equal(after.v.values, before.v.values)
 
 
+@pytest.mark.parametrize("program", ["rechunk", "nc2zarr"])
+@pytest.mark.parametrize("shards", [None, (4,)], ids=["chunks", "shards"])
+@pytest.mark.parametrize(("dtype", "fill"), [("i2", 0), ("u8", 7), ("i8", 0), ("f4", np.nan), ("f8", 0.0), ("bool", False), ("c8", 0), (str, "")])
+def test_what_is_no_missing_value_in_zarr_3_is_none_in_zarr_2(dtype, fill, shards, program, tmp_path):
+    """xarray writes fill_value 0 for integers, which Zarr 2 has readers mask: null, and absent chunks are written."""
+    group = zarr.create_group(tmp_path / "in.zarr")
+    v = group.create_array("v", shape=(9,), chunks=(2,), shards=shards, dtype=dtype, fill_value=fill, dimension_names=["x"])
+    v[:5] = np.array([0, 7, 2, 0, 1]).astype(dtype if dtype is not str else object)
+    if dtype is str:
+        v[:3] = np.array(["a", "", "b"], object)
+    tool.run(program, "-q", "--zarr-format", "2", "--verify", "full", tmp_path / "in.zarr", tmp_path / "out.zarr").ok()
+    with xr.open_zarr(tmp_path / "in.zarr", consolidated=False) as before, xr.open_zarr(tmp_path / "out.zarr", consolidated=False) as after:
+        np.testing.assert_array_equal(after.v.values, before.v.values)
+        assert after.v.dtype == before.v.dtype
+    chunks = zarr.open_group(tmp_path / "out.zarr", mode="r")["v"]
+    assert dtype == "f4" or chunks.nchunks_initialized == chunks.nchunks
+
+
+@pytest.mark.parametrize("program", ["rechunk", "nc2zarr"])
+@pytest.mark.parametrize("more", [{}, {"scale_factor": 0.5}, {"_FillValue": 2}], ids=["plain", "packed", "named otherwise"])
+@pytest.mark.parametrize(("dtype", "fill"), [("i2", 0), ("u1", 7), ("i8", -9), ("f4", np.nan), ("f4", -9.0), ("f8", 0.0), ("i2", None)])
+def test_what_readers_mask_in_zarr_2_they_mask_in_zarr_3_and_back(dtype, fill, more, program, tmp_path):
+    group = zarr.create_group(tmp_path / "2.zarr", zarr_format=2)
+    v = group.create_array("v", shape=(9,), chunks=(2,), dtype=dtype, fill_value=fill, attributes={"_ARRAY_DIMENSIONS": ["x"], **more})
+    v[:5] = np.array([0, 7, 2, -9 if np.dtype(dtype).kind != "u" else 9, 4], dtype)
+    seen = []
+    for source, target in (("2", "3"), ("3", "back")):
+        tool.run(program, "-q", "--zarr-format", "3" if target == "3" else "2", "--verify", "full", tmp_path / f"{source}.zarr",
+                 tmp_path / f"{target}.zarr").ok()
+    for name in ("2", "3", "back"):
+        with xr.open_zarr(tmp_path / f"{name}.zarr", consolidated=False) as ds:
+            seen.append(ds.v.values)
+    np.testing.assert_array_equal(seen[1], seen[0])
+    np.testing.assert_array_equal(seen[2], seen[0])
+
+
+def test_arrays_that_are_not_xarrays_get_no_attribute(tmp_path):
+    zarr.create_array(tmp_path / "in.zarr", shape=(3,), dtype="i4", fill_value=0, zarr_format=2)
+    tool.run("rechunk", "-q", "--zarr-format", "3", tmp_path / "in.zarr", tmp_path / "out.zarr").ok()
+    assert dict(zarr.open_array(tmp_path / "out.zarr", mode="r").attrs) == {}
+
+
 def test_fill_values_of_zarr_2_that_are_no_json(tmp_path):
     nc = write(tmp_path / "in.nc", "f4", np.inf, None, None, [1, np.inf, 2])
     tool.run("nc2zarr", "--zarr-format", "2", "--fill-value", "v:1e20", nc, tmp_path / "s.zarr").fails(1, "--fill-value v:1e20", "its missing value is infinite")

@@ -3,6 +3,7 @@
  * elements stay is kept in its own words; everything else follows from the
  * model, by the rules of zarr_rules.c.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,13 +133,11 @@ static bool words_fill_stays(const cm_job_var *v, const cm_zarr_meta *m)
 {
     static const uint8_t zeros[64];
     const uint8_t *fill = v->source->fill;
-    if (v->view.as_strings)
-        return false;
+    /* Without a fill value absent chunks are undefined, and stay so. */
+    if (!m->has_fill || v->view.as_strings)
+        return m->has_fill || !v->source->words->has_fill;
     if (fill == NULL)
         fill = m->dtype.nbytes <= sizeof(zeros) ? zeros : NULL;
-    /* Without a fill value absent chunks are undefined, and stay so. */
-    if (!m->has_fill)
-        return true;
     return fill != NULL && memcmp(fill, m->fill, m->dtype.nbytes) == 0;
 }
 
@@ -157,20 +156,44 @@ static int rename_parts(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m,
     return cm_job_rename_words(job, v->source, m->attrs, err);
 }
 
-/*
- * In Zarr 2 readers mask the fill value, in Zarr 3 what _FillValue names: that becomes the fill
- * value.
- */
-static int mask_by_fill(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m, cm_error *err)
+static bool is_nan(const cm_zarr_meta *m)
 {
-    const cm_variable *s = v->source;
-    if (job->zarr_format != 2 || s->words->zarr_format != 3 || !s->has_fill_value)
+    return m->dtype.kind == CM_KIND_FLOAT && m->fill != NULL &&
+           isnan(cm_element_to_double(&m->dtype, m->fill));
+}
+
+/* _FillValue, if there is one, becomes the fill value; what is no missing value, is none. */
+static int mask_by_fill(const cm_variable *s, cm_zarr_meta *m, cm_error *err)
+{
+    cm_json_remove(m->attrs, "_FillValue");
+    m->has_fill = s->has_fill_value || is_nan(m);
+    if (!s->has_fill_value)
         return CM_OK;
     if (m->fill == NULL && (m->fill = cm_calloc(1, m->dtype.nbytes, err)) == NULL)
         return CM_ENOMEM;
-    m->has_fill = true;
     memcpy(m->fill, s->fill_value, m->dtype.nbytes);
     return CM_OK;
+}
+
+/*
+ * In Zarr 2 readers mask the fill value, in Zarr 3 the attribute _FillValue.  Arrays without names
+ * of dimensions are not xarray's, and get no attributes.
+ */
+static int translate_missing(const cm_job *job, const cm_variable *s, cm_zarr_meta *m,
+                             cm_error *err)
+{
+    if (job->zarr_format == s->words->zarr_format)
+        return CM_OK;
+    if (job->zarr_format == 2)
+        return mask_by_fill(s, m, err);
+    if (!s->has_fill_value || !m->has_dim_names)
+        return CM_OK;
+    cm_json_remove(m->attrs, "_FillValue");
+    if (is_nan(m))
+        return CM_OK;
+    if (m->attrs == NULL && (m->attrs = cm_json_object()) == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    return cm_job_set_missing(m->attrs, &m->dtype, s->fill_value, err);
 }
 
 static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out, cm_error *err)
@@ -191,14 +214,15 @@ static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out
     if (rc == CM_OK)
         rc = cm_zarr_meta_set_format(m, job->zarr_format, err);
     if (rc == CM_OK)
-        rc = mask_by_fill(job, v, m, err);
+        rc = translate_missing(job, v->source, m, err);
     if (rc == CM_OK)
         rc = set_fill(v->view.as_strings, m, err);
     if (rc == CM_OK && !v->view.as_strings)
         rc = cm_zarr_fill_survives(m, &out->fill_survives, err);
     /* v3 to v3: the fill value is stored in the same words, so that absent chunks read the same. */
     bool same_words = m->zarr_format == 3 && v->source->words->zarr_format == 3;
-    out->fill_stays = rc == CM_OK && (out->fill_survives || same_words) && words_fill_stays(v, m);
+    bool survives = out->fill_survives || same_words || v->view.as_strings;
+    out->fill_stays = rc == CM_OK && survives && words_fill_stays(v, m);
     if (rc != CM_OK)
         cm_error_prefix(err, "array %s", cm_job_name(v));
     return rc;

@@ -44,8 +44,7 @@ static bool is_read_as_signed(const cm_json *attrs, const cm_dtype *type)
     return type->kind == CM_KIND_UINT && text != NULL && strcmp(text, "false") == 0;
 }
 
-static int set_missing_attribute(cm_json *attrs, const cm_dtype *own, const uint8_t *element,
-                                 cm_error *err)
+int cm_job_set_missing(cm_json *attrs, const cm_dtype *own, const uint8_t *element, cm_error *err)
 {
     cm_dtype read_as = *own;
     const cm_dtype *type = &read_as;
@@ -80,7 +79,7 @@ static int set_attributes(cm_job *job, const cm_job_var *v, const uint8_t *missi
     if (rc != CM_OK)
         return rc;
     if (job->zarr_format == 3 && missing != NULL && cm_dtype_is_number(&v->view.type))
-        return set_missing_attribute(m->attrs, &v->view.type, missing, err);
+        return cm_job_set_missing(m->attrs, &v->view.type, missing, err);
     return CM_OK;
 }
 

@@ -102,18 +102,6 @@ static int skip(cm_job_var *v, uint64_t number, cm_error *err)
     return rc;
 }
 
-static int pass_chunk(cm_job_var *v, uint64_t number, mover *m, cm_error *err)
-{
-    cm_fetch fetch = {0};
-    int rc =
-        v->source->array->ops->fetch(v->source->array, number, grant(m, &m->bytes), &fetch, err);
-    if (rc == CM_OK && !fetch.present)
-        return skip(v, number, err);
-    if (rc == CM_OK)
-        rc = cm_zarr_writer_put(v->move.writer, number, m->bytes.data, m->bytes.nbytes, err);
-    return rc;
-}
-
 /* ---- reading ---- */
 
 /* Source chunk COORD, unless M has it. */
@@ -238,6 +226,20 @@ static int recode_chunk(cm_job *job, cm_job_var *v, uint64_t number, const uint6
                : rc;
 }
 
+static int pass_chunk(cm_job *job, cm_job_var *v, uint64_t number, const uint64_t *coord,
+                      const cm_box *box, mover *m, cm_error *err)
+{
+    cm_fetch fetch = {0};
+    int rc =
+        v->source->array->ops->fetch(v->source->array, number, grant(m, &m->bytes), &fetch, err);
+    if (rc == CM_OK && !fetch.present)
+        return v->doc.fill_stays ? skip(v, number, err)
+                                 : recode_chunk(job, v, number, coord, box, m, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_writer_put(v->move.writer, number, m->bytes.data, m->bytes.nbytes, err);
+    return rc;
+}
+
 static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_error *err)
 {
     const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
@@ -252,7 +254,7 @@ static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_
     for (int attempt = 0; attempt < 2 && rc == CM_EBUDGET; attempt++) {
         if (attempt > 0)
             release(m);
-        rc = v->doc.pass != CM_PASS_NOTHING ? pass_chunk(v, number, m, err)
+        rc = v->doc.pass != CM_PASS_NOTHING ? pass_chunk(job, v, number, coord, &box, m, err)
                                             : recode_chunk(job, v, number, coord, &box, m, err);
     }
     if (rc == CM_OK)

@@ -4,12 +4,14 @@
  * both, for which each chunk is decoded once; only where they differ are the
  * elements compared side by side, to say which.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "convert/verify/compare.h"
 #include "digest/pairs.h"
+#include "format/zarr/dataset.h"
 
 enum {
     INDEX_CACHE = 1 << 20
@@ -51,10 +53,10 @@ static int check_complete(verification *v, cm_job_var *s, const cm_zarr_node *no
 }
 
 /*
- * ATTRS as a file has them, where NaN is text, without the names of dimensions where only
- * version 2 has those among them.
+ * ATTRS as a file has them, where NaN is text, without the names of dimensions where only version 2
+ * has those among them, and without the missing value where only version 3 has that.
  */
-static int as_stored(const cm_json *attrs, bool names, cm_json **out, cm_error *err)
+static int as_stored(const cm_json *attrs, bool names, bool missing, cm_json **out, cm_error *err)
 {
     cm_buf text = {0};
     int rc = cm_json_write(attrs, false, &text, err);
@@ -63,7 +65,18 @@ static int as_stored(const cm_json *attrs, bool names, cm_json **out, cm_error *
     cm_buf_release(&text);
     if (rc == CM_OK && !names)
         cm_json_remove(*out, CM_ZARR_V2_DIMENSIONS);
+    if (rc == CM_OK && !missing)
+        cm_json_remove(*out, "_FillValue");
     return rc;
+}
+
+/* Whether readers of both mask the same number; NaN is missing whatever is said. */
+static bool same_missing(const cm_zarr_meta *was, const cm_zarr_meta *is)
+{
+    uint8_t a[8] = {0}, b[8] = {0};
+    bool masks = cm_zarr_missing(was, a) && !isnan(cm_element_to_double(&was->dtype, a));
+    bool masked = cm_zarr_missing(is, b) && !isnan(cm_element_to_double(&is->dtype, b));
+    return !was->has_dim_names || (masks == masked && (!masks || memcmp(a, b, sizeof(a)) == 0));
 }
 
 /* A new name or fill value changes what is said, too: then META is what was to be written. */
@@ -73,12 +86,15 @@ static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_met
     const cm_zarr_meta *was = s->source->words;
     bool stay = s->doc.keeps_words && v->job->options->rename.n == 0;
     bool names = s->doc.keeps_words && was->zarr_format == is->zarr_format;
+    bool missing = names || !s->doc.keeps_words;
     cm_json *want = NULL, *got = NULL;
-    int rc = as_stored(stay ? was->attrs : s->doc.meta.attrs, names, &want, err);
+    int rc = as_stored(stay ? was->attrs : s->doc.meta.attrs, names, missing, &want, err);
     if (rc == CM_OK)
-        rc = as_stored(is->attrs, names, &got, err);
+        rc = as_stored(is->attrs, names, missing, &got, err);
     if (rc == CM_OK && !cm_json_equal(want, got))
         rc = cm_job_differ(v->job, err, "%s: its attributes differ", cm_job_name(s));
+    if (rc == CM_OK && !missing && !same_missing(was, is))
+        rc = cm_job_differ(v->job, err, "%s: its missing value differs", cm_job_name(s));
     cm_json_free(want);
     cm_json_free(got);
     return rc;

@@ -48,19 +48,14 @@ static size_t cache_of(const cm_zarr_meta *m)
 
 /* ---- missing values ---- */
 
-/*
- * xarray's rule: missing values are fill_value in version 2, and the attribute _FillValue in
- * version 3, where fill_value is only the content of absent chunks.
- */
-static void find_fill_value(const cm_zarr_meta *m, cm_variable *out)
+bool cm_zarr_missing(const cm_zarr_meta *m, uint8_t *out)
 {
-    if (!cm_dtype_is_number(&m->dtype) || m->dtype.nbytes > sizeof(out->fill_value))
-        return;
-    out->has_fill_value = cm_missing_fill(m->attrs, &m->dtype, out->fill_value);
-    if (out->has_fill_value || m->zarr_format != 2 || !m->has_fill || m->fill == NULL)
-        return;
-    out->has_fill_value = true;
-    memcpy(out->fill_value, m->fill, m->dtype.nbytes);
+    if (!cm_dtype_is_number(&m->dtype))
+        return false;
+    if (m->zarr_format != 2 || !m->has_fill || m->fill == NULL)
+        return cm_missing_fill(m->attrs, &m->dtype, out);
+    memcpy(out, m->fill, m->dtype.nbytes);
+    return true;
 }
 
 /* ---- the model ---- */
@@ -110,7 +105,7 @@ static int describe(zarr_dataset *d, const cm_zarr_node *node, cm_variable *out,
         memcpy(out->source_shard, m->chunk, sizeof(out->source_shard));
     out->codecs = shard != NULL ? shard->codecs : m->codecs;
     out->ncodecs = shard != NULL ? shard->ncodecs : m->ncodecs;
-    find_fill_value(m, out);
+    out->has_fill_value = cm_zarr_missing(m, out->fill_value);
     return set_attributes(d, out, err);
 }
 
