@@ -4,6 +4,7 @@
 
 #include "archive/axes/coordinate.h"
 #include "archive/axes/coverage.h"
+#include "archive/axes/merge.h"
 #include "archive/join.h"
 
 /* "2000 files in archive": the folder that holds them all; and what all their names begin with. */
@@ -48,7 +49,7 @@ static int describe_axis(const cm_join_input *in, const cm_join_tables *tables,
     if ((a->name = cm_strdup(d->name, err)) == NULL)
         return CM_ENOMEM;
     findings->report->naxes = i + 1;
-    if (d->kind == CM_KEY_NONE || d->n == 0 || axes->refused)
+    if (d->kind == CM_KEY_NONE || !cm_axis_has_steps(tables, axes, d))
         return CM_OK;
     a->first = cm_strdup(cm_key_text(in, d, d->key[0], text, sizeof(text)), err);
     a->last = cm_strdup(cm_key_text(in, d, d->key[d->n - 1], text, sizeof(text)), err);

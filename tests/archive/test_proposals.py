@@ -182,6 +182,19 @@ def test_stations_of_a_file_each(names, more, tmp_path):
         np.testing.assert_array_equal(got.t.values, np.concatenate([f.vars["t"].data for f in files]))
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_steps_are_drawn_of_several_calendars(packed, tmp_path):
+    """Numbers that one calendar counts are no dates of the other; what else differs is said all the same."""
+    for i, calendar in enumerate(["360_day", "noleap"]):
+        units = {"units": "days since 1850-01-01", "calendar": calendar, "standard_name": "time"}
+        scale = {"scale_factor": 0.5 + i, "add_offset": 0.0} if packed else {}
+        variables = {"time": Var(("time",), np.arange(5.0) + 80000 + 90 * i, units), "t": Var(("time",), np.arange(5, dtype="i2"), scale)}
+        F.write_all([File(f"f{i}.nc", variables)], tmp_path / "in")
+    options, shown, doc = line(tmp_path / "in", 4)
+    assert options is None and {f["kind"] for f in doc["findings"]} == {"calendar"} | ({"packing"} if packed else set()), shown
+    assert "missing" not in shown and " to 20" not in shown
+
+
 # Of each: what a file says of itself, by its number; the role of that; what is proposed.
 IDENTITIES = {
     "number": (lambda i: ((), np.array(100 + i, "i4")), "timeseries_id", "id=@id"),

@@ -222,7 +222,7 @@ int cm_join_cover(const cm_join_input *in, const cm_join_tables *tables, const c
                   unsigned number, cm_archive_axis *report, cm_error *err)
 {
     const cm_join_dim *d = &tables->dim[axes->axis[number]];
-    if (axes->refused || d->n == 0)
+    if (!cm_axis_has_steps(tables, axes, d))
         return CM_OK;
     counter c = {.in = in, .tables = tables, .d = d};
     uint32_t *like = cm_calloc(tables->nvars + 1, sizeof(*like), err);

@@ -182,7 +182,7 @@ int cm_axis_find_gaps(const cm_join_input *in, const cm_join_tables *tables,
 {
     stepper s;
     char text[64];
-    if (axes->refused || cm_axis_in_order(in, d))
+    if (!cm_axis_has_steps(tables, axes, d) || cm_axis_in_order(in, d))
         return CM_OK;
     if (d->descending && d->n > 2 && in->options->gaps != CM_GAPS_KEEP)
         return cm_fail(err, CM_EUNSUPPORTED,

@@ -37,6 +37,12 @@ bool cm_axis_in_order(const cm_join_input *in, const cm_join_dim *d)
            (in->options->order != CM_ORDER_COORDINATE && in->options->overlap == CM_OVERLAP_ERROR);
 }
 
+bool cm_axis_has_steps(const cm_join_tables *tables, const cm_join_axes *axes, const cm_join_dim *d)
+{
+    const uint32_t kinds = d->var == CM_JOIN_NONE ? 0 : tables->var[d->var].kinds;
+    return !axes->refused && d->n > 0 && (kinds >> CM_FINDING_CALENDAR & 1) == 0;
+}
+
 /*
  * The distinct coordinates that have elements, in the order in which they are joined.  Mostly
  * their files stand in it: then lists of all files are read once, from their begin to their end.
