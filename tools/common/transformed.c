@@ -9,6 +9,8 @@ void cm_transform_put_verification(cm_document *doc, cm_json *o,
     cm_verify mode = options->check ? CM_VERIFY_FULL : options->verify;
     cm_document_text(doc, v, "mode", MODE[options->dry_run ? CM_VERIFY_NONE : mode]);
     cm_document_u64(doc, v, "nelements", r->nverified);
+    const bool ran = !options->dry_run && mode != CM_VERIFY_NONE;
+    cm_document_bool(doc, v, "complete", ran && !r->unverified && !r->not_compared);
     cm_document_double(doc, v, "seconds", r->verify_seconds, true);
     cm_document_texts(doc, v, "differences", r->difference, r->ndifferences);
     cm_document_put(doc, o, "verification", v);

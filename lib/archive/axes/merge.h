@@ -16,7 +16,8 @@ int cm_axis_join(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *
 bool cm_axis_in_order(const cm_join_input *in, const cm_join_dim *d);
 
 /* Whether numbers of all files mean steps of one axis: those of several calendars mean none. */
-bool cm_axis_has_steps(const cm_join_tables *tables, const cm_join_axes *axes, const cm_join_dim *d);
+bool cm_axis_has_steps(const cm_join_tables *tables, const cm_join_axes *axes,
+                       const cm_join_dim *d);
 
 /* The runs again, where D's key has changed. */
 int cm_axis_find_runs(const cm_join_input *in, cm_join_dim *d, cm_error *err);

@@ -109,12 +109,13 @@ def test_verification_is_reported(grid, out):
     document = convert(grid, out, "--verify", "full")
     assert document["verification"]["mode"] == "full" and document["verification"]["differences"] == []
     total = sum(np.prod(v["shape"], dtype=int) for v in document["variables"])
-    assert document["verification"]["nelements"] == total
+    assert document["verification"]["nelements"] == total and document["verification"]["complete"]
     assert all(len(v["digest"]) == 32 for v in document["variables"])
 
 
 def test_verify_none(grid, out):
-    assert convert(grid, out, "--verify", "none")["verification"]["nelements"] == 0
+    told = convert(grid, out, "--verify", "none")["verification"]
+    assert told["nelements"] == 0 and not told["complete"]
 
 
 def test_trace_is_a_chrome_trace(grid, out, tmp_path):
@@ -670,6 +671,7 @@ def test_filters_that_netcdf_lacks(tmp_path, out, others):
     assert lacks in done.err and "variable v is not verified" in done.err
     told = "20 elements" if others else "Not verified against libnetcdf (a sample): no variable could be compared"
     assert told in done.out and ("; not all variables could be compared" in done.out) == others
+    assert not convert(path, out, "--overwrite")["verification"]["complete"]
     done = tool.nc2zarr("--overwrite", "--verify", "full", path, out).fails(1, "written, but not verified", lacks)
     assert "--check" not in done.err
     tool.nc2zarr("--check", path, out).fails(1, lacks)

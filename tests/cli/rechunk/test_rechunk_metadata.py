@@ -89,13 +89,14 @@ def test_members_of_version_2(tmp_path, out, options):
 # ---- what readers see with other eyes ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fmt, other, word", [(3, 2, "as missing"), (2, 3, "as a number")])
-def test_fill_values_across_versions_are_told(tmp_path, out, fmt, other, word):
-    source = make_array(tmp_path / "in.zarr", fmt, fill_value=0)
-    assert "warning" not in tool.run("rechunk", source, out).ok().err
-    done = tool.run("rechunk", "--overwrite", "--zarr-format", str(other), source, out).ok()
-    assert "warning" in done.err and "1 array (/)" in done.err and word in done.err
-    assert zarr.open_array(out, mode="r").fill_value == 0
+def test_texts_that_version_2_has_readers_mask_are_told(tmp_path, out):
+    """No attribute of version 3 says so of texts."""
+    group = zarr.create_group(tmp_path / "in.zarr", zarr_format=2)
+    for name, dtype in (("text", "S1"), ("number", "i4")):
+        group.create_array(name, shape=(3,), dtype=dtype, fill_value=b"x" if name == "text" else 0, attributes={"_ARRAY_DIMENSIONS": ["x"]})
+    assert "warning: xarray" not in tool.run("rechunk", tmp_path / "in.zarr", out).ok().err
+    done = tool.run("rechunk", "--overwrite", "--zarr-format", "3", tmp_path / "in.zarr", out).ok()
+    assert "warning: xarray" in done.err and "1 array (text) as a value" in done.err
 
 
 def test_no_fill_value_is_nothing_to_tell(tmp_path, out):
