@@ -1,6 +1,7 @@
 """Changed numbers: the elements that xarray shows as missing are the same before and after, or the tool refuses."""
 
 import base64
+import json
 
 import netCDF4
 import numpy as np
@@ -236,6 +237,20 @@ def test_what_readers_mask_in_zarr_2_they_mask_in_zarr_3_and_back(dtype, fill, m
             seen.append(ds.v.values)
     np.testing.assert_array_equal(seen[1], seen[0])
     np.testing.assert_array_equal(seen[2], seen[0])
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("i2", "text"), ("i2", [1, 2]), ("S1", "x"), (str, "x")])
+@pytest.mark.parametrize("fmt", [2, 3])
+def test_what_cannot_be_understood_as_a_missing_value_stays(dtype, value, fmt, tmp_path):
+    group = zarr.create_group(tmp_path / "in.zarr", zarr_format=fmt)
+    named = {"dimension_names": ["x"]} if fmt == 3 else {}
+    attributes = {"_FillValue": value, "_ARRAY_DIMENSIONS": ["x"]} if fmt == 2 else {"_FillValue": value}
+    group.create_array("v", shape=(3,), dtype=dtype, attributes=attributes, **named)
+    if fmt == 2:
+        document = tmp_path / "in.zarr/v/.zarray"
+        document.write_text(json.dumps({**json.loads(document.read_text()), "fill_value": None}))
+    tool.run("rechunk", "-q", "--zarr-format", 5 - fmt, tmp_path / "in.zarr", tmp_path / "out.zarr").ok()
+    assert zarr.open_group(tmp_path / "out.zarr", mode="r")["v"].attrs["_FillValue"] == value
 
 
 def test_arrays_that_are_not_xarrays_get_no_attribute(tmp_path):

@@ -156,28 +156,48 @@ static int rename_parts(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m,
     return cm_job_rename_words(job, v->source, m->attrs, err);
 }
 
-static bool is_nan(const cm_zarr_meta *m)
+/* NaN and NaT are missing whatever metadata say. */
+static bool is_nan(const cm_dtype *type, const uint8_t *element)
 {
-    return m->dtype.kind == CM_KIND_FLOAT && m->fill != NULL &&
-           isnan(cm_element_to_double(&m->dtype, m->fill));
+    int64_t number = 0;
+    if (element == NULL)
+        return false;
+    if (type->kind == CM_KIND_FLOAT)
+        return isnan(cm_element_to_double(type, element));
+    if (type->kind != CM_KIND_DATETIME && type->kind != CM_KIND_TIMEDELTA)
+        return false;
+    memcpy(&number, element, sizeof(number));
+    return number == INT64_MIN;
 }
 
 /* _FillValue, if there is one, becomes the fill value; what is no missing value, is none. */
 static int mask_by_fill(const cm_variable *s, cm_zarr_meta *m, cm_error *err)
 {
-    cm_json_remove(m->attrs, "_FillValue");
-    m->has_fill = s->has_fill_value || is_nan(m);
+    m->has_fill = s->has_fill_value || is_nan(&m->dtype, m->fill);
     if (!s->has_fill_value)
         return CM_OK;
+    cm_json_remove(m->attrs, "_FillValue");
     if (m->fill == NULL && (m->fill = cm_calloc(1, m->dtype.nbytes, err)) == NULL)
         return CM_ENOMEM;
     memcpy(m->fill, s->fill_value, m->dtype.nbytes);
     return CM_OK;
 }
 
+static int mask_by_attribute(const cm_variable *s, cm_zarr_meta *m, cm_error *err)
+{
+    if (!s->has_fill_value)
+        return CM_OK;
+    cm_json_remove(m->attrs, "_FillValue");
+    if (is_nan(&m->dtype, s->fill_value))
+        return CM_OK;
+    if (m->attrs == NULL && (m->attrs = cm_json_object()) == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    return cm_job_set_missing(m->attrs, &m->dtype, s->fill_value, err);
+}
+
 /*
- * In Zarr 2 readers mask the fill value, in Zarr 3 the attribute _FillValue.  Arrays without names
- * of dimensions are not xarray's, and get no attributes.
+ * In Zarr 2 readers mask the fill value, in Zarr 3 the attribute _FillValue.  Those are xarray's
+ * rules: of an array without names of dimensions, which it does not open, the fill value stays.
  */
 static int translate_missing(const cm_job *job, const cm_variable *s, cm_zarr_meta *m,
                              cm_error *err)
@@ -185,15 +205,8 @@ static int translate_missing(const cm_job *job, const cm_variable *s, cm_zarr_me
     if (job->zarr_format == s->words->zarr_format)
         return CM_OK;
     if (job->zarr_format == 2)
-        return mask_by_fill(s, m, err);
-    if (!s->has_fill_value || !m->has_dim_names)
-        return CM_OK;
-    cm_json_remove(m->attrs, "_FillValue");
-    if (is_nan(m))
-        return CM_OK;
-    if (m->attrs == NULL && (m->attrs = cm_json_object()) == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
-    return cm_job_set_missing(m->attrs, &m->dtype, s->fill_value, err);
+        return m->has_dim_names || s->has_fill_value ? mask_by_fill(s, m, err) : CM_OK;
+    return m->has_dim_names ? mask_by_attribute(s, m, err) : CM_OK;
 }
 
 static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out, cm_error *err)

@@ -86,14 +86,14 @@ static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_met
     const cm_zarr_meta *was = s->source->words;
     bool stay = s->doc.keeps_words && v->job->options->rename.n == 0;
     bool names = s->doc.keeps_words && was->zarr_format == is->zarr_format;
-    bool missing = names || !s->doc.keeps_words;
+    bool missing = names || !s->doc.keeps_words || !s->source->has_fill_value;
     cm_json *want = NULL, *got = NULL;
     int rc = as_stored(stay ? was->attrs : s->doc.meta.attrs, names, missing, &want, err);
     if (rc == CM_OK)
         rc = as_stored(is->attrs, names, missing, &got, err);
     if (rc == CM_OK && !cm_json_equal(want, got))
         rc = cm_job_differ(v->job, err, "%s: its attributes differ", cm_job_name(s));
-    if (rc == CM_OK && !missing && !same_missing(was, is))
+    if (rc == CM_OK && s->doc.keeps_words && !same_missing(was, is))
         rc = cm_job_differ(v->job, err, "%s: its missing value differs", cm_job_name(s));
     cm_json_free(want);
     cm_json_free(got);
