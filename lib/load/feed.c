@@ -70,10 +70,6 @@ static int find_fills(const cm_variable *v, bool as_xarray, cm_feed *f, cm_error
     int rc = CM_OK;
     if (v->has_fill_value && a->dtype.nbytes <= sizeof f->fill[0])
         rc = keep_fill(a, v->fill_value, f, err);
-    /* xarray's rule: v2's fill_value masks, v3's is only what missing chunks hold. */
-    if (rc == CM_OK && v->words != NULL && v->words->zarr_format == 2 && v->words->has_fill &&
-        a->fill != NULL && a->dtype.nbytes <= sizeof f->fill[0])
-        rc = keep_fill(a, a->fill, f, err);
     if (rc == CM_OK)
         rc = add_fills(a, "_FillValue", as_xarray, f, err);
     return rc == CM_OK ? add_fills(a, "missing_value", as_xarray, f, err) : rc;

@@ -111,22 +111,14 @@ static bool are_coords(const cm_variable *v, uint64_t length)
     return (is_text || !cm_dtype_is_vlen(&v->dtype)) && length <= MAX_COORDS / size;
 }
 
-/* The fill value that readers mask besides attributes: xarray's rule; v3's is no such value. */
-static const uint8_t *masked_fill(const cm_variable *v)
-{
-    if (v->has_fill_value)
-        return v->fill_value;
-    const bool is_v2 = v->words != NULL && v->words->zarr_format == 2 && v->words->has_fill;
-    return is_v2 ? v->array->fill : NULL;
-}
-
 static int find_missing(const cm_variable *v, const cm_loader_dim *d, uint8_t **out, cm_error *err)
 {
     const cm_dtype *type = &v->array->dtype;
     const uint8_t *coords = d->coords;
+    const uint8_t *fill = v->has_fill_value ? v->fill_value : NULL;
     cm_missing missing;
     if (!cm_dtype_is_number(type) || type->nbytes > sizeof missing.element[0] ||
-        !cm_missing_list(type, v->array->attrs, masked_fill(v), &missing) || missing.n == 0)
+        !cm_missing_list(type, v->array->attrs, fill, &missing) || missing.n == 0)
         return CM_OK;
     if ((*out = cm_calloc(d->length + 1, 1, err)) == NULL)
         return CM_ENOMEM;
