@@ -1,5 +1,6 @@
 #include "format/missing.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "format/attr_value.h"
@@ -12,6 +13,17 @@ bool cm_missing_fill(const cm_json *attrs, const cm_dtype *type, uint8_t *out)
     const cm_dtype read = cm_packing_type_read(attrs, type);
     return value != NULL &&
            (cm_attr_element(value, type, out) || cm_attr_element(value, &read, out));
+}
+
+bool cm_missing_is_nan(const cm_dtype *type, const uint8_t *element)
+{
+    int64_t number = 0;
+    if (type->kind == CM_KIND_FLOAT)
+        return isnan(cm_element_to_double(type, element));
+    if (type->kind != CM_KIND_DATETIME && type->kind != CM_KIND_TIMEDELTA)
+        return false;
+    memcpy(&number, element, sizeof(number));
+    return number == INT64_MIN;
 }
 
 bool cm_missing_number(const cm_json *value, const cm_json *attrs, const cm_dtype *type,

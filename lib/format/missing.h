@@ -11,6 +11,9 @@
  */
 bool cm_missing_fill(const cm_json *attrs, const cm_dtype *type, uint8_t *out);
 
+/* Whether ELEMENT of TYPE is NaN or NaT, which are missing whatever metadata say. */
+bool cm_missing_is_nan(const cm_dtype *type, const uint8_t *element);
+
 /*
  * The stored element of TYPE that the number VALUE of missing_value names; false: no element equals
  * it.  It is compared exactly, after _Unsigned in ATTRS has made another number of the element.

@@ -239,6 +239,27 @@ def test_what_readers_mask_in_zarr_2_they_mask_in_zarr_3_and_back(dtype, fill, m
     np.testing.assert_array_equal(seen[2], seen[0])
 
 
+@pytest.mark.parametrize(("source", "target"), [(2, 3), (3, 2), (2, 2), (3, 3)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_appends_mean_what_the_store_means(source, target, masked, tmp_path):
+    """A store that masks other numbers than its source is made anew: it would show them as the other's."""
+
+    def make(name, fmt, n, masks):
+        group = zarr.create_group(tmp_path / name, zarr_format=fmt)
+        named = {"dimension_names": ["time"]} if fmt == 3 else {}
+        attributes = {"_ARRAY_DIMENSIONS": ["time"]} if fmt == 2 else {"_FillValue": 0} if masks else {}
+        group.create_array("v", shape=(n,), chunks=(2,), dtype="i4", fill_value=0 if fmt == 3 or masks else None, attributes=attributes,
+                           **named)[:] = np.arange(10)[:n] % 3
+
+    make("in.zarr", source, 9, masked)
+    make("same.zarr", target, 4, masked)
+    make("other.zarr", target, 4, not masked)
+    tool.run("rechunk", "-q", "--append", "time", "--verify", "full", tmp_path / "in.zarr", tmp_path / "same.zarr").ok()
+    with xr.open_zarr(tmp_path / "in.zarr", consolidated=False) as before, xr.open_zarr(tmp_path / "same.zarr", consolidated=False) as after:
+        np.testing.assert_array_equal(after.v.values, before.v.values)
+    tool.run("rechunk", "--append", "time", tmp_path / "in.zarr", tmp_path / "other.zarr").fails(2, "fill value", "make the store anew")
+
+
 @pytest.mark.parametrize(("dtype", "value"), [("i2", "text"), ("i2", [1, 2]), ("S1", "x"), (str, "x")])
 @pytest.mark.parametrize("fmt", [2, 3])
 def test_what_cannot_be_understood_as_a_missing_value_stays(dtype, value, fmt, tmp_path):

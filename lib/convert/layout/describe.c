@@ -3,7 +3,6 @@
  * elements stay is kept in its own words; everything else follows from the
  * model, by the rules of zarr_rules.c.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "convert/layout/rectilinear.h"
 #include "convert/layout/refer.h"
 #include "convert/select/rename.h"
+#include "format/missing.h"
 #include "options/varopt.h"
 
 /* ---- codecs ---- */
@@ -156,24 +156,10 @@ static int rename_parts(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m,
     return cm_job_rename_words(job, v->source, m->attrs, err);
 }
 
-/* NaN and NaT are missing whatever metadata say. */
-static bool is_nan(const cm_dtype *type, const uint8_t *element)
-{
-    int64_t number = 0;
-    if (element == NULL)
-        return false;
-    if (type->kind == CM_KIND_FLOAT)
-        return isnan(cm_element_to_double(type, element));
-    if (type->kind != CM_KIND_DATETIME && type->kind != CM_KIND_TIMEDELTA)
-        return false;
-    memcpy(&number, element, sizeof(number));
-    return number == INT64_MIN;
-}
-
 /* _FillValue, if there is one, becomes the fill value; what is no missing value, is none. */
 static int mask_by_fill(const cm_variable *s, cm_zarr_meta *m, cm_error *err)
 {
-    m->has_fill = s->has_fill_value || is_nan(&m->dtype, m->fill);
+    m->has_fill = s->has_fill_value || (m->fill != NULL && cm_missing_is_nan(&m->dtype, m->fill));
     if (!s->has_fill_value)
         return CM_OK;
     cm_json_remove(m->attrs, "_FillValue");
@@ -188,7 +174,7 @@ static int mask_by_attribute(const cm_variable *s, cm_zarr_meta *m, cm_error *er
     if (!s->has_fill_value)
         return CM_OK;
     cm_json_remove(m->attrs, "_FillValue");
-    if (is_nan(&m->dtype, s->fill_value))
+    if (cm_missing_is_nan(&m->dtype, s->fill_value))
         return CM_OK;
     if (m->attrs == NULL && (m->attrs = cm_json_object()) == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");

@@ -4,13 +4,13 @@
  * both, for which each chunk is decoded once; only where they differ are the
  * elements compared side by side, to say which.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "convert/verify/compare.h"
 #include "digest/pairs.h"
+#include "format/missing.h"
 #include "format/zarr/dataset.h"
 
 enum {
@@ -74,8 +74,8 @@ static int as_stored(const cm_json *attrs, bool names, bool missing, cm_json **o
 static bool same_missing(const cm_zarr_meta *was, const cm_zarr_meta *is)
 {
     uint8_t a[8] = {0}, b[8] = {0};
-    bool masks = cm_zarr_missing(was, a) && !isnan(cm_element_to_double(&was->dtype, a));
-    bool masked = cm_zarr_missing(is, b) && !isnan(cm_element_to_double(&is->dtype, b));
+    bool masks = cm_zarr_missing(was, a) && !cm_missing_is_nan(&was->dtype, a);
+    bool masked = cm_zarr_missing(is, b) && !cm_missing_is_nan(&is->dtype, b);
     return !was->has_dim_names || (masks == masked && (!masks || memcmp(a, b, sizeof(a)) == 0));
 }
 

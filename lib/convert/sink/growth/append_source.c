@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "convert/layout/codec_text.h"
 #include "convert/select/rename.h"
+#include "format/missing.h"
 #include "format/multi/multi.h"
 
 enum {
@@ -39,21 +40,25 @@ static const char *const MEANING[] = {
     "standard_name", "cell_methods",  "flag_masks",   "flag_values", "flag_meanings",
     "positive",      "month_lengths", "leap_year",    NULL};
 
-/*
- * In Zarr 2 whatever was never written is missing, in Zarr 3 what an attribute says: between the
- * two formats the first is enough.
- */
-static bool same_fill(const cm_variable *s, const cm_variable *t, bool other_format)
+static bool masks_number(const cm_variable *v)
 {
-    if (s->has_fill_value == t->has_fill_value)
-        return !t->has_fill_value ||
-               memcmp(s->fill_value, t->fill_value, sizeof(t->fill_value)) == 0;
-    return other_format && s->fill != NULL && t->fill != NULL &&
-           memcmp(s->fill, t->fill, t->dtype.nbytes) == 0;
+    return v->has_fill_value && !cm_missing_is_nan(&v->dtype, v->fill_value);
 }
 
-static int check_meaning(const cm_variable *s, const cm_variable *t, bool other_format,
-                         cm_error *err)
+/*
+ * NaN is missing whatever is said.  Arrays without names of dimensions are not xarray's, and what
+ * is missing there was not translated to another version (describe.c): the content of absent chunks
+ * is enough.
+ */
+static bool same_fill(const cm_variable *s, const cm_variable *t)
+{
+    if (masks_number(s) != masks_number(t))
+        return !t->words->has_dim_names && s->fill != NULL && t->fill != NULL &&
+               memcmp(s->fill, t->fill, t->dtype.nbytes) == 0;
+    return !masks_number(t) || memcmp(s->fill_value, t->fill_value, t->dtype.nbytes) == 0;
+}
+
+static int check_meaning(const cm_variable *s, const cm_variable *t, cm_error *err)
 {
     for (size_t i = 0; MEANING[i] != NULL; i++) {
         const char *name = MEANING[i];
@@ -63,7 +68,7 @@ static int check_meaning(const cm_variable *s, const cm_variable *t, bool other_
                            "variable %s: its %s is not that of the store; make the store anew",
                            t->name, name);
     }
-    if (!same_fill(s, t, other_format))
+    if (!same_fill(s, t))
         return cm_fail(err, CM_EINVAL,
                        "variable %s: its fill value, which readers take for missing, is not that "
                        "of the store; make the store anew",
@@ -116,8 +121,7 @@ static int check_same(const cm_job *job, const cm_variable *s, const cm_variable
                        t->name, cm_dtype_name(&s->dtype, a, sizeof(a)),
                        cm_dtype_name(&t->dtype, b, sizeof(b)));
     int rc = check_shape(job, s, t, axis, err);
-    bool other_format = job->from.grown->own->zarr_format != job->from.grown->base->zarr_format;
-    return rc == CM_OK ? check_meaning(s, t, other_format, err) : rc;
+    return rc == CM_OK ? check_meaning(s, t, err) : rc;
 }
 
 /* ---- what is compared ---- */
