@@ -68,7 +68,7 @@ static int notice_attributes(cm_job *job, cm_error *err)
 
 /*
  * xarray takes every fill value of version 2 for missing data.  In version 3 the attribute
- * _FillValue says so of numbers (describe.c), and nothing of texts and others.
+ * _FillValue says so (translate.c), but of texts.
  */
 static int notice_fill_values(cm_job *job, cm_error *err)
 {
@@ -77,8 +77,11 @@ static int notice_fill_values(cm_job *job, cm_error *err)
         return CM_OK;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_zarr_meta *words = job->var[i].source->words;
+        const unsigned kind = words->dtype.kind;
+        const bool is_text = kind == CM_KIND_BYTES || kind == CM_KIND_UTF32 ||
+                             kind == CM_KIND_STRING || kind == CM_KIND_VLEN_BYTES;
         if (job->var[i].doc.keeps_words && words->zarr_format == 2 && words->has_fill &&
-            words->has_dim_names && !cm_dtype_is_number(&words->dtype))
+            words->has_dim_names && is_text)
             find(&f, job->var[i].name);
     }
     if (f.n == 0)

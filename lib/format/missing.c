@@ -11,6 +11,12 @@ bool cm_missing_fill(const cm_json *attrs, const cm_dtype *type, uint8_t *out)
 {
     const cm_json *value = cm_json_member(attrs, "_FillValue");
     const cm_dtype read = cm_packing_type_read(attrs, type);
+    if (cm_json_is(value, CM_JSON_ARRAY) && cm_json_length(value) == 1)
+        value = cm_json_at(value, 0);
+    /* JSON has no NaN: writers say it in words. */
+    const char *text = cm_json_text(value, NULL);
+    if (type->kind == CM_KIND_FLOAT && text != NULL && strcmp(text, "NaN") == 0)
+        return cm_element_from_double(type, NAN, out);
     return value != NULL &&
            (cm_attr_element(value, type, out) || cm_attr_element(value, &read, out));
 }

@@ -341,3 +341,32 @@ def test_killed(layout, kind, tmp_path):
         assert layout == "shards" or got == want, (kind, nth)
         assert seen(store) == new and not os.path.exists(f"{store}.chunkmill/lock")
     assert "old" in views
+
+
+@pytest.mark.parametrize("dtype", ["U2", "U5", "U40", "S16", "S17", "S200", "c16"])
+@pytest.mark.parametrize("along", [False, True], ids=["beside", "along"])
+@pytest.mark.parametrize("fmt", [2, 3])
+def test_elements_of_any_width(dtype, along, fmt, tmp_path):
+    """Texts of fixed length are wider than numbers, and chunks of them may be absent."""
+    text = np.array(["a", "bcd", "", "é" if dtype[0] == "U" else "e", "f", "g"]).astype(dtype) if dtype != "c16" else np.arange(6) * 1j
+    for n in (4, 6):
+        group = zarr.create_group(tmp_path / f"{n}.zarr", zarr_format=fmt)
+        for name, data, dims in (("v", np.arange(n, dtype="f4"), ["time"]), ("x", text[:n] if along else text, ["time" if along else "x"])):
+            named = {"dimension_names": dims} if fmt == 3 else {"attributes": {"_ARRAY_DIMENSIONS": dims}}
+            a = group.create_array(name, shape=data.shape, chunks=(2,), dtype=data.dtype, **named)
+            a[2:] = data[2:]
+    store = tmp_path / "store.zarr"
+    tool.run("rechunk", "-q", tmp_path / "4.zarr", store).ok()
+    append("--verify", "full", tmp_path / "6.zarr", store).ok()
+    got, want = (zarr.open_group(p, mode="r") for p in (store, tmp_path / "6.zarr"))
+    for name in ("v", "x"):
+        np.testing.assert_array_equal(got[name][...], want[name][...])
+
+
+def test_a_wide_fill_value_does_not_grow(tmp_path):
+    for n in (4, 6):
+        group = zarr.create_group(tmp_path / f"{n}.zarr")
+        group.create_array("v", shape=(n,), dtype="f4", dimension_names=["time"])
+        group.create_array("x", shape=(3,), dtype="S17", fill_value=b"none", dimension_names=["x"])
+    tool.run("rechunk", "-q", tmp_path / "4.zarr", tmp_path / "store.zarr").ok()
+    append(tmp_path / "6.zarr", tmp_path / "store.zarr").fails(1, "variable x", "fill value has 17 bytes")

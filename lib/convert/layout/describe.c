@@ -10,8 +10,8 @@
 #include "convert/layout/keep.h"
 #include "convert/layout/rectilinear.h"
 #include "convert/layout/refer.h"
+#include "convert/layout/translate.h"
 #include "convert/select/rename.h"
-#include "format/missing.h"
 #include "options/varopt.h"
 
 /* ---- codecs ---- */
@@ -156,45 +156,6 @@ static int rename_parts(const cm_job *job, const cm_job_var *v, cm_zarr_meta *m,
     return cm_job_rename_words(job, v->source, m->attrs, err);
 }
 
-/* _FillValue, if there is one, becomes the fill value; what is no missing value, is none. */
-static int mask_by_fill(const cm_variable *s, cm_zarr_meta *m, cm_error *err)
-{
-    m->has_fill = s->has_fill_value || (m->fill != NULL && cm_missing_is_nan(&m->dtype, m->fill));
-    if (!s->has_fill_value)
-        return CM_OK;
-    cm_json_remove(m->attrs, "_FillValue");
-    if (m->fill == NULL && (m->fill = cm_calloc(1, m->dtype.nbytes, err)) == NULL)
-        return CM_ENOMEM;
-    memcpy(m->fill, s->fill_value, m->dtype.nbytes);
-    return CM_OK;
-}
-
-static int mask_by_attribute(const cm_variable *s, cm_zarr_meta *m, cm_error *err)
-{
-    if (!s->has_fill_value)
-        return CM_OK;
-    cm_json_remove(m->attrs, "_FillValue");
-    if (cm_missing_is_nan(&m->dtype, s->fill_value))
-        return CM_OK;
-    if (m->attrs == NULL && (m->attrs = cm_json_object()) == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
-    return cm_job_set_missing(m->attrs, &m->dtype, s->fill_value, err);
-}
-
-/*
- * In Zarr 2 readers mask the fill value, in Zarr 3 the attribute _FillValue.  Those are xarray's
- * rules: of an array without names of dimensions, which it does not open, the fill value stays.
- */
-static int translate_missing(const cm_job *job, const cm_variable *s, cm_zarr_meta *m,
-                             cm_error *err)
-{
-    if (job->zarr_format == s->words->zarr_format)
-        return CM_OK;
-    if (job->zarr_format == 2)
-        return m->has_dim_names || s->has_fill_value ? mask_by_fill(s, m, err) : CM_OK;
-    return m->has_dim_names ? mask_by_attribute(s, m, err) : CM_OK;
-}
-
 static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out, cm_error *err)
 {
     cm_zarr_meta *m = &out->meta;
@@ -213,7 +174,7 @@ static int describe_in_words(cm_job *job, const cm_job_var *v, cm_array_doc *out
     if (rc == CM_OK)
         rc = cm_zarr_meta_set_format(m, job->zarr_format, err);
     if (rc == CM_OK)
-        rc = translate_missing(job, v->source, m, err);
+        rc = cm_job_translate_missing(job, v->source, m, err);
     if (rc == CM_OK)
         rc = set_fill(v->view.as_strings, m, err);
     if (rc == CM_OK && !v->view.as_strings)

@@ -7,54 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/number.h"
 #include "base/utf8.h"
 #include "convert/layout/describe.h"
+#include "convert/layout/missing_attribute.h"
 #include "convert/select/rename.h"
 #include "format/packing.h"
 #include "options/fill_option.h"
-
-/* xarray reads the _FillValue of a float in Zarr v3 as base64 of the little-endian float64. */
-static cm_json *float_fill_json(double value, cm_error *err)
-{
-    char *text = cm_base64_encode((const uint8_t *)&value, sizeof(value), err);
-    cm_json *j = text == NULL ? NULL : cm_json_string(text);
-    free(text);
-    return j;
-}
-
-static cm_json *integer_json(const cm_dtype *type, const uint8_t *element)
-{
-    uint64_t raw = 0;
-    memcpy(&raw, element, type->nbytes);
-    if (type->kind == CM_KIND_UINT)
-        return cm_json_u64(raw);
-    unsigned shift = 64 - 8 * type->nbytes;
-    return cm_json_i64((int64_t)(raw << shift) >> shift);
-}
-
-/*
- * xarray reads unsigned integers with _Unsigned = "false" as signed ones of the same bits, and
- * takes _FillValue for one of those: np.int8(255) would be an error.
- */
-static bool is_read_as_signed(const cm_json *attrs, const cm_dtype *type)
-{
-    const char *text = cm_json_text(cm_json_member(attrs, "_Unsigned"), NULL);
-    return type->kind == CM_KIND_UINT && text != NULL && strcmp(text, "false") == 0;
-}
-
-int cm_job_set_missing(cm_json *attrs, const cm_dtype *own, const uint8_t *element, cm_error *err)
-{
-    cm_dtype read_as = *own;
-    const cm_dtype *type = &read_as;
-    if (is_read_as_signed(attrs, own))
-        read_as.kind = CM_KIND_INT;
-    cm_json *value = type->kind == CM_KIND_FLOAT
-                         ? float_fill_json(cm_element_to_double(type, element), err)
-                         : integer_json(type, element);
-    return cm_json_set(attrs, "_FillValue", value, err);
-}
 
 /* Attributes of packed numbers mean nothing once values are unpacked. */
 static const char *const packed_attributes[] = {"scale_factor", "add_offset",  "valid_min",
@@ -176,7 +135,7 @@ static int name_missing(const uint8_t *missing, cm_zarr_meta *m, cm_error *err)
                        "its missing value is infinite, which JSON cannot say: Zarr 2 has no place "
                        "for it but the fill value");
     const cm_json *was = cm_json_member(m->attrs, "missing_value");
-    cm_json *value = type.kind != CM_KIND_FLOAT ? integer_json(&type, missing)
+    cm_json *value = type.kind != CM_KIND_FLOAT ? cm_job_integer_json(&type, missing)
                      : type.nbytes == 8         ? cm_json_double(x)
                                                 : cm_json_float((float)x);
     if (isnan(x) || cm_json_equal(was, value)) { /* NaN always is */

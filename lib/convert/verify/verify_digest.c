@@ -86,7 +86,7 @@ static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_met
     const cm_zarr_meta *was = s->source->words;
     bool stay = s->doc.keeps_words && v->job->options->rename.n == 0;
     bool names = s->doc.keeps_words && was->zarr_format == is->zarr_format;
-    bool missing = names || !s->doc.keeps_words || !s->source->has_fill_value;
+    bool missing = names || !s->doc.keeps_words;
     cm_json *want = NULL, *got = NULL;
     int rc = as_stored(stay ? was->attrs : s->doc.meta.attrs, names, missing, &want, err);
     if (rc == CM_OK)

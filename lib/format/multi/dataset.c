@@ -126,7 +126,8 @@ static int make_array(cm_multi_dataset *d, size_t i, cm_error *err)
     a->owner = d;
     a->var = v;
     a->access = "";
-    if (v->rank > CM_MAX_RANK || v->naxes > CM_MULTI_MAX_AXES || v->dtype.nbytes > 16)
+    if (v->rank > CM_MAX_RANK || v->naxes > CM_MULTI_MAX_AXES ||
+        (v->has_fill && v->dtype.nbytes > sizeof(v->fill)))
         return cm_fail(err, CM_EINVAL, "variable %s: its rank or its type is out of range",
                        v->name);
     for (unsigned k = 0; k < v->naxes; k++)

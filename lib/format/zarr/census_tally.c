@@ -88,7 +88,8 @@ int cm_census_tally_init(cm_census_tally *t, cm_variable *v, cm_census_array *ou
     pthread_mutex_init(&t->lock, NULL);
     cm_chunk_names_init(v->words, &t->names);
     t->sharded = shard != NULL;
-    out->no_fill = !v->words->has_fill;
+    const unsigned kind = v->words->dtype.kind;
+    out->no_fill = !v->words->has_fill && kind != CM_KIND_DATETIME && kind != CM_KIND_TIMEDELTA;
     if (unclear == NULL &&
         (!t->names.has_grid || cm_zarr_meta_grid(v->words, &t->grid, NULL) != CM_OK))
         unclear = "its grid of chunks is not understood";

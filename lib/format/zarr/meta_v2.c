@@ -78,6 +78,17 @@ static int read_type(const cm_json *j, cm_dtype *out, bool *big_endian, cm_error
     return cm_zarr_dtype_from_v2(text, out, big_endian, err);
 }
 
+/* As zarr-python reads absent chunks of an array whose fill value is null. */
+static int set_unsaid_fill(cm_zarr_meta *out, cm_error *err)
+{
+    const int64_t not_a_time = INT64_MIN;
+    if ((out->fill = cm_calloc(out->dtype.nbytes, 1, err)) == NULL)
+        return CM_ENOMEM;
+    if (out->dtype.kind == CM_KIND_DATETIME || out->dtype.kind == CM_KIND_TIMEDELTA)
+        memcpy(out->fill, &not_a_time, sizeof(not_a_time));
+    return CM_OK;
+}
+
 static int read_type_and_codecs(const cm_json *j, cm_zarr_meta *out, cm_error *err)
 {
     bool big_endian;
@@ -89,7 +100,7 @@ static int read_type_and_codecs(const cm_json *j, cm_zarr_meta *out, cm_error *e
     if (fill != NULL)
         rc = cm_zarr_fill_from_json(fill, &out->dtype, &out->fill, &out->fill_text, err);
     else if (!cm_dtype_is_vlen(&out->dtype))
-        rc = (out->fill = cm_calloc(out->dtype.nbytes, 1, err)) != NULL ? CM_OK : CM_ENOMEM;
+        rc = set_unsaid_fill(out, err);
     if (rc != CM_OK)
         return rc;
     return cm_zarr_codecs_from_v2(j, &out->dtype, big_endian, out->rank, &out->codecs,

@@ -155,7 +155,9 @@ static const struct {
      .error = "variable v: its fill value, which readers take for missing, is not that of the "
               "store; make the store anew"},
     {"one that elements have which were never written", ONE("int16", "t*=2"),
-     ONE("int16", "t*=3", .fill = "0"), .checks = "v 0+2"},
+     ONE("int16", "t*=3", .fill = "0"),
+     .error = "variable v: its fill value, which readers take for missing, is not that of the "
+              "store; make the store anew"},
     {"a variable that the store has not",
      ONE("int16", "t*=2"),
      {"/dev/null", .var = {{"v", "int16", "t*=3"}, {"x", "int16", "t*=3"}}},

@@ -47,8 +47,8 @@ static bool masks_number(const cm_variable *v)
 
 /*
  * NaN is missing whatever is said.  Arrays without names of dimensions are not xarray's, and what
- * is missing there was not translated to another version (describe.c): the content of absent chunks
- * is enough.
+ * is missing there was not translated to another version (translate.c): the content of absent
+ * chunks is enough.
  */
 static bool same_fill(const cm_variable *s, const cm_variable *t)
 {
@@ -214,6 +214,24 @@ static void add_parts(cm_append_source *a, size_t i, const cm_variable *s, const
     }
 }
 
+/* A joined array has room for the fill value of a number: of long texts it is NULs, or refused. */
+static int set_fill(const cm_variable *t, cm_multi_var *v, cm_error *err)
+{
+    const size_t nbytes = t->dtype.nbytes;
+    if (t->fill == NULL || cm_dtype_is_vlen(&t->dtype))
+        return CM_OK;
+    v->has_fill = nbytes <= sizeof(v->fill);
+    if (v->has_fill)
+        memcpy(v->fill, t->fill, nbytes);
+    else if (t->fill[0] != 0 || memcmp(t->fill, t->fill + 1, nbytes - 1) != 0)
+        return cm_fail(
+            err, CM_EUNSUPPORTED,
+            "variable %s: its fill value has %zu bytes, and a store grows with one of up "
+            "to %zu",
+            t->name, nbytes, sizeof(v->fill));
+    return CM_OK;
+}
+
 static int add_variable(cm_append_source *a, const cm_job *job, const cm_job_var *jv,
                         cm_variable *t, cm_error *err)
 {
@@ -231,7 +249,6 @@ static int add_variable(cm_append_source *a, const cm_job *job, const cm_job_var
                         .is_char = t->is_char,
                         .is_coordinate = t->is_coordinate,
                         .has_fill_value = t->has_fill_value,
-                        .has_fill = t->fill != NULL && !cm_dtype_is_vlen(&t->dtype),
                         .fill_text = t->fill_text,
                         .unsupported = s->unsupported != NULL ? s->unsupported : t->unsupported,
                         .naxes = axis < t->rank,
@@ -239,8 +256,8 @@ static int add_variable(cm_append_source *a, const cm_job *job, const cm_job_var
     memcpy(v->shape, s->shape, sizeof(v->shape));
     memcpy(v->unlimited, s->unlimited, sizeof(v->unlimited));
     memcpy(v->fill_value, t->fill_value, sizeof(v->fill_value));
-    if (v->has_fill)
-        memcpy(v->fill, t->fill, t->dtype.nbytes);
+    if ((rc = set_fill(t, v, err)) != CM_OK)
+        return rc;
     for (unsigned j = 0; j < t->rank; j++)
         v->dim_name[j] = t->dim_name[j];
     a->from[i] = s;
