@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "convert/verify/witness_impl.h"
-#include "format/missing.h"
+#include "format/zarr/dataset.h"
 #include "model/copy.h"
 
 const char *cm_witness_name(const cm_witnesses *w, const char *name, char *buf, size_t size)
@@ -35,23 +35,14 @@ int cm_witness_decoding_of(const cm_dataset *ds, const cm_variable *v, cm_decodi
     return rc;
 }
 
-/* xarray's rule: version 2 has it as fill_value, version 3 as an attribute. */
-static const uint8_t *fill_in_store(const cm_zarr_meta *meta, uint8_t *room)
-{
-    if (!cm_dtype_is_number(&meta->dtype))
-        return NULL;
-    if (cm_missing_fill(meta->attrs, &meta->dtype, room))
-        return room;
-    return meta->zarr_format == 2 && meta->has_fill ? meta->fill : NULL;
-}
-
 int cm_witness_decoding_in(const cm_witnesses *w, const cm_witness_var *var, cm_decoding *out,
                            cm_error *err)
 {
-    uint8_t room[16];
+    uint8_t fill[8];
     const cm_zarr_meta *meta = &var->node->meta;
-    cm_decoding_of of = {
-        .dtype = meta->dtype, .attrs = meta->attrs, .fill = fill_in_store(meta, room)};
+    cm_decoding_of of = {.dtype = meta->dtype,
+                         .attrs = meta->attrs,
+                         .fill = cm_zarr_missing(meta, fill) ? fill : NULL};
     const char *name = var->node->path;
     for (size_t i = 0; meta->rank > 0 && !cm_json_has(meta->attrs, "units") && i < w->tree->nnodes;
          i++)
