@@ -211,3 +211,14 @@ def test_groups_with_other_dimensions_of_one_name(tmp_path):
         1, "0.nc", "dimension time", "are not joined"
     )
     assert not (tmp_path / "out.zarr").exists()
+
+
+@pytest.mark.parametrize("form", ["zarr", "icechunk"])
+def test_stores_are_no_inputs(form, tmp_path):
+    F.write_all([line(f"{i}", [2 * i, 2 * i + 1]) for i in range(2)], tmp_path / "in")
+    name = f"icechunk:{tmp_path / 'a'}" if form == "icechunk" else str(tmp_path / "a.zarr")
+    tool.nc2zarr("-q", tmp_path / "in", name).ok()
+    tool.nc2zarr("-q", tmp_path / "in", tmp_path / "b.zarr").ok()
+    said = "is a repository" if form == "icechunk" else "is a Zarr store"
+    for args in (["--survey", name], ["--append", "time", name, tmp_path / "b.zarr"]):
+        tool.nc2zarr(*args).fails(2, f"{said}; only files are joined, or added to a store")

@@ -372,6 +372,9 @@ static int find_text(cm_inputs *in, const char *text, bool from_list, cm_error *
         if (cm_input_is_pattern(text))
             return find_pattern(in, text, err);
     }
+    if (cm_icechunk_path(text) != NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: is a repository; only files are joined, or added to a store", text);
     int rc = cm_fileurl_path(text, &path, err);
     if (rc == CM_OK && stat(path, &st) != 0) {
         if (strstr(path, "::") != NULL)
