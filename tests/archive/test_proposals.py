@@ -200,7 +200,7 @@ IDENTITIES = {
     "number": (lambda i: ((), np.array(100 + i, "i4")), "timeseries_id", "id=@id"),
     "text": (lambda i: (("strlen",), text(f"st{i}", 8)), "timeseries_id", "station=_*."),
     "drifter": (lambda i: (("strlen",), text(f"buoy{i}", 8)), "trajectory_id", "trajectory=_*."),
-    "no role": (lambda i: ((), np.array(100 + i, "i4")), None, None),
+    "no role": (lambda i: ((), np.array(100 + i, "i4")), None, "id=@id"),
 }
 
 
@@ -217,14 +217,58 @@ def test_files_of_a_thing_each_that_share_some_steps(kind, tmp_path):
         files.append(File(f"st_{'ABCD'[i]}.nc", variables, unlimited=("time",)))
     F.write_all(files, tmp_path / "in")
     options, shown, _ = line(tmp_path / "in", 4)
-    if want is None:
-        assert "--new-dim" not in shown
-        return
     assert options == ["--new-dim", want, "--missing", "fill"], shown
     got = convert(options, tmp_path / "in")["t"]
     assert got.shape == (4, 18)
     for i, f in enumerate(files):
         np.testing.assert_array_equal(got[i, 3 * i : 3 * i + 6 + i], f.vars["t"].data)
+
+
+def runs(parts=1, nfields=1):
+    """Forecasts of 36 hours every 24 hours, each in PARTS files; a second time that is the same wherever two files have a step."""
+    files = []
+    for i in range(4):
+        for k in range(parts):
+            n = 36 // parts
+            hours = np.arange(n) + 24.0 * i + n * k
+            variables = {"reference": Var((), np.array(24.0 * i), {**HOURS, "standard_name": "forecast_reference_time"}),
+                         "time": Var(("time",), hours, HOURS), "valid": Var(("time",), hours - 24 * i, {"units": f"hours since 2000-01-0{i + 1}"}),
+                         **{f"t{f}": Var(("time", "x"), np.arange(2.0 * n).reshape(n, 2) + 1000 * i) for f in range(nfields)}}  # fmt: skip
+            files.append(File(f"run{i}_{k}.nc", variables))
+    return files
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_runs_that_overlap_lie_side_by_side(parts, tmp_path):
+    """A number that is one for the files of a run tells them apart: along time alone, steps of one run would be dropped."""
+    files = runs(parts)
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == ["--new-dim", "reference=@reference", "--missing", "fill"], shown
+    got = convert(options, tmp_path / "in")["t0"]
+    assert got.shape == (4, 108, 2)
+    for i in range(4):
+        data = np.concatenate([f.vars["t0"].data for f in files[parts * i : parts * (i + 1)]])
+        np.testing.assert_array_equal(got[i, 24 * i : 24 * i + 36], data)
+
+
+def test_a_number_that_does_not_tell_files_apart_is_no_dimension(tmp_path):
+    """Two of the files that have it share steps all the same."""
+    files = runs()
+    for i, f in enumerate(files):
+        f.vars["reference"] = Var((), np.array(i // 2 + i % 2 * (i > 2), "i4"))
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert "--new-dim" not in shown and "--overlap" in options, shown
+
+
+def test_the_cost_of_an_overlap_names_all_that_it_drops(tmp_path):
+    """And nothing that is the same in the files which have it."""
+    F.write_all(runs(nfields=6), tmp_path / "in")
+    _, doc = stores.survey("--promote", "reference", tmp_path / "in", status=4)
+    assert doc["command"].split()[1:5] == ["--promote", "reference", "--overlap", "first"]
+    shown = " ".join(tool.nc2zarr("--survey", "--promote", "reference", tmp_path / "in").out.split())
+    assert "--overlap first reference, t0, t1, t2, t3, t4, t5: of a step in several files" in shown, shown
 
 
 def test_members_at_one_station(tmp_path):

@@ -15,9 +15,11 @@ enum {
 
 static void print_variables(const nc2zarr_decision *d, FILE *f)
 {
-    for (size_t i = 0; i < d->nvariables && i < VARIABLES_SHOWN; i++)
+    /* Data that are dropped are named, however many variables have them. */
+    const bool all = strcmp(d->option.name, "overlap") == 0;
+    for (size_t i = 0; i < d->nvariables && (all || i < VARIABLES_SHOWN); i++)
         cm_print(f, "%s%s", i > 0 ? ", " : "", d->variable[i]);
-    if (d->nvariables > VARIABLES_SHOWN)
+    if (!all && d->nvariables > VARIABLES_SHOWN)
         cm_print(f, " and %zu more", d->nvariables - VARIABLES_SHOWN);
     if (d->nvariables > 0)
         fputs(": ", f);

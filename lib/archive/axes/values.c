@@ -480,7 +480,7 @@ static int find_twice(const cm_join_input *in, cm_join_findings *findings, const
 
 int cm_join_check_given(const cm_join_input *in, const cm_join_tables *tables,
                         cm_join_findings *findings, const cm_field_sources *f,
-                        const cm_multi_check *check, size_t *number, cm_error *err)
+                        const cm_multi_check *check, size_t *number, bool *differs, cm_error *err)
 {
     const uint32_t at = (uint32_t)check->var;
     const cm_join_var *v = &tables->var[at];
@@ -489,7 +489,8 @@ int cm_join_check_given(const cm_join_input *in, const cm_join_tables *tables,
     size_t nelem[2] = {0, 0};
     cut c = {0};
     int rc = CM_OK;
-    if (check->may_differ || v->dtype.kind == CM_KIND_STRING)
+    *differs = false;
+    if (v->dtype.kind == CM_KIND_STRING || (p == NULL && check->may_differ))
         return CM_OK;
     if (p == NULL)
         return cm_fail(err, CM_EUNSUPPORTED,
@@ -507,7 +508,8 @@ int cm_join_check_given(const cm_join_input *in, const cm_join_tables *tables,
     size_t i = 0;
     while (rc == CM_OK && i < n && is_same(v, values[0] + i * size, values[1] + i * size))
         i++;
-    if (rc == CM_OK && i < n)
+    *differs = rc == CM_OK && i < n;
+    if (*differs && !check->may_differ)
         rc = find_twice(in, findings, v, check, values[0] + i * size, values[1] + i * size, number,
                         err);
     free(values[0]);
