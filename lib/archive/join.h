@@ -103,6 +103,7 @@ typedef struct cm_join_dim {
     bool made;              /* by an option: files say no coordinate of it */
     bool one_each;          /* by an option: each file is one step of it */
     const char *said_by;    /* that option, where a store which grows has the coordinate; or NULL */
+    bool in_order;          /* files follow each other along it, whatever its coordinate */
     bool ragged;            /* files follow each other along it as along others (ragged.h) */
     const char *indexed_by; /* a variable whose values are places along it; or NULL */
     bool is_text;           /* the length of texts; N is that of the longest */

@@ -396,3 +396,48 @@ def test_members_are_told_apart_whatever_describes_them(differs, tmp_path):
     options, shown, _ = line(tmp_path / "in", 0)
     assert options == ["--new-dim", "member=*_"], shown
     np.testing.assert_array_equal(convert(options, tmp_path / "in")["t"][...], np.arange(5) + 10 * np.arange(2)[:, None])
+
+
+def counted(lengths, first=0, dtype="i4", dates=True):
+    """Samples that each file counts from FIRST."""
+    files = []
+    for i, n in enumerate(lengths):
+        times = {"sample_time": Var(("sample",), np.arange(n) * 0.5, {"units": f"seconds since 2021-01-0{i + 1} 00:00:00"})} if dates else {}
+        samples = {"sample": Var(("sample",), np.arange(first, first + n).astype(dtype), {"units": "1"})}
+        files.append(File(f"d{i}.nc", {**samples, **times, "wind": Var(("sample",), np.arange(n, dtype="f4") + 100 * i)}, unlimited=("sample",)))
+    return files
+
+
+@pytest.mark.parametrize("dates", [True, False], ids=["dates", "no dates"])
+@pytest.mark.parametrize("lengths, first, dtype", [((8, 9, 10), 0, "i4"), ((8, 9, 10), 1, "f8"), ((9, 8, 8), 1, "i2")])
+def test_an_index_does_not_say_how_files_follow_each_other(lengths, first, dtype, dates, tmp_path):
+    files = counted(lengths, first, dtype, dates)
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4 if dates else 0)
+    assert options == ["--order", "name"] and "to keep all of them: --order name" in shown, shown
+    got = convert(options, tmp_path / "in")
+    for v in ("sample", "wind"):
+        np.testing.assert_array_equal(got[v][...], np.concatenate([f.vars[v].data for f in files]))
+
+
+def test_an_index_of_as_many_elements_in_each_file(tmp_path):
+    files = counted((8, 8), dates=False)
+    F.write_all(files, tmp_path / "in")
+    got = convert(["--order", "name", "--along", "sample"], tmp_path / "in")
+    np.testing.assert_array_equal(got["wind"][...], np.concatenate([f.vars["wind"].data for f in files]))
+
+
+@pytest.mark.parametrize("kind", ["goes on", "beside a time", "of variables"])
+def test_a_coordinate_that_places_elements_stays_one(kind, tmp_path):
+    files = counted((8, 9), dates=False)
+    if kind == "goes on":
+        files[1].vars["sample"].data = np.arange(8, 17, dtype="i4")
+    elif kind == "of variables":
+        files[1].vars["speed"] = files[1].vars.pop("wind")
+    for i, f in enumerate(files):
+        if kind == "beside a time":
+            f.vars["wind"] = Var(("time", "sample"), f.vars["wind"].data[None])
+            f.vars["time"] = Var(("time",), np.array([24.0 * i]), HOURS)
+    F.write_all(files, tmp_path / "in")
+    got = convert(["--missing", "fill", *(["--order", "name"] if kind != "beside a time" else [])], tmp_path / "in")
+    assert got["wind"].shape == {"goes on": (17,), "beside a time": (2, 9), "of variables": (9,)}[kind]

@@ -434,7 +434,7 @@ bool cm_join_value_splits(const cm_join_input *in, const cm_join_tables *tables,
 }
 
 static char *propose(const cm_join_input *in, const cm_join_tables *tables,
-                     const cm_join_axes *axes)
+                     const cm_join_axes *axes, cm_decider *by)
 {
     static const char *const MEMBER[] = {
         "realization_index", "realization",     "variant_label",       "ensemble_member", "member",
@@ -454,6 +454,10 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables,
     char *places = nscalars == 0 ? propose_places(in, tables, axes) : NULL;
     if (places != NULL)
         return places;
+    if (nscalars == 0 && cm_axis_is_index(in, tables, &tables->dim[axes->axis[0]])) {
+        *by = CM_DECIDER_ORDER;
+        return cm_strdup("name", NULL);
+    }
     /* One is a coordinate, as a level; several describe the same things, as places of stations. */
     if (nscalars != 1 && is_unused(tables, name) && find_name(in, tables, axes, pattern))
         return cm_asprintf(NULL, "%s=%s", name, pattern);
@@ -468,8 +472,9 @@ char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *table
     if (in->has_base || axes->naxes != 1 || in->options->new_dim.n > 0)
         return NULL;
     const cm_join_dim *place = find_place(in, tables, axes);
-    char *value = place != NULL ? cm_strdup(place->name, NULL) : propose(in, tables, axes);
+    cm_decider own = place != NULL ? CM_DECIDER_ALONG : CM_DECIDER_NEW_DIM;
+    char *value = place != NULL ? cm_strdup(place->name, NULL) : propose(in, tables, axes, &own);
     if (value != NULL)
-        *by = place != NULL ? CM_DECIDER_ALONG : CM_DECIDER_NEW_DIM;
+        *by = own;
     return value;
 }

@@ -212,9 +212,10 @@ static int classify(const cm_join_input *in, cm_join_tables *tables, cm_join_axe
         cm_join_dim *d = &tables->dim[i];
         double most = 0;
         uint32_t file = 0;
-        bool named = d->one_each || d->ragged || (along != NULL && strcmp(along, d->name) == 0);
+        bool named = d->one_each || d->ragged || d->in_order ||
+                     (along != NULL && strcmp(along, d->name) == 0);
         bool used = cm_join_is_used(tables, d);
-        if ((!d->differs && !d->one_each && !d->ragged) || d->joined >= 0 ||
+        if ((!d->differs && !d->one_each && !d->ragged && !d->in_order) || d->joined >= 0 ||
             d->same_as != CM_JOIN_NONE || d->is_text)
             continue;
         if (!named && is_blurred(in, d, &most, &file))
