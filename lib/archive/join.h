@@ -303,7 +303,7 @@ bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b);
 int cm_join_keys(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d,
                  cm_error *err);
 
-/* new_dims.c, made.c: dimensions and coordinates that options make of what files say. */
+/* new_dims.c, made.c, promote.c: dimensions and coordinates that options make of what files say. */
 int cm_join_new_dims(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
                      cm_error *err);
 int cm_join_promote(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,

@@ -441,3 +441,51 @@ def test_a_coordinate_that_places_elements_stays_one(kind, tmp_path):
     F.write_all(files, tmp_path / "in")
     got = convert(["--missing", "fill", *(["--order", "name"] if kind != "beside a time" else [])], tmp_path / "in")
     assert got["wind"].shape == {"goes on": (17,), "beside a time": (2, 9), "of variables": (9,)}[kind]
+
+
+CYCLES = {"of its own": ([0, 1, 2, 3, 4], "reference_time"), "of several": ([0, 0, 0, 3, 3], "time")}
+
+
+@pytest.mark.parametrize("kind", CYCLES)
+def test_a_field_of_each_file_that_lacks_both_joined_dimensions(kind, tmp_path):
+    """It gets the one along which no two files have the same step."""
+    references, along = CYCLES[kind]
+    files = [
+        File(
+            f"f{i}.nc",
+            {
+                "time": Var(("time",), np.array([float(i)]), HOURS),
+                "reference_time": Var(("reference_time",), np.array([float(r)]), HOURS),
+                "flow": Var(("feature",), np.arange(9, dtype="f4") + 100 * i),
+            },
+            unlimited=("time",),
+        )
+        for i, r in enumerate(references)
+    ]
+    F.write_all(files, tmp_path / "in")
+    options, shown, doc = line(tmp_path / "in", 4)
+    assert options == ["--promote", "flow"], shown
+    got = convert(options, tmp_path / "in")
+    np.testing.assert_array_equal(got["flow"][...], [f.vars["flow"].data for f in files])
+    with xr.open_zarr(tmp_path / "out.zarr", chunks=None, decode_times=False) as ds:
+        assert ds.flow.dims == (along, "feature")
+
+
+def test_a_field_of_each_member_is_no_field_of_each_file(tmp_path):
+    """Files of one member say the same, and along neither dimension has a file steps of its own."""
+    files = [
+        File(
+            f"m{m}_{t}.nc",
+            {
+                "time": Var(("time",), np.arange(2.0) + 2 * t, HOURS),
+                "member": Var(("member",), np.array([m], "i4")),
+                "t": Var(("member", "time"), np.arange(2, dtype="f4")[None] + 10 * m + t),
+                "orography": Var(("x",), np.arange(3, dtype="f4") + m),
+            },
+        )
+        for m in range(3)
+        for t in range(2)
+    ]
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == ["--static", "orography:first"] and "--promote" not in shown, shown

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/axes/made.h"
 #include "archive/axes/propose.h"
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"
@@ -421,8 +422,9 @@ static bool moves(const cm_join_input *in, const cm_join_tables *tables, const c
     const cm_join_var *v = &tables->var[at];
     cm_surveyed_var s;
     distinct d = {0};
-    bool fine = !in->has_base && axes->naxes == 1 && v->nlacking == 0 && v->widest == NULL &&
-                !v->like->is_coordinate && is_short_along(tables, v, &tables->dim[axes->axis[0]]) &&
+    const uint32_t dim = cm_join_promotion_dim(in, tables, axes, v);
+    bool fine = !in->has_base && dim != CM_JOIN_NONE && v->nlacking == 0 && v->widest == NULL &&
+                !v->like->is_coordinate && is_short_along(tables, v, &tables->dim[dim]) &&
                 (v->nfiles > 2 || v->rank == 0 || !cm_join_is_auxiliary(tables, at));
     for (size_t i = 0; fine && i < v->nfiles; i++) {
         fine = cm_join_record(in, tables, at, v->file[i], &s) && s.has_values;
