@@ -413,7 +413,8 @@ def counted(lengths, first=0, dtype="i4", dates=True):
 def test_an_index_does_not_say_how_files_follow_each_other(lengths, first, dtype, dates, tmp_path):
     files = counted(lengths, first, dtype, dates)
     F.write_all(files, tmp_path / "in")
-    options, shown, _ = line(tmp_path / "in", 4 if dates else 0)
+    # Floats may be places on a grid, which are not merged by themselves.
+    options, shown, _ = line(tmp_path / "in", 4 if dates or dtype == "f8" else 0)
     assert options == ["--order", "name"] and "to keep all of them: --order name" in shown, shown
     got = convert(options, tmp_path / "in")
     for v in ("sample", "wind"):
@@ -439,7 +440,7 @@ def test_a_coordinate_that_places_elements_stays_one(kind, tmp_path):
             f.vars["wind"] = Var(("time", "sample"), f.vars["wind"].data[None])
             f.vars["time"] = Var(("time",), np.array([24.0 * i]), HOURS)
     F.write_all(files, tmp_path / "in")
-    got = convert(["--missing", "fill", *(["--order", "name"] if kind != "beside a time" else [])], tmp_path / "in")
+    got = convert(["--missing", "fill", *(["--order", "name"] if kind == "goes on" else [])], tmp_path / "in")
     assert got["wind"].shape == {"goes on": (17,), "beside a time": (2, 9), "of variables": (9,)}[kind]
 
 
@@ -489,3 +490,45 @@ def test_a_field_of_each_member_is_no_field_of_each_file(tmp_path):
     F.write_all(files, tmp_path / "in")
     options, shown, _ = line(tmp_path / "in", 4)
     assert options == ["--static", "orography:first"] and "--promote" not in shown, shown
+
+
+@pytest.mark.parametrize("name", ["S3A_SL_2_LST____{}T1{}0000_{}T1{}0300_20220105T170000_0179_LN2.SEN3", "{}/{}", "run_{}_{}"])
+def test_products_that_are_folders_of_several_files(name, tmp_path):
+    """The date is in the name of the folder, which may have others; each file has variables of its own."""
+    for i, day in enumerate(["20220101", "20220102", "20220102"][: 3 if "SEN3" in name else 2]):
+        for k, v in enumerate(("flags", "LST", "quality")):
+            file = File(f"{name.format(day, i, '20220102', i)}/{v}_in.nc", {v: Var(("rows", "columns"), np.arange(6, dtype="f4").reshape(2, 3) + 10 * i + k)})
+            F.write_all([file], tmp_path / "in")
+    options, shown, doc = line(tmp_path / "in", 4)
+    assert options and options[0] == "--new-dim" and options[1].startswith("time="), shown
+    (along,) = [f for f in doc["findings"] if f["kind"] == "along"]
+    assert along["file"].endswith("LST_in.nc") and "LST_in.nc, and no coordinate" in along["text"]
+    got = convert(options, tmp_path / "in")
+    for k, v in enumerate(("flags", "LST", "quality")):
+        np.testing.assert_array_equal(got[v][...][:, 0, 0], [10.0 * i + k for i in range(3 if "SEN3" in name else 2)])
+
+
+@pytest.mark.parametrize("staggered", [False, True])
+def test_a_latitude_of_another_name(staggered, tmp_path):
+    """Without a standard_name, its units and values tell; those of another grid are another coordinate."""
+    for i in range(3):
+        lat = "latitude" if i == 2 else "lat"
+        variables = {"time": Var(("time",), np.array([24.0 * i]), HOURS), "sst": Var(("time", lat), np.arange(3, dtype="f4")[None] + i),
+                     lat: Var((lat,), np.arange(3.0) + (i == 2 and staggered) / 2, {"units": "degrees_north"})}  # fmt: skip
+        F.write_all([File(f"d{i}.nc", variables)], tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == (None if staggered else ["--rename", "latitude=lat"]), shown
+    if not staggered:
+        assert convert(options, tmp_path / "in")["sst"].shape == (3, 3)
+
+
+@pytest.mark.parametrize("name", ["time_offset", "time"])
+def test_times_that_cannot_be_counted_are_left_out(name, tmp_path):
+    """But not those that say how the files follow each other."""
+    for i in range(3):
+        bad = {"units": f"seconds since 2020-02-0{i + 1} at noon"}
+        variables = {"time": Var(("time",), np.arange(4.0) + 4 * i, bad if name == "time" else HOURS), "tdry": Var(("time",), np.arange(4, dtype="f4")),
+                     "time_offset": Var(("time",), np.arange(4.0), bad if name == "time_offset" else {"units": "1"})}  # fmt: skip
+        F.write_all([File(f"sonde{i}.nc", variables)], tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == (["--exclude", "time_offset"] if name == "time_offset" else None), shown

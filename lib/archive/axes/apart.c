@@ -217,17 +217,8 @@ static bool find_name(const cm_join_input *in, const cm_join_tables *tables,
 
 static bool is_latitude(const cm_join_var *v)
 {
-    const char *name = cm_join_text(v->like, "standard_name"),
-               *units = cm_join_text(v->like, "units");
-    if (name != NULL && strcmp(name, "latitude") == 0)
-        return true;
-    /* degrees_north, degree_N, degreesN, ... */
-    if (units == NULL || strncmp(units, "degree", 6) != 0)
-        return false;
-    units += 6;
-    units += *units == 's';
-    units += *units == '_' || *units == ' ';
-    return *units == 'n' || *units == 'N';
+    const char *name = cm_join_text(v->like, "standard_name");
+    return (name != NULL && strcmp(name, "latitude") == 0) || cm_join_degrees(v->like) == 'n';
 }
 
 /* The kind of thing that each file is, if V's single value or text identifies it; or NULL. */

@@ -19,7 +19,7 @@ int cm_axis_direction(const cm_join_vec *v);
 
 /*
  * Whether the coordinate of D counts the elements of each file, from 0 or from 1, and says nothing
- * of how files of the same variables follow each other.
+ * of how files of the same variables follow each other, which nothing else tells either.
  */
 bool cm_axis_is_index(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d);
 

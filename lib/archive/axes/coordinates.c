@@ -363,10 +363,21 @@ static bool counts_from(const cm_join_dim *d, const cm_join_vec *v, int64_t firs
     return true;
 }
 
+/* Whether files are to follow each other along D, as far as coordinates tell. */
+static bool leads(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d)
+{
+    if (in->options->along != NULL)
+        return strcmp(in->options->along, d->name) == 0;
+    bool alone = d->differs || d->unlimited;
+    for (size_t i = 0; alone && i < tables->ndims; i++)
+        alone = &tables->dim[i] == d || !tables->dim[i].differs;
+    return alone;
+}
+
 bool cm_axis_is_index(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d)
 {
-    bool fine = !in->has_base && in->nfiles > 1 && !d->substitute && !d->descending &&
-                (d->kind == CM_KEY_INTEGER || d->kind == CM_KEY_REAL);
+    bool fine = !in->has_base && in->nfiles > 1 && !d->made && !d->substitute && !d->descending &&
+                leads(in, tables, d) && (d->kind == CM_KEY_INTEGER || d->kind == CM_KEY_REAL);
     bool from[2] = {fine, fine};
     for (uint32_t i = 1; fine && i < in->nfiles; i++)
         fine = cm_wire_same(tables->names[cm_join_skeleton(in, i)->index],
@@ -380,23 +391,11 @@ bool cm_axis_is_index(const cm_join_input *in, const cm_join_tables *tables, con
     return fine && (from[0] || from[1]);
 }
 
-/* Whether files are to follow each other along D, as far as coordinates tell. */
-static bool leads(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d)
-{
-    if (in->options->along != NULL)
-        return strcmp(in->options->along, d->name) == 0;
-    bool alone = d->differs || d->unlimited;
-    for (size_t i = 0; alone && i < tables->ndims; i++)
-        alone = &tables->dim[i] == d || !tables->dim[i].differs;
-    return alone;
-}
-
 /* Where files follow each other by their names, an index is one of the values along it. */
 static int drop_index(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d,
                       cm_error *err)
 {
-    if (in->options->order == CM_ORDER_COORDINATE || d->made || !leads(in, tables, d) ||
-        !cm_axis_is_index(in, tables, d))
+    if (in->options->order == CM_ORDER_COORDINATE || !cm_axis_is_index(in, tables, d))
         return CM_OK;
     d->in_order = true;
     return drop_coordinate(in, d, err);

@@ -210,6 +210,45 @@ static bool find_dates(const cm_join_input *in, char *out)
     return false;
 }
 
+/*
+ * Whether DATE, which begins at P in the folder's name BEGIN, tells files apart: the pattern of it.
+ * Of several dates one is told by what stands before it.
+ */
+static bool try_folder_date(const cm_join_input *in, const char *begin, const char *p,
+                            const char *date, char *out)
+{
+    for (size_t before = 0; *date != '\0' && before <= (size_t)(p - begin); before++) {
+        const char *from = p - before;
+        if (strchr("*?%\\'", *from) != NULL)
+            return false;
+        const int n = snprintf(out, CM_MOST_PROPOSED, "%.*s%s*/", (int)before, from, date);
+        if (n > 0 && n < CM_MOST_PROPOSED && tells_apart(in, out, find_time))
+            return true;
+    }
+    return false;
+}
+
+/* A pattern of dates that the folders of all files have in their names, the nearest first. */
+static bool find_folder_dates(const cm_join_input *in, char *out)
+{
+    char date[CM_MOST_PROPOSED];
+    const char *path = in->file[0]->path, *end = cm_path_last(path);
+    while (end > path) {
+        const char *begin = --end;
+        while (begin > path && begin[-1] != '/')
+            begin--;
+        for (const char *p = begin; p < end; p++) {
+            if (!isdigit((unsigned char)*p) || (p > begin && isdigit((unsigned char)p[-1])))
+                continue;
+            read_date(p, date);
+            if (try_folder_date(in, begin, p, date, out))
+                return true;
+        }
+        end = begin;
+    }
+    return false;
+}
+
 /* ---- anything else in names ---- */
 
 bool cm_join_find_ends(const cm_join_input *in, const uint32_t *file, size_t n, bool whole,
@@ -476,7 +515,7 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables, cm_d
         *by = CM_DECIDER_ALONG;
         return cm_strdup(d->name, err);
     }
-    if (find_dates(in, pattern))
+    if (find_dates(in, pattern) || find_folder_dates(in, pattern))
         return cm_asprintf(err, "%s=%s", unused(tables, "time", "date"), pattern);
     v = find_scalar(in, tables, false);
     if (v != NULL)
