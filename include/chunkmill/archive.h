@@ -210,6 +210,8 @@ typedef struct cm_archive_variable {
     uint64_t shape[32];
     char *dim_name[32];
     size_t nfiles; /* that hold it */
+    /* `overlap` drops elements that differ from those it keeps, or were not compared with them. */
+    bool drops;
 } cm_archive_variable;
 
 typedef struct cm_archive_report {

@@ -453,6 +453,14 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
     return rc;
 }
 
+/* Notes that elements of variable AT are dropped: those of one of several files are kept. */
+static void note_dropped(cm_join *j, const cm_field_sources *f, uint32_t at)
+{
+    cm_archive_report *r = j->findings.report;
+    for (size_t i = 0; f->of[at].place != NULL && i < r->nvariables; i++)
+        r->variable[i].drops |= strcmp(r->variable[i].name, j->tables.var[at].name) == 0;
+}
+
 /*
  * Parts of checks are described like those of variables and numbered as in the spec.  Static fields
  * are all compared with one file, whose part stands once.
@@ -464,17 +472,24 @@ static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error 
     uint32_t var = CM_JOIN_NONE, given = CM_JOIN_NONE;
     hows h[2] = {{0}};
     size_t kept = 0, number = 0; /* of the finding about GIVEN */
+    bool differs = false;
     for (size_t i = 0; rc == CM_OK && i < f->nchecks; i++) {
         cm_multi_check *c = &f->check[i];
         const uint32_t at = (uint32_t)c->var;
         if (j->tables.var[at].given) {
             number = at == given ? number : 0;
             given = at;
-            rc = cm_join_check_given(&j->in, &j->tables, &j->findings, f, c, &number, err);
+            rc =
+                cm_join_check_given(&j->in, &j->tables, &j->findings, f, c, &number, &differs, err);
+            if (rc == CM_OK && differs && c->may_differ)
+                note_dropped(j, f, at);
             continue;
         }
-        if (at != var)
+        if (at != var) {
             memset(h, 0, sizeof(h));
+            if (c->may_differ)
+                note_dropped(j, f, at);
+        }
         const cm_multi_part *last = at == var ? f->check[kept - 1].part : NULL;
         for (unsigned k = 0; rc == CM_OK && k < 2; k++) {
             cm_multi_part *p = &c->part[k];

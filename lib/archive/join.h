@@ -103,6 +103,7 @@ typedef struct cm_join_dim {
     bool made;              /* by an option: files say no coordinate of it */
     bool one_each;          /* by an option: each file is one step of it */
     const char *said_by;    /* that option, where a store which grows has the coordinate; or NULL */
+    bool in_order;          /* files follow each other along it, whatever its coordinate */
     bool ragged;            /* files follow each other along it as along others (ragged.h) */
     const char *indexed_by; /* a variable whose values are places along it; or NULL */
     bool is_text;           /* the length of texts; N is that of the longest */
@@ -302,7 +303,7 @@ bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b);
 int cm_join_keys(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d,
                  cm_error *err);
 
-/* new_dims.c, made.c: dimensions and coordinates that options make of what files say. */
+/* new_dims.c, made.c, promote.c: dimensions and coordinates that options make of what files say. */
 int cm_join_new_dims(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
                      cm_error *err);
 int cm_join_promote(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,

@@ -200,7 +200,7 @@ IDENTITIES = {
     "number": (lambda i: ((), np.array(100 + i, "i4")), "timeseries_id", "id=@id"),
     "text": (lambda i: (("strlen",), text(f"st{i}", 8)), "timeseries_id", "station=_*."),
     "drifter": (lambda i: (("strlen",), text(f"buoy{i}", 8)), "trajectory_id", "trajectory=_*."),
-    "no role": (lambda i: ((), np.array(100 + i, "i4")), None, None),
+    "no role": (lambda i: ((), np.array(100 + i, "i4")), None, "id=@id"),
 }
 
 
@@ -217,14 +217,58 @@ def test_files_of_a_thing_each_that_share_some_steps(kind, tmp_path):
         files.append(File(f"st_{'ABCD'[i]}.nc", variables, unlimited=("time",)))
     F.write_all(files, tmp_path / "in")
     options, shown, _ = line(tmp_path / "in", 4)
-    if want is None:
-        assert "--new-dim" not in shown
-        return
     assert options == ["--new-dim", want, "--missing", "fill"], shown
     got = convert(options, tmp_path / "in")["t"]
     assert got.shape == (4, 18)
     for i, f in enumerate(files):
         np.testing.assert_array_equal(got[i, 3 * i : 3 * i + 6 + i], f.vars["t"].data)
+
+
+def runs(parts=1, nfields=1):
+    """Forecasts of 36 hours every 24 hours, each in PARTS files; a second time that is the same wherever two files have a step."""
+    files = []
+    for i in range(4):
+        for k in range(parts):
+            n = 36 // parts
+            hours = np.arange(n) + 24.0 * i + n * k
+            variables = {"reference": Var((), np.array(24.0 * i), {**HOURS, "standard_name": "forecast_reference_time"}),
+                         "time": Var(("time",), hours, HOURS), "valid": Var(("time",), hours - 24 * i, {"units": f"hours since 2000-01-0{i + 1}"}),
+                         **{f"t{f}": Var(("time", "x"), np.arange(2.0 * n).reshape(n, 2) + 1000 * i) for f in range(nfields)}}  # fmt: skip
+            files.append(File(f"run{i}_{k}.nc", variables))
+    return files
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_runs_that_overlap_lie_side_by_side(parts, tmp_path):
+    """A number that is one for the files of a run tells them apart: along time alone, steps of one run would be dropped."""
+    files = runs(parts)
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == ["--new-dim", "reference=@reference", "--missing", "fill"], shown
+    got = convert(options, tmp_path / "in")["t0"]
+    assert got.shape == (4, 108, 2)
+    for i in range(4):
+        data = np.concatenate([f.vars["t0"].data for f in files[parts * i : parts * (i + 1)]])
+        np.testing.assert_array_equal(got[i, 24 * i : 24 * i + 36], data)
+
+
+def test_a_number_that_does_not_tell_files_apart_is_no_dimension(tmp_path):
+    """Two of the files that have it share steps all the same."""
+    files = runs()
+    for i, f in enumerate(files):
+        f.vars["reference"] = Var((), np.array(i // 2 + i % 2 * (i > 2), "i4"))
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert "--new-dim" not in shown and "--overlap" in options, shown
+
+
+def test_the_cost_of_an_overlap_names_all_that_it_drops(tmp_path):
+    """And nothing that is the same in the files which have it."""
+    F.write_all(runs(nfields=6), tmp_path / "in")
+    _, doc = stores.survey("--promote", "reference", tmp_path / "in", status=4)
+    assert doc["command"].split()[1:5] == ["--promote", "reference", "--overlap", "first"]
+    shown = " ".join(tool.nc2zarr("--survey", "--promote", "reference", tmp_path / "in").out.split())
+    assert "--overlap first reference, t0, t1, t2, t3, t4, t5: of a step in several files" in shown, shown
 
 
 def test_members_at_one_station(tmp_path):
@@ -352,3 +396,139 @@ def test_members_are_told_apart_whatever_describes_them(differs, tmp_path):
     options, shown, _ = line(tmp_path / "in", 0)
     assert options == ["--new-dim", "member=*_"], shown
     np.testing.assert_array_equal(convert(options, tmp_path / "in")["t"][...], np.arange(5) + 10 * np.arange(2)[:, None])
+
+
+def counted(lengths, first=0, dtype="i4", dates=True):
+    """Samples that each file counts from FIRST."""
+    files = []
+    for i, n in enumerate(lengths):
+        times = {"sample_time": Var(("sample",), np.arange(n) * 0.5, {"units": f"seconds since 2021-01-0{i + 1} 00:00:00"})} if dates else {}
+        samples = {"sample": Var(("sample",), np.arange(first, first + n).astype(dtype), {"units": "1"})}
+        files.append(File(f"d{i}.nc", {**samples, **times, "wind": Var(("sample",), np.arange(n, dtype="f4") + 100 * i)}, unlimited=("sample",)))
+    return files
+
+
+@pytest.mark.parametrize("dates", [True, False], ids=["dates", "no dates"])
+@pytest.mark.parametrize("lengths, first, dtype", [((8, 9, 10), 0, "i4"), ((8, 9, 10), 1, "f8"), ((9, 8, 8), 1, "i2")])
+def test_an_index_does_not_say_how_files_follow_each_other(lengths, first, dtype, dates, tmp_path):
+    files = counted(lengths, first, dtype, dates)
+    F.write_all(files, tmp_path / "in")
+    # Floats may be places on a grid, which are not merged by themselves.
+    options, shown, _ = line(tmp_path / "in", 4 if dates or dtype == "f8" else 0)
+    assert options == ["--order", "name"] and "to keep all of them: --order name" in shown, shown
+    got = convert(options, tmp_path / "in")
+    for v in ("sample", "wind"):
+        np.testing.assert_array_equal(got[v][...], np.concatenate([f.vars[v].data for f in files]))
+
+
+def test_an_index_of_as_many_elements_in_each_file(tmp_path):
+    files = counted((8, 8), dates=False)
+    F.write_all(files, tmp_path / "in")
+    got = convert(["--order", "name", "--along", "sample"], tmp_path / "in")
+    np.testing.assert_array_equal(got["wind"][...], np.concatenate([f.vars["wind"].data for f in files]))
+
+
+@pytest.mark.parametrize("kind", ["goes on", "beside a time", "of variables"])
+def test_a_coordinate_that_places_elements_stays_one(kind, tmp_path):
+    files = counted((8, 9), dates=False)
+    if kind == "goes on":
+        files[1].vars["sample"].data = np.arange(8, 17, dtype="i4")
+    elif kind == "of variables":
+        files[1].vars["speed"] = files[1].vars.pop("wind")
+    for i, f in enumerate(files):
+        if kind == "beside a time":
+            f.vars["wind"] = Var(("time", "sample"), f.vars["wind"].data[None])
+            f.vars["time"] = Var(("time",), np.array([24.0 * i]), HOURS)
+    F.write_all(files, tmp_path / "in")
+    got = convert(["--missing", "fill", *(["--order", "name"] if kind == "goes on" else [])], tmp_path / "in")
+    assert got["wind"].shape == {"goes on": (17,), "beside a time": (2, 9), "of variables": (9,)}[kind]
+
+
+CYCLES = {"of its own": ([0, 1, 2, 3, 4], "reference_time"), "of several": ([0, 0, 0, 3, 3], "time")}
+
+
+@pytest.mark.parametrize("kind", CYCLES)
+def test_a_field_of_each_file_that_lacks_both_joined_dimensions(kind, tmp_path):
+    """It gets the one along which no two files have the same step."""
+    references, along = CYCLES[kind]
+    files = [
+        File(
+            f"f{i}.nc",
+            {
+                "time": Var(("time",), np.array([float(i)]), HOURS),
+                "reference_time": Var(("reference_time",), np.array([float(r)]), HOURS),
+                "flow": Var(("feature",), np.arange(9, dtype="f4") + 100 * i),
+            },
+            unlimited=("time",),
+        )
+        for i, r in enumerate(references)
+    ]
+    F.write_all(files, tmp_path / "in")
+    options, shown, doc = line(tmp_path / "in", 4)
+    assert options == ["--promote", "flow"], shown
+    got = convert(options, tmp_path / "in")
+    np.testing.assert_array_equal(got["flow"][...], [f.vars["flow"].data for f in files])
+    with xr.open_zarr(tmp_path / "out.zarr", chunks=None, decode_times=False) as ds:
+        assert ds.flow.dims == (along, "feature")
+
+
+def test_a_field_of_each_member_is_no_field_of_each_file(tmp_path):
+    """Files of one member say the same, and along neither dimension has a file steps of its own."""
+    files = [
+        File(
+            f"m{m}_{t}.nc",
+            {
+                "time": Var(("time",), np.arange(2.0) + 2 * t, HOURS),
+                "member": Var(("member",), np.array([m], "i4")),
+                "t": Var(("member", "time"), np.arange(2, dtype="f4")[None] + 10 * m + t),
+                "orography": Var(("x",), np.arange(3, dtype="f4") + m),
+            },
+        )
+        for m in range(3)
+        for t in range(2)
+    ]
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == ["--static", "orography:first"] and "--promote" not in shown, shown
+
+
+@pytest.mark.parametrize("name", ["S3A_SL_2_LST____{}T1{}0000_{}T1{}0300_20220105T170000_0179_LN2.SEN3", "{}/{}", "run_{}_{}"])
+def test_products_that_are_folders_of_several_files(name, tmp_path):
+    """The date is in the name of the folder, which may have others; each file has variables of its own."""
+    for i, day in enumerate(["20220101", "20220102", "20220102"][: 3 if "SEN3" in name else 2]):
+        for k, v in enumerate(("flags", "LST", "quality")):
+            file = File(f"{name.format(day, i, '20220102', i)}/{v}_in.nc", {v: Var(("rows", "columns"), np.arange(6, dtype="f4").reshape(2, 3) + 10 * i + k)})
+            F.write_all([file], tmp_path / "in")
+    options, shown, doc = line(tmp_path / "in", 4)
+    assert options and options[0] == "--new-dim" and options[1].startswith("time="), shown
+    (along,) = [f for f in doc["findings"] if f["kind"] == "along"]
+    assert along["file"].endswith("LST_in.nc") and "LST_in.nc, and no coordinate" in along["text"]
+    got = convert(options, tmp_path / "in")
+    for k, v in enumerate(("flags", "LST", "quality")):
+        np.testing.assert_array_equal(got[v][...][:, 0, 0], [10.0 * i + k for i in range(3 if "SEN3" in name else 2)])
+
+
+@pytest.mark.parametrize("staggered", [False, True])
+def test_a_latitude_of_another_name(staggered, tmp_path):
+    """Without a standard_name, its units and values tell; those of another grid are another coordinate."""
+    for i in range(3):
+        lat = "latitude" if i == 2 else "lat"
+        variables = {"time": Var(("time",), np.array([24.0 * i]), HOURS), "sst": Var(("time", lat), np.arange(3, dtype="f4")[None] + i),
+                     lat: Var((lat,), np.arange(3.0) + (i == 2 and staggered) / 2, {"units": "degrees_north"})}  # fmt: skip
+        F.write_all([File(f"d{i}.nc", variables)], tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == (None if staggered else ["--rename", "latitude=lat"]), shown
+    if not staggered:
+        assert convert(options, tmp_path / "in")["sst"].shape == (3, 3)
+
+
+@pytest.mark.parametrize("name", ["time_offset", "time"])
+def test_times_that_cannot_be_counted_are_left_out(name, tmp_path):
+    """But not those that say how the files follow each other."""
+    for i in range(3):
+        bad = {"units": f"seconds since 2020-02-0{i + 1} at noon"}
+        variables = {"time": Var(("time",), np.arange(4.0) + 4 * i, bad if name == "time" else HOURS), "tdry": Var(("time",), np.arange(4, dtype="f4")),
+                     "time_offset": Var(("time",), np.arange(4.0), bad if name == "time_offset" else {"units": "1"})}  # fmt: skip
+        F.write_all([File(f"sonde{i}.nc", variables)], tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert options == (["--exclude", "time_offset"] if name == "time_offset" else None), shown

@@ -210,6 +210,25 @@ static int leave_out(nc2zarr_decisions *d, const cm_archive_report *r, const cm_
     return rc;
 }
 
+/* The variables of --overlap: all whose elements it drops, whatever the findings were about. */
+static int name_dropped(nc2zarr_decisions *d, const cm_archive_report *const *report, size_t n,
+                        cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; i < d->n; i++) {
+        nc2zarr_decision *own = &d->of[i];
+        if (strcmp(own->option.name, "overlap") != 0)
+            continue;
+        while (own->nvariables > 0)
+            free(own->variable[--own->nvariables]);
+        for (size_t s = 0; s < n; s++)
+            for (size_t k = 0; rc == CM_OK && k < report[s]->nvariables; k++)
+                if (report[s]->variable[k].drops)
+                    rc = add_variable(own, report[s]->variable[k].name, err);
+    }
+    return rc;
+}
+
 static int say_obstacle(nc2zarr_decisions *d, const cm_finding *f, cm_error *err)
 {
     free(d->obstacle);
@@ -341,6 +360,8 @@ static int try_round(const archive_job *job, nc2zarr_decisions *d, bool last, bo
     else
         rc = take_all(job, d, r.report, r.nstores, &grown, err);
     *done = r.ndecisions == 0 && (!grown || last);
+    if (rc == CM_OK && *done)
+        rc = name_dropped(d, r.report, r.nstores, err);
     if (rc == CM_OK && *done)
         rc = nc2zarr_count_costs(d, job, r.report, r.nstores, err);
     else if (rc == CM_OK && (!grown || last))

@@ -15,9 +15,11 @@ enum {
 
 static void print_variables(const nc2zarr_decision *d, FILE *f)
 {
-    for (size_t i = 0; i < d->nvariables && i < VARIABLES_SHOWN; i++)
+    /* Data that are dropped are named, however many variables have them. */
+    const bool all = strcmp(d->option.name, "overlap") == 0;
+    for (size_t i = 0; i < d->nvariables && (all || i < VARIABLES_SHOWN); i++)
         cm_print(f, "%s%s", i > 0 ? ", " : "", d->variable[i]);
-    if (d->nvariables > VARIABLES_SHOWN)
+    if (!all && d->nvariables > VARIABLES_SHOWN)
         cm_print(f, " and %zu more", d->nvariables - VARIABLES_SHOWN);
     if (d->nvariables > 0)
         fputs(": ", f);
@@ -187,9 +189,10 @@ static void tell_attrs(const nc2zarr_decision *d, const nc2zarr_decisions *all, 
 static void tell_exclude(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
-    fputs(d->kind == CM_FINDING_TYPE     ? "left out, since Zarr has no type for it"
-          : d->kind == CM_FINDING_LENGTH ? "left out, since files differ in the length of a "
-                                           "dimension that no option joins besides"
+    fputs(d->kind == CM_FINDING_TYPE         ? "left out, since Zarr has no type for it"
+          : d->kind == CM_FINDING_LENGTH     ? "left out, since files differ in the length of a "
+                                               "dimension that no option joins besides"
+          : d->kind == CM_FINDING_TIME_UNITS ? "left out, since its times cannot be counted alike"
           : d->kind == CM_FINDING_INDEX ? "left out, since its places in one file are other places "
                                           "in the store"
                                         : "left out, since the store has no such variable",

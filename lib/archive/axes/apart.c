@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/axes/coordinate.h"
 #include "archive/axes/made.h"
 #include "archive/axes/propose.h"
 #include "archive/tables/described.h"
@@ -216,17 +217,8 @@ static bool find_name(const cm_join_input *in, const cm_join_tables *tables,
 
 static bool is_latitude(const cm_join_var *v)
 {
-    const char *name = cm_join_text(v->like, "standard_name"),
-               *units = cm_join_text(v->like, "units");
-    if (name != NULL && strcmp(name, "latitude") == 0)
-        return true;
-    /* degrees_north, degree_N, degreesN, ... */
-    if (units == NULL || strncmp(units, "degree", 6) != 0)
-        return false;
-    units += 6;
-    units += *units == 's';
-    units += *units == '_' || *units == ' ';
-    return *units == 'n' || *units == 'N';
+    const char *name = cm_join_text(v->like, "standard_name");
+    return (name != NULL && strcmp(name, "latitude") == 0) || cm_join_degrees(v->like) == 'n';
 }
 
 /* The kind of thing that each file is, if V's single value or text identifies it; or NULL. */
@@ -282,6 +274,77 @@ static char *propose_places(const cm_join_input *in, const cm_join_tables *table
     if (kind == NULL || !find_telling(in, tables, axes, NULL, in->nfiles, false, pattern))
         return NULL;
     return cm_asprintf(NULL, "%s%s=%s", kind, is_unused(tables, kind) ? "" : "_file", pattern);
+}
+
+/* ---- files that have some steps of others ---- */
+
+/* Consecutive steps of one file, among files of the same GROUP. */
+typedef struct stretch {
+    cm_digest group;
+    uint64_t begin, end;
+} stretch;
+
+static int by_begin(const void *a, const void *b)
+{
+    const stretch *x = a, *y = b;
+    const int group = memcmp(&x->group, &y->group, sizeof(x->group));
+    return group != 0 ? group : (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Adds those of FILE; false: it has no steps, or there is no memory. */
+static bool add_stretches(const cm_join_vec *v, cm_digest group, stretch **list, size_t *n)
+{
+    for (size_t i = 0; v != NULL && i < v->nruns; i++) {
+        if (CM_GROW(*list, *n, NULL) != CM_OK)
+            return false;
+        const uint64_t begin = v->run[i].origin;
+        (*list)[(*n)++] = (stretch){group, begin, begin + v->run[i].count};
+    }
+    return v != NULL;
+}
+
+/*
+ * Whether files of the same variables, and of the same value of AT (CM_JOIN_NONE: of any), have the
+ * same step.  True where that cannot be told.
+ */
+static bool shares_steps(const cm_join_input *in, const cm_join_tables *tables,
+                         const cm_join_axes *axes, uint32_t at)
+{
+    const cm_join_dim *d = &tables->dim[axes->axis[0]];
+    stretch *list = NULL;
+    size_t n = 0;
+    bool shared = false;
+    for (uint32_t i = 0; !shared && i < in->nfiles; i++) {
+        struct {
+            cm_digest names, own;
+        } id = {names_of(in, tables, i), {0}};
+        shared = (at != CM_JOIN_NONE && !value_in(in, tables, at, i, &id.own)) ||
+                 !add_stretches(cm_axis_vec(in, d, i), cm_wire_digest(&id, sizeof(id)), &list, &n);
+    }
+    if (!shared && n > 0)
+        qsort(list, n, sizeof(*list), by_begin);
+    for (size_t i = 1; !shared && i < n; i++)
+        shared = list[i].begin < list[i - 1].end &&
+                 memcmp(&list[i].group, &list[i - 1].group, sizeof(list[i].group)) == 0;
+    free(list);
+    return shared;
+}
+
+/*
+ * The scalar whose files of one value have no step twice, though others do: a run of forecasts, a
+ * basin.  NULL: there is none.
+ */
+static const cm_join_var *find_separating(const cm_join_input *in, const cm_join_tables *tables,
+                                          const cm_join_axes *axes)
+{
+    if (!shares_steps(in, tables, axes, CM_JOIN_NONE))
+        return NULL;
+    for (int turn = 0; turn < 2; turn++)
+        for (uint32_t i = 0; i < tables->nvars; i++)
+            if (cm_join_counts_time(tables->var[i].like) == (turn == 0) &&
+                is_scalar(in, tables, i) && !shares_steps(in, tables, axes, i))
+                return &tables->var[i];
+    return NULL;
 }
 
 /* ---- a dimension that is there ---- */
@@ -358,11 +421,11 @@ bool cm_join_value_splits(const cm_join_input *in, const cm_join_tables *tables,
         return v->like->rank == v->is_text;
     char *places = propose_places(in, tables, axes);
     free(places);
-    return places != NULL;
+    return places != NULL || find_separating(in, tables, axes) != NULL;
 }
 
 static char *propose(const cm_join_input *in, const cm_join_tables *tables,
-                     const cm_join_axes *axes)
+                     const cm_join_axes *axes, cm_decider *by)
 {
     static const char *const MEMBER[] = {
         "realization_index", "realization",     "variant_label",       "ensemble_member", "member",
@@ -382,9 +445,15 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables,
     char *places = nscalars == 0 ? propose_places(in, tables, axes) : NULL;
     if (places != NULL)
         return places;
+    if (nscalars == 0 && cm_axis_is_index(in, tables, &tables->dim[axes->axis[0]])) {
+        *by = CM_DECIDER_ORDER;
+        return cm_strdup("name", NULL);
+    }
     /* One is a coordinate, as a level; several describe the same things, as places of stations. */
     if (nscalars != 1 && is_unused(tables, name) && find_name(in, tables, axes, pattern))
         return cm_asprintf(NULL, "%s=%s", name, pattern);
+    if (scalar == NULL)
+        scalar = find_separating(in, tables, axes);
     return scalar != NULL ? cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name) : NULL;
 }
 
@@ -394,8 +463,9 @@ char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *table
     if (in->has_base || axes->naxes != 1 || in->options->new_dim.n > 0)
         return NULL;
     const cm_join_dim *place = find_place(in, tables, axes);
-    char *value = place != NULL ? cm_strdup(place->name, NULL) : propose(in, tables, axes);
+    cm_decider own = place != NULL ? CM_DECIDER_ALONG : CM_DECIDER_NEW_DIM;
+    char *value = place != NULL ? cm_strdup(place->name, NULL) : propose(in, tables, axes, &own);
     if (value != NULL)
-        *by = place != NULL ? CM_DECIDER_ALONG : CM_DECIDER_NEW_DIM;
+        *by = own;
     return value;
 }

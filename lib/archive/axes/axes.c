@@ -171,10 +171,11 @@ static int count_others(const cm_join_input *in, cm_join_findings *findings, con
     return CM_OK;
 }
 
-static int find_other(const cm_join_input *in, cm_join_findings *findings, cm_join_dim *d,
-                      cm_error *err)
+static int find_other(const cm_join_input *in, const cm_join_tables *tables,
+                      cm_join_findings *findings, cm_join_dim *d, cm_error *err)
 {
     char alone[300];
+    const bool index = cm_axis_is_index(in, tables, d);
     uint32_t file = first_other(d);
     const cm_join_vec *a = &d->vec[0], *b = &d->vec[d->at[file]];
     bool turned =
@@ -192,7 +193,12 @@ static int find_other(const cm_join_input *in, cm_join_findings *findings, cm_jo
                            err, "it has %" PRIu64 " %s, and %" PRIu64 " in %s%s", b->n,
                            cm_of_count(b->n, "value", "values"), a->n, first,
                            grows_alone(in, alone, sizeof(alone)));
-    return f == NULL ? CM_ENOMEM : count_others(in, findings, d, f, err);
+    if (f != NULL && index) {
+        f->by = CM_DECIDER_ORDER;
+        f->value = cm_strdup("name", err);
+    }
+    return f == NULL || (index && f->value == NULL) ? CM_ENOMEM
+                                                    : count_others(in, findings, d, f, err);
 }
 
 static int join_dim(cm_join_tables *tables, cm_join_axes *axes, size_t i)
@@ -212,9 +218,10 @@ static int classify(const cm_join_input *in, cm_join_tables *tables, cm_join_axe
         cm_join_dim *d = &tables->dim[i];
         double most = 0;
         uint32_t file = 0;
-        bool named = d->one_each || d->ragged || (along != NULL && strcmp(along, d->name) == 0);
+        bool named = d->one_each || d->ragged || d->in_order ||
+                     (along != NULL && strcmp(along, d->name) == 0);
         bool used = cm_join_is_used(tables, d);
-        if ((!d->differs && !d->one_each && !d->ragged) || d->joined >= 0 ||
+        if ((!d->differs && !d->one_each && !d->ragged && !d->in_order) || d->joined >= 0 ||
             d->same_as != CM_JOIN_NONE || d->is_text)
             continue;
         if (!named && is_blurred(in, d, &most, &file))
@@ -223,7 +230,7 @@ static int classify(const cm_join_input *in, cm_join_tables *tables, cm_join_axe
             rc = used ? find_length(in, findings, d, err) : CM_OK;
         else if ((along != NULL && !named) || axes->naxes == CM_MULTI_MAX_AXES ||
                  (!named && d->kind == CM_KEY_REAL && overlaps(d)))
-            rc = used ? find_other(in, findings, d, err) : CM_OK;
+            rc = used ? find_other(in, tables, findings, d, err) : CM_OK;
         else
             rc = join_dim(tables, axes, i);
     }
@@ -259,6 +266,27 @@ static uint32_t guess(const cm_join_tables *tables)
     return CM_JOIN_NONE;
 }
 
+/* Two files with the same variables, the first of them; false: there are none. */
+static bool find_alike(const cm_join_input *in, const cm_join_tables *tables, uint32_t *one,
+                       uint32_t *other)
+{
+    cm_known known = {0};
+    bool found = false;
+    for (uint32_t i = 0; !found && i < in->nfiles; i++) {
+        const cm_digest names = tables->names[cm_join_skeleton(in, i)->index];
+        uint64_t before;
+        found = cm_known_find(&known, names, &before);
+        if (found) {
+            *one = (uint32_t)before;
+            *other = i;
+        } else if (cm_known_add(&known, names, i, NULL) != CM_OK) {
+            break;
+        }
+    }
+    cm_known_release(&known);
+    return found;
+}
+
 /* No coordinate differs: files are copies of the same steps, or nothing tells their order. */
 static int find_along(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
                       cm_join_findings *findings, cm_error *err)
@@ -277,11 +305,13 @@ static int find_along(const cm_join_input *in, cm_join_tables *tables, cm_join_a
         return join_dim(tables, axes, at);
     if (at != CM_JOIN_NONE)
         return CM_OK;
+    uint32_t one = 0, other = 1;
+    const bool same = find_alike(in, tables, &one, &other);
     cm_finding *f =
-        cm_join_find(findings, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, NULL, 1, err,
-                     "it holds the same variables as %s, and no coordinate says how they follow "
-                     "each other",
-                     in->file[0]->path);
+        cm_join_find(findings, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, NULL, other, err,
+                     "it holds %s variables as %s, and no coordinate says how they "
+                     "follow each other",
+                     same ? "the same" : "some of the same", in->file[one]->path);
     axes->refused = true; /* before that is known, nothing can be compared */
     return f == NULL ? CM_ENOMEM : cm_join_propose(in, tables, findings, f, err);
 }

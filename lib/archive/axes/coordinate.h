@@ -17,6 +17,12 @@ int cm_axis_find_coordinates(const cm_join_input *in, cm_join_tables *tables,
 /* 1 where V rises, -1 where it falls, 2 where it does neither, 0 where it is one step or none. */
 int cm_axis_direction(const cm_join_vec *v);
 
+/*
+ * Whether the coordinate of D counts the elements of each file, from 0 or from 1, and says nothing
+ * of how files of the same variables follow each other, which nothing else tells either.
+ */
+bool cm_axis_is_index(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d);
+
 /* The bits of a double, so that their order as integers is that of the numbers; and back. */
 int64_t cm_key_of_real(double x);
 double cm_key_real(int64_t key);

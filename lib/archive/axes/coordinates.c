@@ -325,6 +325,18 @@ static int find_equal(const cm_join_input *in, cm_join_dim *d, cm_error *err)
     return rc;
 }
 
+/* D gets no coordinate: that which it had is one of the values along it. */
+static int drop_coordinate(const cm_join_input *in, cm_join_dim *d, cm_error *err)
+{
+    d->var = CM_JOIN_NONE;
+    d->substitute = false;
+    d->kind = CM_KEY_NONE;
+    d->differs = false;
+    for (size_t i = 0; i < d->nvecs; i++)
+        cm_axis_vec_at(in, d, i)->key = NULL;
+    return find_equal(in, d, err);
+}
+
 /*
  * A variable that neither rises nor falls throughout all files, or that a record lacks, or a text
  * that records share, is one of the records' values and no coordinate.
@@ -338,13 +350,55 @@ static int drop_unordered(const cm_join_input *in, const cm_join_tables *tables,
     if (rc != CM_OK || v == NULL)
         return rc;
     rc = d->nvecs > 1 ? tell_unordered(tables, findings, d, v, shared, err) : CM_OK;
-    d->var = CM_JOIN_NONE;
-    d->substitute = false;
-    d->kind = CM_KEY_NONE;
-    d->differs = false;
-    for (size_t i = 0; i < d->nvecs; i++)
-        cm_axis_vec_at(in, d, i)->key = NULL;
-    return rc == CM_OK ? find_equal(in, d, err) : rc;
+    return rc == CM_OK ? drop_coordinate(in, d, err) : rc;
+}
+
+static bool counts_from(const cm_join_dim *d, const cm_join_vec *v, int64_t first)
+{
+    for (uint64_t k = 0; k < v->n; k++) {
+        const int64_t wanted = first + (int64_t)k;
+        if (v->key[k] != (d->kind == CM_KEY_REAL ? cm_key_of_real((double)wanted) : wanted))
+            return false;
+    }
+    return true;
+}
+
+/* Whether files are to follow each other along D, as far as coordinates tell. */
+static bool leads(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d)
+{
+    if (in->options->along != NULL)
+        return strcmp(in->options->along, d->name) == 0;
+    bool alone = d->differs || d->unlimited;
+    for (size_t i = 0; alone && i < tables->ndims; i++)
+        alone = &tables->dim[i] == d || !tables->dim[i].differs;
+    return alone;
+}
+
+bool cm_axis_is_index(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d)
+{
+    bool fine = !in->has_base && in->nfiles > 1 && !d->made && !d->substitute && !d->descending &&
+                leads(in, tables, d) && (d->kind == CM_KEY_INTEGER || d->kind == CM_KEY_REAL);
+    bool from[2] = {fine, fine};
+    for (uint32_t i = 1; fine && i < in->nfiles; i++)
+        fine = cm_wire_same(tables->names[cm_join_skeleton(in, i)->index],
+                            tables->names[cm_join_skeleton(in, 0)->index]);
+    for (size_t i = 0; fine && i < d->nvecs && (from[0] || from[1]); i++) {
+        const cm_join_vec *v = cm_axis_vec_at(in, d, i);
+        fine = v->key != NULL || v->n == 0;
+        for (int first = 0; fine && first < 2; first++)
+            from[first] = from[first] && counts_from(d, v, first);
+    }
+    return fine && (from[0] || from[1]);
+}
+
+/* Where files follow each other by their names, an index is one of the values along it. */
+static int drop_index(const cm_join_input *in, const cm_join_tables *tables, cm_join_dim *d,
+                      cm_error *err)
+{
+    if (in->options->order == CM_ORDER_COORDINATE || !cm_axis_is_index(in, tables, d))
+        return CM_OK;
+    d->in_order = true;
+    return drop_coordinate(in, d, err);
 }
 
 int cm_axis_find_coordinates(const cm_join_input *in, cm_join_tables *tables,
@@ -369,6 +423,8 @@ int cm_axis_find_coordinates(const cm_join_input *in, cm_join_tables *tables,
         if (rc == CM_OK)
             rc = find_equal(in, &tables->dim[i], err);
     }
+    for (size_t i = 0; rc == CM_OK && i < tables->ndims; i++)
+        rc = drop_index(in, tables, &tables->dim[i], err);
     for (size_t i = 0; rc == CM_OK && i < tables->ndims; i++)
         if (tables->dim[i].substitute)
             rc = drop_unordered(in, tables, findings, &tables->dim[i], err);

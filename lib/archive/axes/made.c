@@ -364,63 +364,6 @@ int cm_join_made_dim(const cm_join_input *in, cm_join_tables *tables, cm_join_ax
     return rc;
 }
 
-/* ---- variables that get the joined dimension ---- */
-
-typedef struct promotion {
-    cm_join_tables *tables;
-    uint32_t dim;
-    bool store; /* grows, whose variables keep their dimensions */
-} promotion;
-
-static int promote(void *context, char *pattern, cm_error *err)
-{
-    promotion *p = context;
-    bool any = false;
-    for (uint32_t i = 0; i < p->tables->nvars; i++) {
-        cm_join_var *v = &p->tables->var[i];
-        bool has = false;
-        if (!cm_name_matches(pattern, v->name) || v->made != NULL)
-            continue;
-        any = true;
-        if (v->nlacking > 0 && p->tables->dim[v->dim[0]].one_each)
-            continue; /* it has got the dimension that an option made */
-        if (v->widest != NULL)
-            continue; /* it is repeated along what files lack */
-        for (unsigned k = 0; k < v->rank; k++)
-            has |= p->tables->dim[v->dim[k]].joined >= 0;
-        if (has)
-            continue; /* as in a part of an archive of which other files lack it */
-        if (p->store)
-            return cm_fail(err, CM_EINVAL, "`promote` %s: the store has no such variable along %s",
-                           v->name, p->tables->dim[p->dim].name);
-        if (v->like->is_coordinate)
-            return cm_fail(err, CM_EINVAL, "%s: a coordinate cannot be promoted", v->name);
-        v->wanted = true;
-        cm_join_give_dim(v, p->dim);
-    }
-    return any ? CM_OK
-               : cm_fail(err, CM_EINVAL, "`promote` %s: no file has such a variable", pattern);
-}
-
-int cm_join_promote(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
-                    cm_join_findings *findings, cm_error *err)
-{
-    const cm_texts *texts = &in->options->promote;
-    promotion p = {.tables = tables, .store = in->has_base};
-    int rc = CM_OK;
-    if (in->has_base && in->nfiles < 2)
-        return CM_OK; /* it has all of the files */
-    if (texts->n > 0 && axes->naxes == 0)
-        return cm_fail(err, CM_EINVAL, "no dimension is joined, so a variable cannot be given one");
-    if (texts->n > 0)
-        p.dim = axes->axis[axes->naxes - 1];
-    for (size_t i = 0; rc == CM_OK && i < texts->n; i++)
-        rc = cm_split(texts->text[i], ',', promote, &p, err);
-    return rc == CM_OK && texts->n > 0
-               ? cm_join_irreversible(findings, err, "variables were promoted")
-               : rc;
-}
-
 /* ---- coordinates made of attributes ---- */
 
 static bool holds(const cm_join_var *v, uint32_t file)

@@ -19,6 +19,13 @@ bool cm_join_gets_dim(const cm_join_input *in, const cm_join_tables *tables, uin
                       uint32_t dim, bool there);
 void cm_join_give_dim(cm_join_var *v, uint32_t dim);
 
+/*
+ * promote.c: the joined dimension that V would get: of two, one along which each of its files has
+ * steps of its own.  CM_JOIN_NONE: there is none.
+ */
+uint32_t cm_join_promotion_dim(const cm_join_input *in, const cm_join_tables *tables,
+                               const cm_join_axes *axes, const cm_join_var *v);
+
 /* The dimension that OPTION makes of names or of a global attribute. */
 int cm_join_made_dim(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,
                      const char *option, cm_error *err);

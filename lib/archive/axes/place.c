@@ -307,3 +307,11 @@ void cm_placement_release(cm_placement *p)
     free(p->twice);
     *p = (cm_placement){0};
 }
+
+int cm_place_propose_apart(const cm_field_sources *f, cm_finding *found, cm_error *err)
+{
+    if (f->apart == NULL)
+        return CM_OK;
+    found->by = f->apart_by;
+    return (found->value = cm_strdup(f->apart, err)) == NULL ? CM_ENOMEM : CM_OK;
+}

@@ -58,4 +58,7 @@ int cm_place(const cm_join_input *in, const cm_join_tables *tables, const cm_joi
              const cm_join_var *v, cm_placement *out, cm_error *err);
 void cm_placement_release(cm_placement *p);
 
+/* FOUND, about steps that several files have, proposes what keeps all of them, if anything does. */
+int cm_place_propose_apart(const cm_field_sources *f, cm_finding *found, cm_error *err);
+
 #endif

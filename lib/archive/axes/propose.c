@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/axes/made.h"
 #include "archive/axes/propose.h"
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"
@@ -205,6 +206,45 @@ static bool find_dates(const cm_join_input *in, char *out)
         const char *both = ndigits(p) == 14 ? "%Y%j" : ndigits(p) == 16 ? "%Y%m%d" : "";
         if (try_date(in, name, p, both, out))
             return true;
+    }
+    return false;
+}
+
+/*
+ * Whether DATE, which begins at P in the folder's name BEGIN, tells files apart: the pattern of it.
+ * Of several dates one is told by what stands before it.
+ */
+static bool try_folder_date(const cm_join_input *in, const char *begin, const char *p,
+                            const char *date, char *out)
+{
+    for (size_t before = 0; *date != '\0' && before <= (size_t)(p - begin); before++) {
+        const char *from = p - before;
+        if (strchr("*?%\\'", *from) != NULL)
+            return false;
+        const int n = snprintf(out, CM_MOST_PROPOSED, "%.*s%s*/", (int)before, from, date);
+        if (n > 0 && n < CM_MOST_PROPOSED && tells_apart(in, out, find_time))
+            return true;
+    }
+    return false;
+}
+
+/* A pattern of dates that the folders of all files have in their names, the nearest first. */
+static bool find_folder_dates(const cm_join_input *in, char *out)
+{
+    char date[CM_MOST_PROPOSED];
+    const char *path = in->file[0]->path, *end = cm_path_last(path);
+    while (end > path) {
+        const char *begin = --end;
+        while (begin > path && begin[-1] != '/')
+            begin--;
+        for (const char *p = begin; p < end; p++) {
+            if (!isdigit((unsigned char)*p) || (p > begin && isdigit((unsigned char)p[-1])))
+                continue;
+            read_date(p, date);
+            if (try_folder_date(in, begin, p, date, out))
+                return true;
+        }
+        end = begin;
     }
     return false;
 }
@@ -421,8 +461,9 @@ static bool moves(const cm_join_input *in, const cm_join_tables *tables, const c
     const cm_join_var *v = &tables->var[at];
     cm_surveyed_var s;
     distinct d = {0};
-    bool fine = !in->has_base && axes->naxes == 1 && v->nlacking == 0 && v->widest == NULL &&
-                !v->like->is_coordinate && is_short_along(tables, v, &tables->dim[axes->axis[0]]) &&
+    const uint32_t dim = cm_join_promotion_dim(in, tables, axes, v);
+    bool fine = !in->has_base && dim != CM_JOIN_NONE && v->nlacking == 0 && v->widest == NULL &&
+                !v->like->is_coordinate && is_short_along(tables, v, &tables->dim[dim]) &&
                 (v->nfiles > 2 || v->rank == 0 || !cm_join_is_auxiliary(tables, at));
     for (size_t i = 0; fine && i < v->nfiles; i++) {
         fine = cm_join_record(in, tables, at, v->file[i], &s) && s.has_values;
@@ -474,7 +515,7 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables, cm_d
         *by = CM_DECIDER_ALONG;
         return cm_strdup(d->name, err);
     }
-    if (find_dates(in, pattern))
+    if (find_dates(in, pattern) || find_folder_dates(in, pattern))
         return cm_asprintf(err, "%s=%s", unused(tables, "time", "date"), pattern);
     v = find_scalar(in, tables, false);
     if (v != NULL)

@@ -12,8 +12,9 @@ int cm_join_propose(const cm_join_input *in, const cm_join_tables *tables,
                     cm_join_findings *findings, cm_finding *f, cm_error *err);
 
 /*
- * apart.c: the value of `new_dim`, or of `along`, as BY says, with which files that have the same
- * steps would lie side by side; to be freed.  NULL: nothing tells them apart, and BY is as before.
+ * apart.c: the value of the option BY that keeps all of files which have the same steps: `new_dim`
+ * or `along`, with which they lie side by side, or `order`, one behind the other; to be freed.
+ * NULL: nothing tells them apart, and BY is as before.
  */
 char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,
                             const cm_join_axes *axes, cm_decider *by);

@@ -88,15 +88,28 @@ static int check_file(const cm_join_input *in, const cm_join_tables *tables, con
     return rc;
 }
 
-static int refuse(cm_join_findings *findings, const cm_join_var *v, uint32_t file,
-                  const cm_error *why, cm_error *err)
+/* Whether files can be joined without V. */
+static bool is_needless(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v)
+{
+    bool used = in->has_base || v->like->is_coordinate;
+    for (size_t i = 0; !used && i < tables->ndims; i++)
+        used = tables->dim[i].var == v - tables->var;
+    return !used;
+}
+
+static int refuse(const cm_join_input *in, const cm_join_tables *tables, cm_join_findings *findings,
+                  const cm_join_var *v, uint32_t file, const cm_error *why, cm_error *err)
 {
     cm_finding_kind kind =
         why->status == CM_EUNSUPPORTED ? CM_FINDING_CALENDAR : CM_FINDING_TIME_UNITS;
-    return cm_join_find(findings, kind, CM_WEIGHT_DECISION, false, v->name, file, err, "%s",
-                        why->text) == NULL
-               ? CM_ENOMEM
-               : CM_OK;
+    cm_finding *f = cm_join_find(findings, kind, CM_WEIGHT_DECISION, false, v->name, file, err,
+                                 "%s", why->text);
+    if (f == NULL)
+        return CM_ENOMEM;
+    if (kind != CM_FINDING_TIME_UNITS || !is_needless(in, tables, v))
+        return CM_OK;
+    f->by = CM_DECIDER_EXCLUDE;
+    return (f->value = cm_strdup(v->name, err)) == NULL ? CM_ENOMEM : CM_OK;
 }
 
 static int take_choice(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
@@ -148,11 +161,11 @@ static int count_as_base(const cm_join_input *in, cm_join_tables *tables,
         for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
             rc = check_file(in, tables, f, m, (uint32_t)i, &chosen.coding[m], &why);
             if (rc != CM_OK && rc != CM_ENOMEM)
-                return refuse(findings, v, (uint32_t)i, &why, err);
+                return refuse(in, tables, findings, v, (uint32_t)i, &why, err);
         }
         if (rc != CM_OK)
             return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text)
-                                   : refuse(findings, v, 0, &why, err);
+                                   : refuse(in, tables, findings, v, 0, &why, err);
     }
     return take_choice(in, tables, findings, f, &choice, &chosen, err);
 }
@@ -173,18 +186,19 @@ static int choose(const cm_join_input *in, cm_join_tables *tables, cm_join_findi
     if (rc != CM_OK && in->options->time_units != NULL)
         return cm_fail(err, CM_EINVAL, "`time_units` %s: %s", units, why.text);
     if (rc != CM_OK)
-        return refuse(findings, v, v->first, &why, err);
+        return refuse(in, tables, findings, v, v->first, &why, err);
     cm_time_choice_begin(&choice, &axis, in->options->time_units != NULL);
     for (size_t i = 0; i < in->nfiles; i++) {
         for (unsigned m = 0; rc == CM_OK && m < f->n; m++)
             rc = see_file(in, tables, f, m, (uint32_t)i, &choice, &why);
         if (rc != CM_OK)
             return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text)
-                                   : refuse(findings, v, (uint32_t)i, &why, err);
+                                   : refuse(in, tables, findings, v, (uint32_t)i, &why, err);
     }
     rc = cm_time_choice_end(&choice, units, &chosen, &why);
     if (rc != CM_OK)
-        return refuse(findings, v, choice.any_lost ? (uint32_t)choice.lost : v->first, &why, err);
+        return refuse(in, tables, findings, v, choice.any_lost ? (uint32_t)choice.lost : v->first,
+                      &why, err);
     return take_choice(in, tables, findings, f, &choice, &chosen, err);
 }
 

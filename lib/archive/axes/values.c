@@ -460,9 +460,9 @@ static bool is_same(const cm_join_var *v, const uint8_t *x, const uint8_t *y)
 }
 
 /* Element X of one file, Y of the other. */
-static int find_twice(const cm_join_input *in, cm_join_findings *findings, const cm_join_var *v,
-                      const cm_multi_check *check, const uint8_t *x, const uint8_t *y,
-                      size_t *number, cm_error *err)
+static int find_twice(const cm_join_input *in, cm_join_findings *findings,
+                      const cm_field_sources *f, const cm_join_var *v, const cm_multi_check *check,
+                      const uint8_t *x, const uint8_t *y, size_t *number, cm_error *err)
 {
     char here[64], there[64];
     const uint32_t file = check->part[1].file;
@@ -470,17 +470,17 @@ static int find_twice(const cm_join_input *in, cm_join_findings *findings, const
         return cm_join_found_in(findings, &findings->report->finding[*number - 1], file, err);
     cm_element_text(&v->dtype, x, there, sizeof(there));
     cm_element_text(&v->dtype, y, here, sizeof(here));
-    cm_finding *f =
+    cm_finding *found =
         cm_join_find(findings, CM_FINDING_OVERLAP, CM_WEIGHT_DECISION, false, v->name, file, err,
                      "a step that %s has too has another value: %s here, %s there",
                      in->file[check->part[0].file]->path, here, there);
     *number = findings->report->nfindings;
-    return f == NULL ? CM_ENOMEM : CM_OK;
+    return found == NULL ? CM_ENOMEM : cm_place_propose_apart(f, found, err);
 }
 
 int cm_join_check_given(const cm_join_input *in, const cm_join_tables *tables,
                         cm_join_findings *findings, const cm_field_sources *f,
-                        const cm_multi_check *check, size_t *number, cm_error *err)
+                        const cm_multi_check *check, size_t *number, bool *differs, cm_error *err)
 {
     const uint32_t at = (uint32_t)check->var;
     const cm_join_var *v = &tables->var[at];
@@ -489,7 +489,8 @@ int cm_join_check_given(const cm_join_input *in, const cm_join_tables *tables,
     size_t nelem[2] = {0, 0};
     cut c = {0};
     int rc = CM_OK;
-    if (check->may_differ || v->dtype.kind == CM_KIND_STRING)
+    *differs = false;
+    if (v->dtype.kind == CM_KIND_STRING || (p == NULL && check->may_differ))
         return CM_OK;
     if (p == NULL)
         return cm_fail(err, CM_EUNSUPPORTED,
@@ -507,9 +508,10 @@ int cm_join_check_given(const cm_join_input *in, const cm_join_tables *tables,
     size_t i = 0;
     while (rc == CM_OK && i < n && is_same(v, values[0] + i * size, values[1] + i * size))
         i++;
-    if (rc == CM_OK && i < n)
-        rc = find_twice(in, findings, v, check, values[0] + i * size, values[1] + i * size, number,
-                        err);
+    *differs = rc == CM_OK && i < n;
+    if (*differs && !check->may_differ)
+        rc = find_twice(in, findings, f, v, check, values[0] + i * size, values[1] + i * size,
+                        number, err);
     free(values[0]);
     free(values[1]);
     return rc;

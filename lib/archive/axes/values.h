@@ -40,10 +40,10 @@ int cm_join_give_values(const cm_join_input *in, cm_join_tables *tables, const c
                         cm_error *err);
 /*
  * Elements that two files have, of a variable whose values were made: that they differ is a
- * finding.  *NUMBER is that of the variable's finding, at first 0.
+ * finding, unless they may.  *NUMBER is that of the variable's finding, at first 0.
  */
 int cm_join_check_given(const cm_join_input *in, const cm_join_tables *tables,
                         cm_join_findings *findings, const cm_field_sources *f,
-                        const cm_multi_check *check, size_t *number, cm_error *err);
+                        const cm_multi_check *check, size_t *number, bool *differs, cm_error *err);
 
 #endif

@@ -327,6 +327,8 @@ static const char *decide_twice(const cm_join_input *in, const cm_join_tables *t
         f->twice = f->apart == NULL ? cm_strdup(ONE, NULL)
                    : f->apart_by == CM_DECIDER_ALONG
                        ? cm_asprintf(NULL, "%s, `along` %s keeps all", ONE, f->apart)
+                   : f->apart_by == CM_DECIDER_ORDER
+                       ? cm_asprintf(NULL, "%s, `order` %s keeps all", ONE, f->apart)
                        : cm_asprintf(NULL, "%s, `new_dim` '%s' keeps all", ONE, f->apart);
     }
     return f->twice != NULL ? f->twice : ONE;
@@ -419,11 +421,8 @@ static int say_twice(const cm_join_input *in, const cm_join_tables *tables,
                 : "identical data are taken once, anything else stops the run");
     if (found == NULL)
         return CM_ENOMEM;
-    if (f->apart != NULL && !decided) {
-        found->by = f->apart_by;
-        if ((found->value = cm_strdup(f->apart, err)) == NULL)
-            return CM_ENOMEM;
-    }
+    if (!decided && cm_place_propose_apart(f, found, err) != CM_OK)
+        return CM_ENOMEM;
     return decided ? cm_join_irreversible(findings, err, "overlapping steps were dropped") : CM_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/axes/made.h"
 #include "archive/axes/merge.h"
 #include "archive/axes/propose.h"
 #include "archive/tables/described.h"
@@ -37,19 +38,21 @@ static const char *index_of(const cm_join_tables *tables, const cm_join_var *v)
 }
 
 /* Whether V may get the joined dimension at all. */
-static bool may_promote(const cm_join_input *in, const cm_join_axes *axes, const cm_join_var *v)
+static bool may_promote(const cm_join_input *in, const cm_join_tables *tables,
+                        const cm_join_axes *axes, const cm_join_var *v)
 {
-    return !in->has_base && axes->naxes == 1 && !v->like->is_coordinate && v->widest == NULL &&
-           v->rank < CM_MAX_RANK;
+    return !in->has_base && !v->like->is_coordinate && v->widest == NULL && v->rank < CM_MAX_RANK &&
+           cm_join_promotion_dim(in, tables, axes, v) != CM_JOIN_NONE;
 }
 
 /* The survey does not have what is not repeated: each file must be one step. */
 static bool can_promote(const cm_join_input *in, const cm_join_tables *tables,
                         const cm_join_axes *axes, const cm_join_var *v)
 {
-    bool fine = may_promote(in, axes, v);
+    bool fine = may_promote(in, tables, axes, v);
+    const uint32_t dim = fine ? cm_join_promotion_dim(in, tables, axes, v) : 0;
     for (size_t i = 0; fine && i < v->nfiles; i++)
-        fine = cm_file_count(tables->dim[axes->axis[0]].length[v->file[i]]) == 1;
+        fine = cm_file_count(tables->dim[dim].length[v->file[i]]) == 1;
     return fine;
 }
 
@@ -145,7 +148,7 @@ static int propose(const cm_join_input *in, const cm_join_tables *tables, const 
 {
     char number[40];
     cm_finding *found = &findings->report->finding[f->number - 1];
-    found->promotes = may_promote(in, axes, &tables->var[at]);
+    found->promotes = may_promote(in, tables, axes, &tables->var[at]);
     int rc = cm_join_propose_promotion(in, tables, axes, at, found, err);
     if (rc != CM_OK || found->by != CM_DECIDER_OF_KIND || found->weight != CM_WEIGHT_DECISION)
         return rc;

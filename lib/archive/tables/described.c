@@ -58,6 +58,18 @@ cm_dtype cm_join_unpacked(const cm_described *d)
 
 /* ---- what variables say of each other ---- */
 
+char cm_join_degrees(const cm_described *d)
+{
+    /* degrees_north, degree_N, degreesN, ... */
+    const char *units = cm_join_text(d, "units");
+    if (units == NULL || strncmp(units, "degree", 6) != 0)
+        return '\0';
+    units += 6;
+    units += *units == 's';
+    units += *units == '_' || *units == ' ';
+    return *units == 'n' || *units == 'N' ? 'n' : *units == 'e' || *units == 'E' ? 'e' : '\0';
+}
+
 static bool names(const char *text, const char *name)
 {
     while (text != NULL && *text != '\0') {

@@ -18,6 +18,8 @@ bool cm_join_same_member(const cm_json *a, const cm_json *b, const char *name);
 const char *cm_join_text(const cm_described *d, const char *attribute);
 /* Whether its units count time from a date. */
 bool cm_join_counts_time(const cm_described *d);
+/* 'n' or 'e' where its units are degrees north or east; '\0': they are others. */
+char cm_join_degrees(const cm_described *d);
 /* Whether _Unsigned has D's integers read with the other sign. */
 bool cm_join_has_other_sign(const cm_described *d);
 /* The type that the packed numbers of D are decoded to. */

@@ -4,6 +4,7 @@
 
 #include "archive/join.h"
 #include "archive/tables/described.h"
+#include "archive/tables/reading.h"
 
 /* The coordinate of dimension AT; NULL: it has none of its own name. */
 static const cm_join_var *coordinate_of(const cm_join_tables *tables, uint32_t at)
@@ -15,13 +16,33 @@ static const cm_join_var *coordinate_of(const cm_join_tables *tables, uint32_t a
     return v->wanted && v->rank == 1 && v->dim[0] == at ? v : NULL;
 }
 
-/* Whether the coordinates have one standard_name, or lack it and both count time. */
-static bool means_same(const cm_join_var *v, const cm_join_var *w)
+/* Whether the first files that have A and B say the same values. */
+static bool has_same_values(const cm_join_input *in, const cm_join_tables *tables, uint32_t a,
+                            uint32_t b)
+{
+    cm_surveyed_var x, y;
+    const uint32_t in_a = tables->var[a].first, in_b = tables->var[b].first;
+    return cm_join_record(in, tables, a, in_a, &x) && x.has_values &&
+           cm_join_record(in, tables, b, in_b, &y) && y.has_values &&
+           cm_wire_same(cm_join_meaning(in, tables, a, in_a, &x),
+                        cm_join_meaning(in, tables, b, in_b, &y));
+}
+
+/*
+ * Whether the coordinates have one standard_name, or lack it and both count time, or both the same
+ * degrees: staggered grids have others.
+ */
+static bool means_same(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
+                       const cm_join_var *w)
 {
     const char *x = cm_join_text(v->like, "standard_name");
     const char *y = cm_join_text(w->like, "standard_name");
     if (x != NULL && y != NULL)
         return strcmp(x, y) == 0;
+    const char degrees = cm_join_degrees(v->like);
+    if (degrees != '\0' && degrees == cm_join_degrees(w->like))
+        return has_same_values(in, tables, (uint32_t)(v - tables->var),
+                               (uint32_t)(w - tables->var));
     return strcmp(x != NULL   ? x
                   : y != NULL ? y
                               : "time",
@@ -35,7 +56,7 @@ static bool is_same(const cm_join_input *in, const cm_join_tables *tables, uint3
     const cm_join_var *v = coordinate_of(tables, a), *w = coordinate_of(tables, b);
     if (v == NULL || w == NULL || v->first >= w->first)
         return false;
-    bool same = means_same(v, w);
+    bool same = means_same(in, tables, v, w);
     for (size_t f = 0; same && f < in->nfiles; f++)
         same = !cm_file_has(tables->dim[a].length[f]) || !cm_file_has(tables->dim[b].length[f]);
     return same;
