@@ -221,12 +221,25 @@ static bool is_latitude(const cm_join_var *v)
     return (name != NULL && strcmp(name, "latitude") == 0) || cm_join_degrees(v->like) == 'n';
 }
 
+/* Whether V has one value in each file, or one text, along none of the joined dimensions. */
+static bool is_single(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v)
+{
+    bool single = v->rank == v->like->rank;
+    for (unsigned i = 0; single && i < v->rank - v->is_text; i++) {
+        const cm_join_dim *d = &tables->dim[v->dim[i]];
+        single = d->joined < 0;
+        for (size_t f = 0; single && f < in->nfiles; f++)
+            single = cm_file_count(d->length[f]) == 1;
+    }
+    return single;
+}
+
 /* The kind of thing that each file is, if V's single value or text identifies it; or NULL. */
 static const char *identified_by(const cm_join_var *v)
 {
     const char *role = cm_join_text(v->like, "cf_role");
     if (role == NULL)
-        return v->like->rank == 0 && is_latitude(v) ? "station" : NULL;
+        return is_latitude(v) ? "station" : NULL;
     if (strcmp(role, "timeseries_id") == 0)
         return "station";
     return strcmp(role, "trajectory_id") == 0 ? "trajectory" : NULL;
@@ -238,8 +251,8 @@ static bool is_own(const cm_join_input *in, const cm_join_tables *tables, uint32
     const cm_join_var *v = &tables->var[at];
     table t = {0};
     cm_digest own;
-    if (!v->wanted || v->nfiles < in->nfiles || v->like->rank != v->is_text ||
-        v->rank != v->is_text || strchr(v->name, '/') != NULL)
+    if (!v->wanted || v->nfiles < in->nfiles || !is_single(in, tables, v) ||
+        strchr(v->name, '/') != NULL)
         return false;
     for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
         t.fails = !value_in(in, tables, at, i, &own);

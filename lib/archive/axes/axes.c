@@ -399,7 +399,7 @@ int cm_join_find_axes(const cm_join_input *in, cm_join_tables *tables, cm_join_a
     if (rc == CM_OK)
         rc = check_lengths(in, tables, findings, err);
     for (unsigned i = 0; rc == CM_OK && i < axes->naxes; i++)
-        rc = cm_axis_join(in, axes, findings, &tables->dim[axes->axis[i]], err);
+        rc = cm_axis_join(in, tables, axes, findings, &tables->dim[axes->axis[i]], err);
     if (rc == CM_OK)
         rc = cm_axis_check_indices(in, tables, findings, err);
     for (unsigned i = 0; rc == CM_OK && i < axes->naxes; i++)

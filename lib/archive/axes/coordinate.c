@@ -5,6 +5,10 @@
 
 #include "base/number.h"
 
+enum {
+    SHORT = 128 /* runs */
+};
+
 cm_join_vec *cm_axis_vec_at(const cm_join_input *in, const cm_join_dim *d, size_t i)
 {
     cm_paged *paged = in->survey->paged;
@@ -24,7 +28,9 @@ const cm_join_vec *cm_axis_vec(const cm_join_input *in, const cm_join_dim *d, ui
     cm_paged_touch(paged, own, sizeof(*own));
     const cm_join_vec *v = &d->vec[own->same];
     cm_paged_touch(paged, v, sizeof(*v));
-    cm_paged_touch(paged, v->run, v->nruns * sizeof(v->run[0]));
+    /* Touching a long list for each step of a file would let it go each time. */
+    if (v->nruns <= SHORT)
+        cm_paged_touch(paged, v->run, v->nruns * sizeof(v->run[0]));
     return v;
 }
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "archive/axes/coordinate.h"
+#include "archive/axes/groups.h"
 #include "archive/axes/place.h"
+#include "archive/axes/propose.h"
 #include "base/number.h"
 
 typedef struct order {
@@ -179,24 +181,35 @@ static int check_directions(const cm_join_input *in, cm_join_findings *findings,
     return CM_OK;
 }
 
-/* KEY of OTHER lies within V, and is none of its elements. */
-static int find_interleaved(const cm_join_input *in, cm_join_findings *findings,
-                            const cm_join_dim *d, const cm_join_vec *v, int64_t key, uint32_t other,
-                            cm_error *err)
+/* The step KEY, of a file, lies within V, and is none of its elements. */
+typedef struct between {
+    const cm_join_vec *v; /* NULL: none does */
+    int64_t key;
+    uint32_t file;
+} between;
+
+static int find_interleaved(const cm_join_input *in, const cm_join_tables *tables,
+                            const cm_join_axes *axes, cm_join_findings *findings,
+                            const cm_join_dim *d, const between *b, cm_error *err)
 {
+    const cm_join_vec *v = b->v;
+    const uint32_t other = b->file;
     char here[48], first[48], last[48];
     uint32_t later = v->file > other ? v->file : other;
     cm_finding_kind kind = d->kind == CM_KEY_TIME ? CM_FINDING_INTERLEAVED : CM_FINDING_COORDINATE;
-    cm_finding *f = cm_join_find(findings, kind, CM_WEIGHT_DECISION, false, d->name, later, err,
-                                 "%s in %s lies between %s and %s in %s, which has no such step",
-                                 cm_key_text(in, d, key, here, sizeof(here)), in->file[other]->path,
-                                 cm_key_text(in, d, v->key[0], first, sizeof(first)),
-                                 cm_key_text(in, d, v->key[v->n - 1], last, sizeof(last)),
-                                 in->file[v->file]->path);
+    cm_finding *f = cm_join_find(
+        findings, kind, CM_WEIGHT_DECISION, false, d->name, later, err,
+        "%s in %s lies between %s and %s in %s, which has no such step",
+        cm_key_text(in, d, b->key, here, sizeof(here)), in->file[other]->path,
+        cm_key_text(in, d, v->key[0], first, sizeof(first)),
+        cm_key_text(in, d, v->key[v->n - 1], last, sizeof(last)), in->file[v->file]->path);
     if (f == NULL)
         return CM_ENOMEM;
     /* Times of records of several platforms are no coordinate of theirs. */
-    return d->substitute ? propose_names(in, f, err) : CM_OK;
+    if (d->substitute)
+        return propose_names(in, f, err);
+    f->value = cm_join_propose_apart(in, tables, axes, &f->by);
+    return CM_OK;
 }
 
 /* ---- joining ---- */
@@ -217,11 +230,10 @@ static uint64_t bisect(const int64_t *key, uint64_t n, int64_t wanted)
 
 typedef struct merging {
     const cm_join_input *in;
-    cm_join_findings *findings;
     cm_join_dim *d;
     uint32_t *owner; /* of each element, the vec that brought it; both in paged memory */
     uint64_t capacity;
-    bool refused;
+    between first; /* where coordinates interleave */
 } merging;
 
 /* V has more elements than any join may have places: a damaged file, or one that stores few. */
@@ -235,11 +247,11 @@ static int tell_too_long(const merging *m, const cm_join_vec *v, cm_error *err)
                    limit < cm_place_limit(NULL) ? "; raise `memory`" : "");
 }
 
-/* Room for the elements of V. */
-static int reserve(merging *m, const cm_join_vec *v, cm_error *err)
+/* Room for COUNT elements of V. */
+static int reserve(merging *m, const cm_join_vec *v, uint64_t count, cm_error *err)
 {
     size_t n;
-    if (!cm_add_size((size_t)m->d->n, (size_t)v->n, &n) || n > cm_place_limit(m->in))
+    if (!cm_add_size((size_t)m->d->n, (size_t)count, &n) || n > cm_place_limit(m->in))
         return tell_too_long(m, v, err);
     if (n <= m->capacity)
         return CM_OK;
@@ -265,17 +277,16 @@ static int merge_vec(merging *m, uint32_t at, cm_error *err)
     cm_join_dim *d = m->d;
     const cm_join_vec *v = cm_axis_vec_at(m->in, d, at);
     uint64_t i = bisect(d->key, d->n, v->key[0]), k = 0;
-    int rc = reserve(m, v, err);
+    int rc = reserve(m, v, v->n, err);
     if (rc != CM_OK)
         return rc;
     for (; i < d->n && k < v->n; i++, k++) {
         if (d->key[i] == v->key[k])
             continue;
-        m->refused = true;
-        bool theirs = d->key[i] < v->key[k];
         const cm_join_vec *other = &d->vec[m->owner[i]];
-        return theirs ? find_interleaved(m->in, m->findings, d, v, d->key[i], other->file, err)
-                      : find_interleaved(m->in, m->findings, d, other, v->key[k], v->file, err);
+        m->first = d->key[i] < v->key[k] ? (between){v, d->key[i], other->file}
+                                         : (between){other, v->key[k], v->file};
+        return CM_OK;
     }
     cm_paged_touch(m->in->survey->paged, &d->key[d->n], (v->n - k) * sizeof(d->key[0]));
     cm_paged_touch(m->in->survey->paged, &m->owner[d->n], (v->n - k) * sizeof(m->owner[0]));
@@ -286,12 +297,41 @@ static int merge_vec(merging *m, uint32_t at, cm_error *err)
     return CM_OK;
 }
 
+/* The axis gets the steps of V that it lacks, wherever they lie. */
+static int unite(merging *m, uint32_t at, cm_error *err)
+{
+    cm_join_dim *d = m->d;
+    const cm_join_vec *v = cm_axis_vec_at(m->in, d, at);
+    const uint64_t begin = bisect(d->key, d->n, v->key[0]);
+    uint64_t i = begin, k = v->n, nnew = 0;
+    for (uint64_t e = 0; e < v->n; e++) {
+        while (i < d->n && d->key[i] < v->key[e])
+            i++;
+        nnew += i == d->n || d->key[i] != v->key[e];
+    }
+    int rc = reserve(m, v, nnew, err);
+    if (rc != CM_OK || nnew == 0)
+        return rc;
+    cm_paged_touch(m->in->survey->paged, &d->key[begin], (d->n - begin + nnew) * sizeof(d->key[0]));
+    i = d->n;
+    for (uint64_t to = d->n + nnew; to > i;) {
+        if (i > begin && d->key[i - 1] > v->key[k - 1]) {
+            d->key[--to] = d->key[--i];
+            continue;
+        }
+        i -= i > begin && d->key[i - 1] == v->key[k - 1];
+        d->key[--to] = v->key[--k];
+    }
+    d->n += nnew;
+    return CM_OK;
+}
+
 /* In the order of files: steps follow each other as they come. */
 static int append_vec(merging *m, uint32_t at, cm_error *err)
 {
     cm_join_dim *d = m->d;
     cm_join_vec *v = cm_axis_vec_at(m->in, d, at);
-    int rc = reserve(m, v, err);
+    int rc = reserve(m, v, v->n, err);
     if (rc != CM_OK)
         return rc;
     cm_paged_touch(m->in->survey->paged, &d->key[d->n], v->n * sizeof(d->key[0]));
@@ -413,10 +453,61 @@ int cm_axis_find_runs(const cm_join_input *in, cm_join_dim *d, cm_error *err)
     return rc;
 }
 
-int cm_axis_join(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *findings,
-                 cm_join_dim *d, cm_error *err)
+/* The N coordinates of LIST, of which none may lie between the steps of another. */
+static int merge_list(merging *m, const uint32_t *list, size_t n, cm_error *err)
 {
-    merging m = {.in = in, .findings = findings, .d = d};
+    int rc = CM_OK;
+    m->d->n = 0;
+    for (size_t i = 0; rc == CM_OK && m->first.v == NULL && i < n; i++)
+        rc = merge_vec(m, list[i], err);
+    return rc;
+}
+
+/*
+ * Coordinates of LIST interleave: the axis has the steps of all, if those of no group do.  Steps of
+ * files that would give the same elements may not.
+ */
+static int merge_groups(merging *m, const cm_join_tables *tables, const cm_join_axes *axes,
+                        const uint32_t *list, size_t n, cm_error *err)
+{
+    cm_axis_groups groups = {0};
+    int rc = cm_axis_group(m->in, tables, axes, m->d, list, n, &groups, err);
+    if (rc == CM_OK && groups.n > 1)
+        m->first.v = NULL;
+    for (size_t g = 0; rc == CM_OK && m->first.v == NULL && g < groups.n; g++)
+        rc =
+            merge_list(m, groups.vec + groups.begin[g], groups.begin[g + 1] - groups.begin[g], err);
+    m->d->n = m->first.v == NULL ? 0 : m->d->n;
+    for (size_t i = 0; rc == CM_OK && m->first.v == NULL && i < n; i++)
+        rc = unite(m, list[i], err);
+    cm_axis_groups_release(&groups);
+    return rc;
+}
+
+static int append_list(merging *m, const uint32_t *list, size_t n, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        rc = append_vec(m, list[i], err);
+    return rc;
+}
+
+static int merge_all(merging *m, const cm_join_tables *tables, cm_join_axes *axes,
+                     cm_join_findings *findings, const uint32_t *list, size_t n, cm_error *err)
+{
+    int rc = merge_list(m, list, n, err);
+    if (rc == CM_OK && m->first.v != NULL)
+        rc = merge_groups(m, tables, axes, list, n, err);
+    if (rc != CM_OK || m->first.v == NULL)
+        return rc == CM_OK ? cm_axis_find_runs(m->in, m->d, err) : rc;
+    axes->refused = true;
+    return find_interleaved(m->in, tables, axes, findings, m->d, &m->first, err);
+}
+
+int cm_axis_join(const cm_join_input *in, const cm_join_tables *tables, cm_join_axes *axes,
+                 cm_join_findings *findings, cm_join_dim *d, cm_error *err)
+{
+    merging m = {.in = in, .d = d};
     size_t n = 0;
     bool fine = true;
     bool by_file = d->kind == CM_KEY_NONE;
@@ -433,13 +524,11 @@ int cm_axis_join(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *
     uint32_t *list = sorted(in, d, &n, err);
     if (list == NULL)
         rc = CM_ENOMEM;
-    for (size_t i = 0; rc == CM_OK && !m.refused && i < n; i++)
-        rc = in_order ? append_vec(&m, list[i], err) : merge_vec(&m, list[i], err);
-    if (rc == CM_OK && !m.refused && !in_order)
-        rc = cm_axis_find_runs(in, d, err);
+    if (rc == CM_OK)
+        rc = in_order ? append_list(&m, list, n, err)
+                      : merge_all(&m, tables, axes, findings, list, n, err);
     if (rc == CM_OK && in_order && !by_file)
         rc = find_repeated(in, axes, findings, d, list, n, err);
-    axes->refused |= m.refused;
     free(list);
     return rc;
 }

@@ -6,8 +6,8 @@
 #include "base/number.h"
 
 /* Fills in D's key and n, and the runs of its coordinates; what does not fit is a finding. */
-int cm_axis_join(const cm_join_input *in, cm_join_axes *axes, cm_join_findings *findings,
-                 cm_join_dim *d, cm_error *err);
+int cm_axis_join(const cm_join_input *in, const cm_join_tables *tables, cm_join_axes *axes,
+                 cm_join_findings *findings, cm_join_dim *d, cm_error *err);
 
 /*
  * Whether files are joined in their given order, whatever their coordinates; false where the order

@@ -13,6 +13,8 @@
 /* The owner of a place and the counts of coverage.c, and as much again for all else. */
 #define CELL_NBYTES 12
 #define LEAST_CELLS (UINT64_C(1) << 20)
+/* In the paged memory each takes 140 bytes for each variable. */
+#define MOST_PARTS (UINT64_C(1) << 22)
 
 typedef struct grid {
     const cm_join_input *in;
@@ -39,13 +41,18 @@ static uint64_t length_of(const cm_join_tables *tables, const cm_join_axes *axes
     return cm_file_has(d->length[file]) ? cm_file_count(d->length[file]) : 1;
 }
 
-/* Where element AT of the joined dimension lies in FILE, which has it. */
+/* Where element AT of the joined dimension lies in the file of VEC, which has it. */
 static uint64_t position(const cm_join_vec *vec, uint64_t at)
 {
-    for (size_t i = 0; i < vec->nruns; i++)
-        if (at >= vec->run[i].origin && at - vec->run[i].origin < vec->run[i].count)
-            return vec->run[i].first + (at - vec->run[i].origin);
-    return 0;
+    size_t low = 0, high = vec->nruns;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (vec->run[middle].origin <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return vec->run[low].first + (at - vec->run[low].origin);
 }
 
 static cm_multi_part part_at(const grid *g, uint32_t file, uint64_t row, uint64_t col,
@@ -66,12 +73,27 @@ static cm_multi_part part_at(const grid *g, uint32_t file, uint64_t row, uint64_
 
 /* ---- who has what ---- */
 
+/* Steps of files lie between those of others: each run of them is a part of its own. */
+static int check_runs(const grid *g)
+{
+    const uint64_t n = g->p->nparts + g->p->ntwice;
+    if (n < MOST_PARTS || n < g->v->nfiles)
+        return CM_OK;
+    return cm_fail(g->err, CM_EUNSUPPORTED,
+                   "%s: steps of files lie between those of others, in more than %" PRIu64
+                   " places; `store_per` makes a store of each",
+                   g->v->name, MOST_PARTS);
+}
+
 static int add_twice(grid *g, uint32_t has, uint32_t too, uint64_t row, uint64_t col,
                      uint64_t count)
 {
     cm_placement *p = g->p;
-    if (CM_GROW(p->twice, p->ntwice, g->err) != CM_OK)
-        return CM_ENOMEM;
+    int rc = check_runs(g);
+    if (rc == CM_OK)
+        rc = CM_GROW(p->twice, p->ntwice, g->err);
+    if (rc != CM_OK)
+        return rc;
     p->twice[p->ntwice++] =
         (cm_placed_twice){{part_at(g, has, row, col, count), part_at(g, too, row, col, count)}};
     p->nrepeated += count;
@@ -97,7 +119,7 @@ static int claim(grid *g, uint32_t file, uint64_t row, uint64_t col, uint64_t co
                 owner[i] = file;
             i++;
         }
-        if (has != NOBODY && !yields(g->in, file))
+        if (has != NOBODY && !g->p->given && !yields(g->in, file))
             rc = add_twice(g, has, file, row, begin, i - begin);
     }
     return rc;
@@ -151,6 +173,9 @@ static int claim_all(grid *g)
 static int add_part(grid *g, cm_multi_part part)
 {
     cm_placement *p = g->p;
+    int rc = check_runs(g);
+    if (rc != CM_OK)
+        return rc;
     if (p->nparts == g->part_capacity) {
         size_t capacity = g->part_capacity > 0 ? g->part_capacity * 2 : 16;
         cm_multi_part *more = cm_join_alloc(g->in, capacity, sizeof(*more), g->err);

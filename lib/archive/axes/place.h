@@ -15,7 +15,9 @@ typedef struct cm_placed_twice {
 typedef struct cm_placement {
     unsigned naxes;
     unsigned axis[CM_MULTI_MAX_AXES]; /* joined dimensions, by number */
-    cm_digest files;                  /* of the list of files and the axes */
+    /* Of the coordinate of one of two: files that have its steps too are not listed. */
+    bool given;
+    cm_digest files; /* of the list of files and the axes */
     cm_multi_part *part;
     size_t nparts;
     cm_placed_twice *twice;
@@ -51,9 +53,7 @@ typedef struct cm_field_sources {
  */
 uint64_t cm_place_limit(const cm_join_input *in);
 
-/*
- * OUT has its axes set: those that V has.
- */
+/* OUT has its axes set, those that V has, and `given`. */
 int cm_place(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
              const cm_join_var *v, cm_placement *out, cm_error *err);
 void cm_placement_release(cm_placement *p);

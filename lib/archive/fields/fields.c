@@ -34,18 +34,28 @@ static void find_auxiliary(const cm_join_tables *tables, cm_field_sources *f)
 
 /* ---- places ---- */
 
+static bool is_given(const cm_join_tables *tables, const cm_join_axes *axes, uint32_t at)
+{
+    for (unsigned i = 0; i < axes->naxes; i++)
+        if (tables->dim[axes->axis[i]].var == at && !tables->dim[axes->axis[i]].substitute)
+            return true;
+    return false;
+}
+
 static int place_variable(const cm_join_input *in, const cm_join_tables *tables,
                           const cm_join_axes *axes, uint32_t at, cm_field_sources *f, cm_error *err)
 {
     const cm_join_var *v = &tables->var[at];
     cm_placement want = {0};
     want.naxes = axes_of(tables, v, want.axis);
+    want.given = axes->naxes > 1 && is_given(tables, axes, at);
     if (want.naxes == 0) {
         f->of[at].file = v->first;
         return CM_OK;
     }
     want.files = cm_wire_digest(v->file, v->nfiles * sizeof(v->file[0]));
-    cm_digest_element(&want.files, 1, want.axis, want.naxes * sizeof(want.axis[0]));
+    cm_digest_element(&want.files, want.given ? 2 : 1, want.axis,
+                      want.naxes * sizeof(want.axis[0]));
     for (size_t i = 0; i < f->nplaces; i++) {
         if (cm_wire_same(f->place[i]->files, want.files)) {
             f->of[at].place = f->place[i];
@@ -76,27 +86,43 @@ static bool has(const cm_join_var *v, uint32_t file)
     return low < v->nfiles && v->file[low] == file;
 }
 
-/* Whether FILE lies at a hole: all places of it that V could have are looked at. */
+/* How many elements of VEC lie before AT of the axis. */
+static uint64_t count_before(const cm_join_vec *vec, uint64_t at)
+{
+    size_t low = 0, high = vec->nruns;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (vec->run[middle].origin < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return 0;
+    const cm_join_run *r = &vec->run[low - 1];
+    return r->first + (at - r->origin < r->count ? at - r->origin : r->count);
+}
+
+/* Whether FILE lies at a hole: V has fewer places than it, where it lies. */
 static bool lies_in_hole(const cm_join_input *in, const cm_join_tables *tables,
                          const cm_join_axes *axes, const cm_placement *p, uint32_t file)
 {
-    const cm_join_run *run[CM_MULTI_MAX_AXES] = {NULL}; /* the first of FILE along each axis */
+    const cm_join_vec *vec[CM_MULTI_MAX_AXES] = {NULL};
+    uint64_t left = 1;
     for (unsigned i = 0; i < p->naxes; i++) {
-        const cm_join_vec *vec = cm_axis_vec(in, &tables->dim[axes->axis[p->axis[i]]], file);
-        if (vec == NULL || vec->nruns == 0)
+        vec[i] = cm_axis_vec(in, &tables->dim[axes->axis[p->axis[i]]], file);
+        if (vec[i] == NULL || vec[i]->nruns == 0)
             return false;
-        run[i] = vec->run;
+        left *= vec[i]->n;
     }
-    uint64_t begin = run[0]->origin, end = begin + run[0]->count;
-    for (size_t i = 0; i < p->nparts; i++) {
-        const cm_multi_part *part = &p->part[i];
-        bool same_column =
-            p->naxes == 1 || (part->origin[1] <= run[1]->origin &&
-                              part->origin[1] + part->count[1] >= run[1]->origin + run[1]->count);
-        if (same_column && part->origin[0] <= begin && part->origin[0] + part->count[0] > begin)
-            begin = part->origin[0] + part->count[0];
+    for (size_t i = 0; left > 0 && i < p->nparts; i++) {
+        uint64_t taken = 1;
+        for (unsigned k = 0; taken > 0 && k < p->naxes; k++)
+            taken *= count_before(vec[k], p->part[i].origin[k] + p->part[i].count[k]) -
+                     count_before(vec[k], p->part[i].origin[k]);
+        left -= taken;
     }
-    return begin < end;
+    return left > 0;
 }
 
 static int find_missing(const cm_join_input *in, const cm_join_tables *tables,
@@ -307,14 +333,6 @@ int cm_field_sources_check(cm_field_sources *f, const cm_multi_check *check, cm_
     if (rc == CM_OK)
         f->check[f->nchecks++] = *check;
     return rc;
-}
-
-static bool is_given(const cm_join_tables *tables, const cm_join_axes *axes, uint32_t at)
-{
-    for (unsigned i = 0; i < axes->naxes; i++)
-        if (tables->dim[axes->axis[i]].var == at && !tables->dim[axes->axis[i]].substitute)
-            return true;
-    return false;
 }
 
 /* How a message about steps that differ ends; it lives as long as the join. */

@@ -42,17 +42,26 @@ static int read_part(const cm_multi_piece *p, cm_multi_scratch *scratch, const c
     return CM_OK;
 }
 
-/* The first part that may meet BOX: along one axis they are sorted and do not overlap. */
+/* True when neither P nor a part before it meets BOX: they are sorted by their first element. */
+static bool is_before(const cm_multi_array *a, const cm_multi_part *p, const cm_box *box)
+{
+    const cm_multi_var *v = a->var;
+    const uint64_t start = box->start[v->axis[0]];
+    if (v->naxes == 1)
+        return p->origin[0] + p->count[0] <= start;
+    const uint64_t end = p->origin[0] + a->longest;
+    return end <= start ||
+           (end == start + 1 && p->origin[1] + p->count[1] <= box->start[v->axis[1]]);
+}
+
+/* The first part that may meet BOX. */
 static size_t first_part(const cm_multi_array *a, const cm_box *box)
 {
     const cm_multi_var *v = a->var;
-    size_t lo = 0, hi = v->nparts;
-    if (v->naxes != 1)
-        return 0;
+    size_t lo = 0, hi = v->naxes == 0 ? 0 : v->nparts;
     while (lo < hi) {
         size_t middle = lo + (hi - lo) / 2;
-        const cm_multi_part *p = cm_multi_part_of(a, middle);
-        if (p->origin[0] + p->count[0] <= box->start[v->axis[0]])
+        if (is_before(a, cm_multi_part_of(a, middle), box))
             lo = middle + 1;
         else
             hi = middle;
@@ -63,7 +72,11 @@ static size_t first_part(const cm_multi_array *a, const cm_box *box)
 /* True when no later part meets BOX. */
 static bool is_past(const cm_multi_var *v, const cm_multi_part *p, const cm_box *box)
 {
-    return v->naxes > 0 && p->origin[0] >= box->start[v->axis[0]] + box->shape[v->axis[0]];
+    const uint64_t end = v->naxes == 0 ? 0 : box->start[v->axis[0]] + box->shape[v->axis[0]];
+    if (v->naxes == 0 || p->origin[0] >= end)
+        return v->naxes > 0;
+    return v->naxes == 2 && p->origin[0] + 1 == end &&
+           p->origin[1] >= box->start[v->axis[1]] + box->shape[v->axis[1]];
 }
 
 static void read_values(const cm_multi_array *a, const cm_box *box, void *dst)
@@ -104,6 +117,63 @@ static bool has_holes(const cm_multi_array *a, const cm_box *box)
     return left > 0;
 }
 
+/* Whether part P + 1 lies behind part P in its file, too, and beside it along other axes. */
+static bool follows(const cm_multi_array *a, size_t p)
+{
+    const unsigned last = a->var->naxes - 1;
+    if (a->var->naxes == 0 || p + 1 >= a->var->nparts)
+        return false;
+    const cm_multi_part *x = cm_multi_part_of(a, p), *y = cm_multi_part_of(a, p + 1);
+    return x->file == y->file && x->first[last] + x->count[last] == y->first[last] &&
+           (last == 0 || (x->origin[0] == y->origin[0] && x->count[0] == y->count[0] &&
+                          x->first[0] == y->first[0]));
+}
+
+/* How many elements of the parts from *P on, which becomes the last of them, are one row of BOX. */
+static uint64_t row_length(const cm_multi_array *a, const cm_box *box, unsigned along, size_t *p)
+{
+    cm_box part;
+    uint64_t n = 0;
+    for (size_t next = *p, at = next; next_part(a, box, &at, &part) && at == next; at = ++next) {
+        n += part.shape[along];
+        *p = next;
+        if (!follows(a, next))
+            break;
+    }
+    return n;
+}
+
+/*
+ * The parts from *P on, of which PART is the first, that follow each other in one file: steps
+ * between which other files have more.  They are read at once; *P becomes the last of them.
+ */
+static int read_row(cm_multi_array *a, cm_multi_scratch *scratch, const cm_box *box,
+                    bool by_library, size_t *p, cm_box part, uint8_t *dst, cm_error *err)
+{
+    const unsigned along = a->var->naxes == 0 ? 0 : a->var->axis[a->var->naxes - 1];
+    const size_t begin = *p, itemsize = a->var->dtype.nbytes;
+    cm_multi_piece piece = cm_multi_piece_of(a, begin, by_library);
+    cm_box row = part;
+    int64_t to[CM_MAX_RANK], from[CM_MAX_RANK];
+    bool together;
+    if (!follows(a, begin))
+        return read_part(&piece, scratch, box, &part, dst, err);
+    row.shape[along] = row_length(a, box, along, p);
+    int rc = cm_buf_resize(&scratch->box, (size_t)cm_box_nelem(&row) * itemsize, err);
+    if (rc == CM_OK && cm_multi_piece_read(&piece, scratch, &row, scratch->box.data, NULL) != CM_OK)
+        *p = begin; /* one by one: a message names the element by its place */
+    if (rc != CM_OK || *p == begin)
+        return rc != CM_OK ? rc : read_part(&piece, scratch, box, &part, dst, err);
+    cm_strides_c(row.rank, row.shape, itemsize, from);
+    const uint8_t *src = scratch->box.data;
+    for (size_t k = begin; k <= *p && next_part(a, box, &k, &part); k++) {
+        const size_t at = place_in(box, &part, itemsize, to, &together);
+        cm_copy_nd(part.rank, part.shape, itemsize, dst + at, to, src, from);
+        src += (int64_t)part.shape[along] * from[along];
+    }
+    return CM_OK;
+}
+
 static int read_parts(cm_multi_array *a, cm_multi_scratch *scratch, const cm_box *box,
                       bool by_library, uint8_t *dst, cm_error *err)
 {
@@ -112,10 +182,8 @@ static int read_parts(cm_multi_array *a, cm_multi_scratch *scratch, const cm_box
     int rc = CM_OK;
     if (has_holes(a, box))
         cm_fill(dst, cm_box_nelem(box), v->dtype.nbytes, v->has_fill ? v->fill : NULL);
-    for (size_t p = first_part(a, box); rc == CM_OK && next_part(a, box, &p, &part); p++) {
-        cm_multi_piece piece = cm_multi_piece_of(a, p, by_library);
-        rc = read_part(&piece, scratch, box, &part, dst, err);
-    }
+    for (size_t p = first_part(a, box); rc == CM_OK && next_part(a, box, &p, &part); p++)
+        rc = read_row(a, scratch, box, by_library, &p, part, dst, err);
     return rc;
 }
 

@@ -57,6 +57,7 @@ typedef struct cm_multi_array {
     bool has_source_chunks;
     uint64_t source_chunk[CM_MAX_RANK];
     uint64_t stored_nbytes;
+    uint64_t longest; /* part, along the first of two axes */
     bool all_located;
 } cm_multi_array;
 

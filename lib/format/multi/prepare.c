@@ -391,6 +391,16 @@ static int use_memory(cm_multi_array *a, cm_error *err)
     return one_chunk(a, err);
 }
 
+static uint64_t longest_part(const cm_multi_array *a)
+{
+    uint64_t longest = 0;
+    for (size_t p = 0; a->var->naxes == 2 && p < a->var->nparts; p++) {
+        const uint64_t count = cm_multi_part_of(a, p)->count[0];
+        longest = count > longest ? count : longest;
+    }
+    return longest;
+}
+
 int cm_multi_array_prepare(cm_multi_array *a, cm_error *err)
 {
     const cm_multi_var *v = a->var;
@@ -400,6 +410,7 @@ int cm_multi_array_prepare(cm_multi_array *a, cm_error *err)
     if (v->unsupported != NULL)
         return cm_fail(err, CM_EUNSUPPORTED, "variable %s: %s is not convertible", v->name,
                        v->unsupported);
+    a->longest = longest_part(a);
     if (v->values != NULL || v->texts != NULL) {
         rc = use_memory(a, err);
     } else if (cm_dtype_is_vlen(&v->dtype)) {

@@ -28,10 +28,20 @@ static cm_multi_row row_of(const cm_multi_array *a, unsigned i, size_t p)
                           .length = part->length[i]};
 }
 
-/* The last row that begins at or before ORIGIN, or the first row. */
-static uint64_t find_row(const cm_multi_array *a, const cm_multi_axis *axis, uint64_t origin)
+/*
+ * The last row that begins at or before ORIGIN, or the first row.  It is sought from NEAR on, in
+ * growing steps: of a long list few pages are in memory.
+ */
+static uint64_t find_row(const cm_multi_array *a, const cm_multi_axis *axis, uint64_t near,
+                         uint64_t origin)
 {
-    uint64_t lo = 0, hi = axis->nrows;
+    uint64_t lo = near < axis->nrows && cm_multi_row_at(a, axis, near)->origin <= origin ? near : 0;
+    uint64_t step = 1, hi = axis->nrows;
+    while (step < hi - lo && cm_multi_row_at(a, axis, lo + step)->origin <= origin) {
+        lo += step;
+        step *= 2;
+    }
+    hi = step < hi - lo ? lo + step : hi;
     while (hi - lo > 1) {
         uint64_t middle = lo + (hi - lo) / 2;
         if (cm_multi_row_at(a, axis, middle)->origin <= origin)
@@ -49,19 +59,21 @@ static uint64_t find_row(const cm_multi_array *a, const cm_multi_axis *axis, uin
 static bool take_in_order(cm_multi_array *a, unsigned i, bool *is_grid)
 {
     cm_multi_axis *axis = &a->axis[i];
+    uint64_t last = 0, at = 0; /* where the last row begins; the row of the part before */
     axis->nrows = 0;
     for (size_t p = 0; p < a->var->nparts; p++) {
         const cm_multi_row row = row_of(a, i, p);
-        uint64_t last = axis->nrows > 0 ? axis->nrows - 1 : 0;
-        if (axis->nrows == 0 || cm_multi_row_at(a, axis, last)->origin < row.origin) {
-            *cm_multi_row_at(a, axis, axis->nrows++) = row;
+        if (axis->nrows == 0 || row.origin > last) {
+            at = axis->nrows++;
+            *cm_multi_row_at(a, axis, at) = row;
+            last = row.origin;
             continue;
         }
-        if (axis->row[last].origin > row.origin)
-            last = find_row(a, axis, row.origin);
-        if (cm_multi_row_at(a, axis, last)->origin != row.origin)
+        at = find_row(a, axis, at, row.origin);
+        const cm_multi_row *has = cm_multi_row_at(a, axis, at);
+        if (has->origin != row.origin)
             return false;
-        *is_grid = *is_grid && same_row(&axis->row[last], &row);
+        *is_grid = *is_grid && same_row(has, &row);
     }
     return true;
 }
@@ -130,7 +142,11 @@ static int make_axis(cm_multi_array *a, unsigned i, bool *is_grid, cm_error *err
     axis->row = cm_paged_calloc(a->owner->paged, a->var->nparts, sizeof(axis->row[0]), err);
     if (axis->row == NULL)
         return CM_ENOMEM;
-    int rc = take_in_order(a, i, &alike) ? CM_OK : take_sorted(a, i, &alike, err);
+    const bool whole = take_in_order(a, i, &alike);
+    *is_grid = *is_grid && alike;
+    if (!*is_grid && a->var->naxes > 1)
+        return CM_OK; /* the rows are not needed */
+    int rc = whole ? CM_OK : take_sorted(a, i, &alike, err);
     *is_grid = *is_grid && alike;
     return rc == CM_OK ? close_holes(a, i, is_grid, err) : rc;
 }
@@ -157,10 +173,13 @@ static int place_parts(cm_multi_array *a, cm_error *err)
         n = SIZE_MAX;
     if ((a->part_at = cm_paged_calloc(a->owner->paged, n, sizeof(a->part_at[0]), err)) == NULL)
         return CM_ENOMEM;
+    uint64_t row[CM_MULTI_MAX_AXES] = {0}; /* of the part before */
     for (size_t p = 0; p < v->nparts; p++) {
         size_t at = 0;
-        for (unsigned i = 0; i < v->naxes; i++)
-            at = at * across + (size_t)find_row(a, &a->axis[i], cm_multi_part_of(a, p)->origin[i]);
+        for (unsigned i = 0; i < v->naxes; i++) {
+            row[i] = find_row(a, &a->axis[i], row[i], cm_multi_part_of(a, p)->origin[i]);
+            at = at * across + (size_t)row[i];
+        }
         cm_paged_touch(a->owner->paged, &a->part_at[at], sizeof(a->part_at[at]));
         if (a->part_at[at] != 0)
             return cm_fail(err, CM_EINVAL, "variable %s: two parts of it lie at one place",
