@@ -169,6 +169,7 @@ typedef struct cm_finding {
     double apart;
     uint64_t nelements; /* LENGTH: that all files have along the dimension */
     bool promotes;      /* STATIC: `promote` would keep all of them */
+    bool limits;        /* MEANING, ATTRIBUTE: of valid numbers, which readers go by, too */
     char *other;        /* NAME: the name that it has elsewhere; else NULL */
     cm_decider by;
     char *value; /* that BY would be given; NULL: there is none that would do */

@@ -143,6 +143,7 @@ static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_findi
     own->nfiles = f->nfiles > own->nfiles ? f->nfiles : own->nfiles;
     own->apart = f->apart > own->apart ? f->apart : own->apart;
     own->promotes = f->promotes;
+    own->limits |= f->limits;
     if (f->variable != NULL)
         nc2zarr_count_lost(own, r, f->variable, f);
     if (f->other != NULL && own->other == NULL && (own->other = cm_strdup(f->other, err)) == NULL)

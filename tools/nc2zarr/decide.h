@@ -26,6 +26,7 @@ typedef struct nc2zarr_decision {
     double apart;    /* the largest difference */
     uint64_t nlost;  /* bytes, decoded, that files have and the store does not get */
     bool promotes;   /* STATIC: --promote would keep all that files have */
+    bool limits;     /* MEANING: of valid numbers, too */
     bool of_store;   /* a store grows by the files */
     bool of_stack;   /* one of the variables is a channel of a stack, and cannot be left out */
     bool voluntary;  /* the files could be converted without it, unless their data differ */

@@ -182,6 +182,11 @@ static void tell_attrs(const nc2zarr_decision *d, const nc2zarr_decisions *all, 
     (void)all;
     cm_print(f, "all attributes are the first file's; what %zu other %s is dropped", d->nfiles,
              d->nfiles == 1 ? "file says" : "files say");
+    if (d->limits)
+        fputs(
+            "; valid_min, valid_max and valid_range are left out where files differ: readers take "
+            "what lies outside for missing",
+            f);
 }
 
 static void tell_exclude(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)

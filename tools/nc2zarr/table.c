@@ -226,7 +226,8 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(a.first_attrs),
      .words = "error|first",
      .help = "Files disagree on attributes that give numbers their meaning. first: take all "
-             "attributes of the first file.",
+             "attributes of the first file, but leave valid_min, valid_max and valid_range out "
+             "where files differ: readers take what lies outside for missing.",
      .preset = "error"},
     {.name = "strict",
      .kind = CM_OPTION_FLAG,
