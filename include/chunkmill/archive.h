@@ -210,7 +210,8 @@ typedef struct cm_archive_variable {
     unsigned rank;
     uint64_t shape[32];
     char *dim_name[32];
-    size_t nfiles; /* that hold it */
+    size_t nfiles;      /* that hold it */
+    unsigned narrowest; /* bytes of an element in the file that has the smallest; 0: in none */
 } cm_archive_variable;
 
 typedef struct cm_archive_report {
