@@ -169,6 +169,7 @@ typedef struct cm_finding {
     double apart;
     uint64_t nelements; /* LENGTH: that all files have along the dimension */
     bool promotes;      /* STATIC: `promote` would keep all of them */
+    bool limits;        /* MEANING, ATTRIBUTE: of valid numbers, which readers go by, too */
     char *other;        /* NAME: the name that it has elsewhere; else NULL */
     cm_decider by;
     char *value; /* that BY would be given; NULL: there is none that would do */
@@ -209,7 +210,8 @@ typedef struct cm_archive_variable {
     unsigned rank;
     uint64_t shape[32];
     char *dim_name[32];
-    size_t nfiles; /* that hold it */
+    size_t nfiles;      /* that hold it */
+    unsigned narrowest; /* bytes of an element in the file that has the smallest; 0: in none */
     /* `overlap` drops elements that differ from those it keeps, or were not compared with them. */
     bool drops;
 } cm_archive_variable;

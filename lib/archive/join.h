@@ -296,7 +296,7 @@ int cm_join_unpack(const cm_join_input *in, cm_join_tables *tables, cm_join_find
 void cm_join_find_bounds(cm_join_tables *tables);
 /* The variable that counts time and whose bounds are V; NULL: none. */
 cm_join_var *cm_join_bounded_by(const cm_join_tables *tables, const cm_join_var *v);
-/* Whether scale_factor, add_offset or _Unsigned of A and B differ. */
+/* attributes.c: whether scale_factor, add_offset or _Unsigned of A and B differ. */
 bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b);
 
 /* sort_keys.c */

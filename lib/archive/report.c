@@ -6,6 +6,7 @@
 #include "archive/axes/coverage.h"
 #include "archive/axes/merge.h"
 #include "archive/join.h"
+#include "archive/tables/described.h"
 
 /* "2000 files in archive": the folder that holds them all; and what all their names begin with. */
 static char *name_of(const cm_join_input *in, const cm_join_findings *findings, cm_error *err)
@@ -56,8 +57,19 @@ static int describe_axis(const cm_join_input *in, const cm_join_tables *tables,
     return a->first == NULL || a->last == NULL ? CM_ENOMEM : CM_OK;
 }
 
-static int describe_variables(const cm_join_tables *tables, cm_join_findings *findings,
-                              cm_error *err)
+static unsigned narrowest(const cm_join_input *in, const cm_join_tables *tables, uint32_t at)
+{
+    unsigned least = 0;
+    for (size_t i = 0; i < tables->var[at].nfiles; i++) {
+        const cm_described *d = cm_join_described(in, tables, at, tables->var[at].file[i]);
+        if (least == 0 || d->dtype.nbytes < least)
+            least = d->dtype.nbytes;
+    }
+    return least;
+}
+
+static int describe_variables(const cm_join_input *in, const cm_join_tables *tables,
+                              cm_join_findings *findings, cm_error *err)
 {
     char type[32];
     cm_archive_report *r = findings->report;
@@ -71,6 +83,7 @@ static int describe_variables(const cm_join_tables *tables, cm_join_findings *fi
         out->name = cm_strdup(v->name, err);
         out->type = cm_strdup(cm_dtype_name(&v->dtype, type, sizeof(type)), err);
         out->nfiles = v->nfiles;
+        out->narrowest = narrowest(in, tables, (uint32_t)i);
         if (out->name == NULL || out->type == NULL)
             return CM_ENOMEM;
         for (unsigned k = 0; k < v->rank && k < 32; k++) {
@@ -95,7 +108,7 @@ int cm_join_report(const cm_join_input *in, const cm_join_tables *tables, const 
             rc = cm_join_cover(in, tables, axes, i, &r->axis[i], err);
     }
     if (rc == CM_OK)
-        rc = describe_variables(tables, findings, err);
+        rc = describe_variables(in, tables, findings, err);
     if (rc != CM_OK)
         return rc;
     if (in->nfiles < 2)

@@ -284,7 +284,7 @@ def test_an_array_that_must_grow_is_not_to_be_left_out(tmp_path):
     tool.nc2zarr("-q", tmp_path / "filled.nc", tmp_path / "s.zarr").ok()
     r = tool.nc2zarr("--append", "time", F.day(tmp_path / "b.nc", 2), tmp_path / "s.zarr")
     said = " ".join(r.err.split())
-    assert r.status == 4 and "pr: missing in 1 file; 1 of 3 steps hold the fill value; chunks of nothing else take no space" in said
+    assert r.status == 4 and "pr: missing in 1 file; 1 of 3 steps holds the fill value; chunks of nothing else take no space" in said
     assert "--exclude pr" not in said, said
 
 

@@ -280,3 +280,78 @@ def test_memory_and_threads(tmp_path):
         found = (failio.contents(store), json.dumps([v["changed"] for v in report["variables"]]))
         want = want or found
         assert found == want
+
+
+# ---- some of the variables, the others stay --------------------------------------------------------------
+
+TWO = {"pr": 1000, "tas": 0}
+
+
+def twofold(path, first, names=tuple(TWO), by=0, n=1):
+    """A day's file with NAMES."""
+    with xr.Dataset(
+        {name: (("time", "lat"), F.values(first, n)[:, :, 0] + np.float32(TWO[name] + by)) for name in names},
+        {"time": ("time", np.arange(first, first + n, dtype="f8"), {"units": F.UNITS})},
+    ) as ds:
+        ds.to_netcdf(path, unlimited_dims=["time"])
+    return path
+
+
+def of_two(store):
+    path = str(store).removeprefix("icechunk:")
+    if path != str(store):
+        tool.run("rechunk", "-q", "--overwrite", store, f"{path}.zarr").ok()
+        path = f"{path}.zarr"
+    with xr.open_zarr(path, chunks=None) as ds:
+        return {name: ds[name].values for name in TWO}
+
+
+@pytest.mark.parametrize("how", [["--variable", "pr"], ["--exclude", "tas"], ["--variable", "p*", "--exclude", "tas"]], ids=" ".join)
+@pytest.mark.parametrize("names", [("pr",), ("pr", "tas")], ids=len)
+@pytest.mark.parametrize("target", ["s.zarr", "icechunk:s"])
+def test_some_variables_are_replaced(target, names, how, tmp_path):
+    """Whether the files have the others or not: these stay as they are."""
+    old = [twofold(tmp_path / f"a{i}.nc", i) for i in range(6)]
+    new = [twofold(tmp_path / f"b{i}.nc", i, names, 0.5) for i in (2, 3)]
+    store = tmp_path / target if ":" not in target else f"icechunk:{tmp_path / 's'}"
+    tool.nc2zarr("-q", "--chunks", "time=3", *old, store).ok()
+    was = of_two(store)
+    for _ in range(2):
+        replace("time=2:4", *how, "--verify", "full", *new, store).ok()
+        now = of_two(store)
+        np.testing.assert_array_equal(now["tas"], was["tas"])
+        want = was["pr"].copy()
+        want[2:4] += 0.5
+        np.testing.assert_array_equal(now["pr"], want)
+    replace("time=2:4", "--variable", "pr", old[2], old[3], store).ok()
+    np.testing.assert_array_equal(of_two(store)["pr"], was["pr"])
+
+
+def test_files_with_some_variables_name_the_way(tmp_path):
+    old, new = [twofold(tmp_path / f"a{i}.nc", i) for i in range(4)], twofold(tmp_path / "b.nc", 2, ("pr",), 0.5)
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", *old, store).ok()
+    before = failio.contents(store)
+    replace("time=2:3", new, store).fails(2, "variable tas: the files give none of its elements; --exclude leaves it as it is")
+    assert failio.contents(store) == before
+    r = tool.nc2zarr("-q", "--append", "time", "--variable", "pr", twofold(tmp_path / "c.nc", 4), store)
+    r.fails(2, "array tas: has the dimension time, and is not among the variables that are added; all arrays along it grow together")
+    assert failio.contents(store) == before
+
+
+def test_one_of_some_variables_that_was_stopped(tmp_path):
+    """A replacement goes on with it that has its variables at least."""
+    root = tmp_path / "work"
+    root.mkdir()
+    store = root / "s.zarr"
+    old = [twofold(tmp_path / f"a{i}.nc", i) for i in range(6)]
+    new = [twofold(tmp_path / f"b{i}.nc", i, by=0.5) for i in range(6)]
+    tool.nc2zarr("-q", "--chunks", "time=1", *old, store).ok()
+    killed = failio.inject("nc2zarr", "-q", "-j", "1", "--replace", "time=1:5", "--variable", "pr", *new[1:5], store, root=root,
+                           state=tmp_path / "state", kind="rename", nth=4, way="kill")
+    assert killed.done.status != 0 and os.path.exists(f"{store}.chunkmill/append-replaces")
+    replace("time=1:5", "--variable", "tas", *new[1:5], store).fails(1, "time=1:5 was stopped half-way")
+    replace("time=0:6", *new, store).ok()
+    assert not os.path.exists(f"{store}.chunkmill/append-replaces")
+    for name, by in TWO.items():
+        np.testing.assert_array_equal(of_two(store)[name], F.values(0, 6)[:, :, 0] + np.float32(by + 0.5))

@@ -320,3 +320,63 @@ def test_wrf_as_xarray_joins_it(counted, tmp_path):
                 assert got[v].dims == want[v].dims, v
                 np.testing.assert_array_equal(got[v].values, want[v].values, err_msg=v)
             assert [t.decode() for t in got["Times"].values] == [f.name[len("wrfout_d01_") :] for f in files]
+
+
+# ---- what an option costs: of each variable what holds of it ------------------------------------------
+
+
+def with_parts(*parts):
+    """A file a step; of PARTS, (name, steps that have it)."""
+    return [
+        File(
+            f"d{i}.nc",
+            {
+                "time": Var(("time",), np.array([float(i)]), {"units": F.UNITS}),
+                "always": Var(("time",), np.array([1.0])),
+                **{name: Var(("time",), np.array([float(i)])) for name, has in parts if i in has},
+            },
+        )
+        for i in range(6)
+    ]
+
+
+def told(tmp_path, files):
+    F.write_all(files, tmp_path / "in")
+    out = tool.nc2zarr("--survey", tmp_path / "in", tmp_path / "out.zarr").out
+    return " ".join(out[out.index("what they cost:") :].split())
+
+
+def test_variables_that_are_missing_in_other_files_have_their_own_numbers(tmp_path):
+    said = told(tmp_path, with_parts(("a", range(5)), ("b", range(4, 6)), ("c", range(1, 6))))
+    for words in ("a, c: missing in 1 file; 1 of 6 steps holds the fill value; ", "b: missing in 4 files; 4 of 6 steps hold the fill value; "):
+        assert words in said, said
+    assert "; chunks of nothing else take no space; or --exclude" in said and "leaves them out" in said, said
+
+
+def test_many_such_variables_are_cut(tmp_path):
+    said = told(tmp_path, with_parts(*((f"v{k}", range(k)) for k in range(1, 6))))
+    assert all(f"v{k}: missing in {6 - k} file" in said for k in range(1, 5)), said
+    assert "v5: missing" not in said and "others: missing in up to 5 files; up to 5 of 6 steps hold the fill value;" in said, said
+
+
+def test_attributes_of_other_files_are_counted_as_the_most(tmp_path):
+    files = with_parts(("a", range(6)), ("b", range(6)))
+    for i, f in enumerate(files):
+        f.vars["a"].attrs["standard_name"] = "x" if i < 5 else "y"
+        f.vars["b"].attrs["standard_name"] = "x" if i < 2 else "y"
+    assert "what up to 4 other files say is dropped" in told(tmp_path, files)
+
+
+@pytest.mark.parametrize("types, words", [
+    ("i2 f4", "plain numbers instead of packed ones, as readers decode them; the store grows by up to 12 B"),
+    ("i2 i4", "plain numbers instead of packed ones, float64 instead of int32, as readers decode them; the store grows by up to 36 B"),
+    ("i2 i2", "plain numbers instead of packed ones, float64 instead of int16, as readers decode them; the store grows by 36 B"),
+    ("f4 f4", "plain numbers instead of packed ones, as readers decode them; no element gets larger"),
+])  # fmt: skip
+def test_unpacking_says_what_gets_larger(types, words, tmp_path):
+    files = with_parts(("a", range(6)))
+    for i, f in enumerate(files):
+        kind = types.split()[i % 2]
+        scale = np.float32 if "f4" in types else np.float64
+        f.vars["a"] = Var(("time",), np.array([i], kind), {} if (types, kind) == ("i2 f4", "f4") else {"scale_factor": scale(i % 2 + 2)})
+    assert words in told(tmp_path, files)

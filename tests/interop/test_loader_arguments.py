@@ -133,3 +133,52 @@ def test_errors_are_built_in_ones(store, tmp_path):
             again = pickle.loads(pickle.dumps(kind("words")))
             assert (type(again), str(again), again.status) == (kind, "words", kind("words").status)
     assert chunkmill.ChunkmillError is chunkmill.Error
+
+
+# ---- the name that was taken is the key -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory):
+    path = tmp_path_factory.mktemp("grouped") / "g.zarr"
+    root = zarr.create_group(str(path))
+    for place, names in (("", "z"), ("Grid", "pq"), ("Grid/deep", "q")):
+        group = root if not place else root.create_group(place)
+        for name in names:
+            values = VALUES + 1000 * len(place) + ord(name)
+            group.create_array(name, shape=VALUES.shape, chunks=(2, 2, 5), dtype="f4", dimension_names=NAMES)[...] = values
+    return path
+
+
+@pytest.mark.parametrize("node", ["", "::Grid"])
+@pytest.mark.parametrize("variables, keys", [
+    ("p", ["p"]),
+    (["Grid/p"], ["Grid/p"]),
+    (["Grid/q", "p"], ["Grid/q", "p"]),
+    ("p,Grid/deep/q", ["Grid/deep/q", "p"]),
+    ("/Grid/p", ["Grid/p"]),
+    ("p*", ["Grid/p"]),
+    ("q", ["Grid/deep/q", "Grid/q"]),  # two of this name: each by its own
+], ids=str)  # fmt: skip
+def test_the_name_that_was_taken_is_the_key(grouped, node, variables, keys):
+    """And the name in the store is one, too; with lags as well."""
+    with chunkmill.Loader(f"{grouped}{node}", variables=variables, sample={"time": 1}, order="sequential", batch=2) as loader:
+        batch = next(iter(loader))
+        assert sorted(loader.keys()) == sorted(batch.keys()) == sorted(keys)
+        for key in keys:
+            name = batch[key].name
+            assert name.endswith(key) and name in batch and key in batch
+            np.testing.assert_array_equal(batch[key].numpy(), batch[name].numpy())
+            np.testing.assert_array_equal(batch[key].numpy()[:, 0], VALUES[:2] + 1000 * len(name.rpartition("/")[0]) + ord(name[-1]))
+        with pytest.raises(KeyError, match="the loader reads"):
+            batch["z"]
+    with chunkmill.Loader(f"{grouped}{node}", variables=variables, sample={"time": 1}, lags=[0, 2], order="sequential", batch=2) as loader:
+        batch = next(iter(loader))
+        for key in keys:
+            np.testing.assert_array_equal(batch[key, 2].numpy(), batch[batch[key].name, 2].numpy())
+            np.testing.assert_array_equal(batch[key, 2].numpy(), batch[key].numpy() + 2 * 20)
+
+
+def test_an_exact_name_is_a_key_without_its_slash(grouped):
+    with chunkmill.Loader(grouped, variables="/z", sample={"time": 1}) as loader:
+        assert loader.keys() == ["z"] and "z" in next(iter(loader))

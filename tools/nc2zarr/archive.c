@@ -56,8 +56,8 @@ static int open_append(archive_job *job, cm_error *err)
     job->asked.base_yields = job->v->replace != NULL;
     job->asked.base_rechecks = job->v->recheck;
     job->options.append = job->append;
-    /* The survey leaves them out. */
-    job->options.exclude = (cm_texts){0};
+    /* The survey chooses them. */
+    job->options.variable = job->options.exclude = (cm_texts){0};
     return CM_OK;
 }
 

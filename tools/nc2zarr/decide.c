@@ -92,13 +92,17 @@ static int copy_options(const cm_archive_options *asked, const nc2zarr_decisions
 
 /* ---- what is decided ---- */
 
-static int add_variable(nc2zarr_decision *d, const char *name, cm_error *err)
+static int add_variable(nc2zarr_decision *d, const char *name, size_t nfiles, cm_error *err)
 {
     for (size_t i = 0; i < d->nvariables; i++)
-        if (strcmp(d->variable[i], name) == 0)
+        if (strcmp(d->variable[i], name) == 0) {
+            d->share[i].nfiles = nfiles > d->share[i].nfiles ? nfiles : d->share[i].nfiles;
             return CM_OK;
-    if (CM_GROW(d->variable, d->nvariables, err) != CM_OK)
+        }
+    if (CM_GROW(d->variable, d->nvariables, err) != CM_OK ||
+        CM_GROW(d->share, d->nvariables, err) != CM_OK)
         return CM_ENOMEM;
+    d->share[d->nvariables] = (nc2zarr_share){.nfiles = nfiles};
     d->variable[d->nvariables] = cm_strdup(name, err);
     return d->variable[d->nvariables++] == NULL ? CM_ENOMEM : CM_OK;
 }
@@ -143,11 +147,12 @@ static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_findi
     own->nfiles = f->nfiles > own->nfiles ? f->nfiles : own->nfiles;
     own->apart = f->apart > own->apart ? f->apart : own->apart;
     own->promotes = f->promotes;
+    own->limits |= f->limits;
     if (f->variable != NULL)
         nc2zarr_count_lost(own, r, f->variable, f);
     if (f->other != NULL && own->other == NULL && (own->other = cm_strdup(f->other, err)) == NULL)
         return CM_ENOMEM;
-    return f->variable != NULL ? add_variable(own, f->variable, err) : CM_OK;
+    return f->variable != NULL ? add_variable(own, f->variable, f->nfiles, err) : CM_OK;
 }
 
 /* Zarr has no compound and opaque types: their variables are left out, if there are others. */
@@ -170,7 +175,7 @@ static int take_types(nc2zarr_decisions *d, const cm_archive_report *r, bool *gr
         }
         snprintf(o.value, sizeof(o.value), "%s", v->name);
         nc2zarr_decision *own = decision_of(d, &o, &LEFT_OUT, grown, err);
-        rc = own == NULL ? CM_ENOMEM : add_variable(own, v->name, err);
+        rc = own == NULL ? CM_ENOMEM : add_variable(own, v->name, v->nfiles, err);
     }
     return rc;
 }
@@ -205,7 +210,7 @@ static int leave_out(nc2zarr_decisions *d, const cm_archive_report *r, const cm_
         if (nc2zarr_has_dim(&r->variable[i], f->variable)) {
             if (!is_excluded(d, r->variable[i].name))
                 nc2zarr_count_lost(own, r, r->variable[i].name, f);
-            rc = add_variable(own, r->variable[i].name, err);
+            rc = add_variable(own, r->variable[i].name, f->nfiles, err);
         }
     return rc;
 }
@@ -224,7 +229,7 @@ static int name_dropped(nc2zarr_decisions *d, const cm_archive_report *const *re
         for (size_t s = 0; s < n; s++)
             for (size_t k = 0; rc == CM_OK && k < report[s]->nvariables; k++)
                 if (report[s]->variable[k].drops)
-                    rc = add_variable(own, report[s]->variable[k].name, err);
+                    rc = add_variable(own, report[s]->variable[k].name, own->nfiles, err);
     }
     return rc;
 }
@@ -460,6 +465,7 @@ void nc2zarr_decisions_release(nc2zarr_decisions *d)
         for (size_t k = 0; k < d->of[i].nvariables; k++)
             free(d->of[i].variable[k]);
         free(d->of[i].variable);
+        free(d->of[i].share);
         free(d->of[i].other);
         free(d->of[i].type[0]);
         free(d->of[i].type[1]);

@@ -15,23 +15,32 @@ typedef struct nc2zarr_option {
 /* The option that decides F; false: there is none. */
 bool nc2zarr_option_of(const cm_finding *f, nc2zarr_option *o);
 
+/* The part of one variable in a decision. */
+typedef struct nc2zarr_share {
+    size_t nfiles;            /* that the finding concerns */
+    uint64_t nfilled, nsteps; /* steps that are filled, of those that there are */
+} nc2zarr_share;
+
 /* One option, and what it decides. */
 typedef struct nc2zarr_decision {
     nc2zarr_option option;
     cm_finding_kind kind;
-    char **variable; /* that it is about, each once */
+    char **variable;      /* that it is about, each once, */
+    nc2zarr_share *share; /* and of each what */
     size_t nvariables;
-    size_t nfiles;
-    char *other;     /* of a name: what it becomes */
-    double apart;    /* the largest difference */
-    uint64_t nlost;  /* bytes, decoded, that files have and the store does not get */
-    bool promotes;   /* STATIC: --promote would keep all that files have */
-    bool of_store;   /* a store grows by the files */
-    bool of_stack;   /* one of the variables is a channel of a stack, and cannot be left out */
-    bool voluntary;  /* the files could be converted without it, unless their data differ */
-    char *type[2];   /* of the first variable, in files and in the store; NULL: not known */
-    uint64_t nadded; /* bytes, decoded, that it adds to the store */
-    uint64_t nfilled, nsteps; /* steps that it fills, of those that there are */
+    size_t nfiles;    /* the most */
+    char *other;      /* of a name: what it becomes */
+    double apart;     /* the largest difference */
+    uint64_t nlost;   /* bytes, decoded, that files have and the store does not get */
+    bool promotes;    /* STATIC: --promote would keep all that files have */
+    bool limits;      /* MEANING: of valid numbers, too */
+    bool of_store;    /* a store grows by the files */
+    bool of_stack;    /* one of the variables is a channel of a stack, and cannot be left out */
+    bool voluntary;   /* the files could be converted without it, unless their data differ */
+    char *type[2];    /* of the first variable, in files and in the store; NULL: not known */
+    uint64_t nadded;  /* bytes, decoded, that it adds to the store */
+    bool widens;      /* PACKING: files have several types, and elements of some get larger */
+    uint64_t nfilled; /* the most steps that it fills of a variable */
 } nc2zarr_decision;
 
 enum {

@@ -99,9 +99,10 @@ void nc2zarr_count_lost(nc2zarr_decision *d, const cm_archive_report *r, const c
     }
 }
 
-static int count_variable(nc2zarr_decision *d, const char *name, const archive_job *job,
+static int count_variable(nc2zarr_decision *d, size_t number, const archive_job *job,
                           const cm_archive_report *const *report, size_t n, cm_error *err)
 {
+    const char *name = d->variable[number];
     const cm_archive_variable *was = variable_named(job->survey, job->nstores, name);
     const cm_archive_variable *is = variable_named(report, n, name);
     if (was == NULL || is == NULL)
@@ -109,18 +110,18 @@ static int count_variable(nc2zarr_decision *d, const char *name, const archive_j
     if (d->type[0] == NULL && ((d->type[0] = cm_strdup(was->type, err)) == NULL ||
                                (d->type[1] = cm_strdup(is->type, err)) == NULL))
         return CM_ENOMEM;
-    const uint64_t now = nbytes_of(is), own = element_nbytes(is->type),
-                   before = element_nbytes(was->type);
-    if (strcmp(d->option.name, "packing") == 0 && own > before)
+    const uint64_t now = nbytes_of(is), own = element_nbytes(is->type);
+    const uint64_t before = was->narrowest;
+    if (strcmp(d->option.name, "packing") == 0 && own > before) {
         d->nadded += now / own * (own - before);
+        d->widens |= before != element_nbytes(was->type);
+    }
     if (strcmp(d->option.name, "promote") == 0 && now > nbytes_of(was))
         d->nadded += now - nbytes_of(was);
     if (strcmp(d->option.name, "missing") == 0) {
-        uint64_t all = 0, none = steps_without(report, n, name, &all);
-        if (none > d->nfilled) {
-            d->nfilled = none;
-            d->nsteps = all;
-        }
+        nc2zarr_share *s = &d->share[number];
+        s->nfilled = steps_without(report, n, name, &s->nsteps);
+        d->nfilled = s->nfilled > d->nfilled ? s->nfilled : d->nfilled;
     }
     return CM_OK;
 }
@@ -151,7 +152,7 @@ int nc2zarr_count_costs(nc2zarr_decisions *d, const archive_job *job,
         d->ordered |= report[i]->naxes > 0 && report[i]->axis[0].first != NULL;
     for (size_t i = 0; rc == CM_OK && i < d->n; i++)
         for (size_t k = 0; rc == CM_OK && k < d->of[i].nvariables; k++)
-            rc = count_variable(&d->of[i], d->of[i].variable[k], job, report, n, err);
+            rc = count_variable(&d->of[i], k, job, report, n, err);
     for (size_t i = 0; rc == CM_OK && i < job->options.stack.n; i++)
         rc = mark_stack(d, job->options.stack.text[i], err);
     return rc;

@@ -4,6 +4,7 @@
 
 #include "../common/print.h"
 #include "../common/say.h"
+#include "../common/summary.h"
 #include "../common/wrap.h"
 #include "base/number.h"
 #include "base/outstream.h"
@@ -42,7 +43,8 @@ static void print_exclude(const nc2zarr_decision *d, FILE *f)
 static void print_growth(const nc2zarr_decision *d, uint64_t all, FILE *f)
 {
     char size[32], percent[32];
-    cm_print(f, "the store grows by %s", cm_format_size(d->nadded, size, sizeof(size)));
+    cm_print(f, "the store grows by %s%s", d->widens ? "up to " : "",
+             cm_format_size(d->nadded, size, sizeof(size)));
     if (all > d->nadded)
         cm_print(f, " (%s)",
                  cm_format_percent((double)d->nadded, (double)(all - d->nadded), percent,
@@ -53,7 +55,8 @@ static void print_growth(const nc2zarr_decision *d, uint64_t all, FILE *f)
 static void tell_packing(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     fputs("plain numbers instead of packed ones", f);
-    if (d->nvariables == 1 && d->type[0] != NULL && d->type[1] != NULL)
+    if (d->nvariables == 1 && d->type[0] != NULL && d->type[1] != NULL &&
+        strcmp(d->type[0], d->type[1]) != 0)
         cm_print(f, ", %s instead of %s", d->type[1], d->type[0]);
     fputs(", as readers decode them; ", f);
     if (d->nadded > 0)
@@ -63,21 +66,84 @@ static void tell_packing(const nc2zarr_decision *d, const nc2zarr_decisions *all
     print_exclude(d, f);
 }
 
+/* Before the most files of a variable. */
+static const char *up_to(const nc2zarr_decision *d)
+{
+    for (size_t i = 0; i < d->nvariables; i++)
+        if (d->share[i].nfiles != d->nfiles)
+            return "up to ";
+    return "";
+}
+
+static bool same_share(const nc2zarr_share *a, const nc2zarr_share *b)
+{
+    return a->nfiles == b->nfiles && a->nfilled == b->nfilled && a->nsteps == b->nsteps;
+}
+
+/* Variable I and those behind it that are missing as it is. */
+static void name_alike(const nc2zarr_decision *d, size_t i, FILE *f)
+{
+    size_t n = 0;
+    for (size_t k = i; k < d->nvariables; k++)
+        if (same_share(&d->share[k], &d->share[i]) && n++ < VARIABLES_SHOWN)
+            cm_print(f, "%s%s", n > 1 ? ", " : "", d->variable[k]);
+    if (n > VARIABLES_SHOWN)
+        cm_print(f, " and %zu more", n - VARIABLES_SHOWN);
+    fputs(": ", f);
+}
+
+static bool is_first_share(const nc2zarr_decision *d, size_t i)
+{
+    size_t k = 0;
+    while (k < i && !same_share(&d->share[k], &d->share[i]))
+        k++;
+    return k == i;
+}
+
+static void tell_share(const nc2zarr_share *s, const char *most, FILE *f)
+{
+    cm_print(f, "missing in %s%zu file%s; ", most, s->nfiles, cm_plural(s->nfiles));
+    if (s->nfilled > 0)
+        cm_print(f, "%s%llu of %llu steps hold%s the fill value; ", most,
+                 (unsigned long long)s->nfilled, (unsigned long long)s->nsteps,
+                 s->nfilled == 1 ? "s" : "");
+    else
+        fputs("what other files have is taken, or the fill value; ", f);
+}
+
+/* "a: missing in 1 file; 1 of 5 steps holds the fill value; b, c: ..." */
+static void tell_shares(const nc2zarr_decision *d, FILE *f)
+{
+    nc2zarr_share most = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < d->nvariables; i++) {
+        const nc2zarr_share *s = &d->share[i];
+        most.nfiles = s->nfiles > most.nfiles ? s->nfiles : most.nfiles;
+        most.nfilled = s->nfilled > most.nfilled ? s->nfilled : most.nfilled;
+        most.nsteps = s->nsteps > most.nsteps ? s->nsteps : most.nsteps;
+        if (!is_first_share(d, i) || n++ >= VARIABLES_SHOWN)
+            continue;
+        name_alike(d, i, f);
+        tell_share(s, "", f);
+    }
+    if (n > VARIABLES_SHOWN) {
+        fputs("others: ", f);
+        tell_share(&most, "up to ", f);
+    }
+}
+
 static void tell_missing(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
     if (d->kind == CM_FINDING_HOLES) {
+        print_variables(d, f);
         fputs("places that no file has hold the fill value; chunks of nothing else take no space; "
               "nothing is dropped",
               f);
         return;
     }
-    cm_print(f, "missing in %zu file%s; ", d->nfiles, d->nfiles == 1 ? "" : "s");
-    if (d->nfilled > 0)
-        cm_print(f, "%llu of %llu steps hold the fill value; chunks of nothing else take no space",
-                 (unsigned long long)d->nfilled, (unsigned long long)d->nsteps);
-    else
-        fputs("what other files have is taken, or the fill value; nothing is dropped", f);
+    tell_shares(d, f);
+    fputs(d->nfilled > 0 ? "chunks of nothing else take no space" : "nothing is dropped", f);
     print_exclude(d, f);
 }
 
@@ -159,8 +225,8 @@ static void tell_tolerance(const nc2zarr_decision *d, const nc2zarr_decisions *a
     (void)all;
     cm_print(f,
              "values that differ by at most this are the same; the first file's are kept, those "
-             "of %zu other %s dropped",
-             d->nfiles, d->nfiles == 1 ? "file are" : "files are");
+             "of %s%zu other %s dropped",
+             up_to(d), d->nfiles, d->nfiles == 1 ? "file are" : "files are");
 }
 
 static void tell_dtype(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
@@ -182,8 +248,13 @@ static void tell_rename(const nc2zarr_decision *d, const nc2zarr_decisions *all,
 static void tell_attrs(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
-    cm_print(f, "all attributes are the first file's; what %zu other %s is dropped", d->nfiles,
-             d->nfiles == 1 ? "file says" : "files say");
+    cm_print(f, "all attributes are the first file's; what %s%zu other %s is dropped", up_to(d),
+             d->nfiles, d->nfiles == 1 ? "file says" : "files say");
+    if (d->limits)
+        fputs(
+            "; valid_min, valid_max and valid_range are left out where files differ: readers take "
+            "what lies outside for missing",
+            f);
 }
 
 static void tell_exclude(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
@@ -231,10 +302,11 @@ static const struct {
 
 static void tell(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
-    print_variables(d, f);
     for (size_t i = 0; i < sizeof(COSTS) / sizeof(COSTS[0]); i++) {
         if (strcmp(COSTS[i].option, d->option.name) != 0)
             continue;
+        if (COSTS[i].tell != tell_missing) /* which names those together that are alike */
+            print_variables(d, f);
         if (COSTS[i].tell != NULL)
             COSTS[i].tell(d, all, f);
         else

@@ -129,7 +129,9 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(replace),
      .help =
          "Rewrite a part of the existing store OUTPUT: FROM..TO or START:STOP along DIM, as with "
-         "--subset. The files must hold all steps of it and no others. Changes are counted first."},
+         "--subset. The files must hold all steps of it and no others. Changes are counted first. "
+         "--variable and "
+         "--exclude leave the other variables as they are."},
     CM_ROW_SCRATCH(VALUE(o.scratch)),
     {.name = "scratch-size",
      .value = "SIZE",
@@ -226,7 +228,8 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(a.first_attrs),
      .words = "error|first",
      .help = "Files disagree on attributes that give numbers their meaning. first: take all "
-             "attributes of the first file.",
+             "attributes of the first file, but leave valid_min, valid_max and valid_range out "
+             "where files differ: readers take what lies outside for missing.",
      .preset = "error"},
     {.name = "strict",
      .kind = CM_OPTION_FLAG,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "archive/axes/values.h"
+#include "archive/tables/attributes.h"
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"
 
@@ -116,8 +117,6 @@ static int take_choice(const cm_join_input *in, cm_join_tables *tables, cm_join_
                        const family *f, const cm_time_choice *choice, const cm_time_chosen *chosen,
                        cm_error *err)
 {
-    /* Attributes in the old counting; the fill value marks missing times. */
-    static const char *const COUNTED[] = {"missing_value", "valid_min", "valid_max", "valid_range"};
     cm_join_var *parent = &tables->var[f->member[0]];
     char type[32];
     int rc = cm_json_set(parent->attrs, "units", cm_json_string(chosen->units), err);
@@ -128,9 +127,13 @@ static int take_choice(const cm_join_input *in, cm_join_tables *tables, cm_join_
         v->dtype = v->coding.dtype;
         v->has_fill_value = v->coding.has_fill;
         memcpy(v->fill_value, v->coding.fill, sizeof(v->coding.fill));
-        for (size_t i = 0; !in->has_base && i < sizeof(COUNTED) / sizeof(COUNTED[0]); i++)
-            cm_json_remove(v->attrs, COUNTED[i]);
-        if (m > 0 && cm_json_has(v->attrs, "units"))
+        if (!in->has_base) {
+            /* The fill value marks missing times. */
+            cm_json_remove(v->attrs, "missing_value");
+            rc = cm_attributes_drop_limits(in, tables, findings, f->member[m],
+                                           "times are counted anew", err);
+        }
+        if (rc == CM_OK && m > 0 && cm_json_has(v->attrs, "units"))
             rc = cm_json_set(v->attrs, "units", cm_json_string(chosen->units), err);
     }
     if (rc != CM_OK || (chosen->same_unit && cm_dtype_equal(&parent->dtype, &parent->like->dtype)))

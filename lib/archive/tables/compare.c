@@ -5,97 +5,20 @@
 #include <string.h>
 
 #include "archive/join.h"
+#include "archive/tables/attributes.h"
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"
 #include "model/convert.h"
 
 #define BIT(kind) (UINT32_C(1) << (kind))
 
-/* ---- attributes ---- */
-
-/* Attributes that decode numbers or give their meaning, so they cannot be left out. */
-static const char *const PACKING[] = {"scale_factor", "add_offset", "_Unsigned", NULL};
-static const char *const MEANING[] = {"standard_name",
-                                      "cell_methods",
-                                      "grid_mapping",
-                                      "flag_values",
-                                      "flag_meanings",
-                                      "flag_masks",
-                                      "positive",
-                                      "axis",
-                                      "formula_terms",
-                                      "bounds",
-                                      "climatology",
-                                      "coordinates",
-                                      "valid_min",
-                                      "valid_max",
-                                      "valid_range",
-                                      "month_lengths",
-                                      "leap_year",
-                                      "_Encoding",
-                                      NULL};
-/* Attributes among these that writers of stores express in their own way. */
-static const char *const OF_WRITERS[] = {"bounds",    "climatology", "coordinates", "valid_min",
-                                         "valid_max", "valid_range", NULL};
-/* Attributes among these in packed numbers, dropped when the data are unpacked. */
-static const char *const OF_PACKED[] = {"valid_min", "valid_max", "valid_range", NULL};
-static const char *const NONE[] = {NULL};
-/* Members of time that the table has rows of their own for. */
-static const char *const TIME[] = {"units", "calendar", NULL};
-
-static bool is_one_of(const char *const *list, const char *name)
-{
-    for (size_t i = 0; list[i] != NULL; i++)
-        if (strcmp(list[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* The first of LIST, but for those of EXCEPT, in which A and B differ; NULL: none. */
-static const char *differing(const char *const *list, const char *const *except,
-                             const cm_described *a, const cm_described *b)
-{
-    const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
-    for (size_t i = 0; list[i] != NULL; i++)
-        if (!is_one_of(except, list[i]) && !cm_join_same_member(x, y, list[i]))
-            return list[i];
-    return NULL;
-}
-
-bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b)
-{
-    return differing(PACKING, NONE, a, b) != NULL;
-}
-
-static bool is_ordinary(const char *name)
-{
-    return !is_one_of(PACKING, name) && !is_one_of(MEANING, name) && !is_one_of(TIME, name) &&
-           strcmp(name, "missing_value") != 0;
-}
-
-/* Removes members of FROM that B lacks or has with other values. */
-static int keep_common(cm_json *from, const cm_json *b, cm_error *err)
-{
-    const char **gone = cm_calloc(cm_json_length(from) + 1, sizeof(*gone), err);
-    size_t n = 0;
-    if (gone == NULL)
-        return CM_ENOMEM;
-    for (cm_json_iter it = cm_json_begin(from); cm_json_next(&it);)
-        if (is_ordinary(it.name) && !cm_join_same_member(from, b, it.name))
-            gone[n++] = it.name;
-    for (size_t i = 0; i < n; i++)
-        cm_json_remove(from, gone[i]);
-    free(gone);
-    return CM_OK;
-}
-
 /* ---- a description against the first ---- */
 
-typedef struct comparison {
-    uint32_t kinds;
-    const char *attribute; /* of packing or meaning */
-    const char *left_out;  /* another attribute that differs */
-} comparison;
+/* The kinds of findings about attributes. */
+static const cm_finding_kind OF_USE[CM_ATTRIBUTE_USES] = {
+    [CM_ATTRIBUTE_PACKING] = CM_FINDING_PACKING,
+    [CM_ATTRIBUTE_MEANING] = CM_FINDING_MEANING,
+    [CM_ATTRIBUTE_OTHER] = CM_FINDING_ATTRIBUTE};
 
 static uint32_t meant(const cm_join_tables *tables, uint32_t dim)
 {
@@ -242,89 +165,53 @@ static bool same_missing(const cm_described *a, const cm_described *b, bool of_s
            (misses_all(a, b, of_store) && misses_all(b, a, false));
 }
 
-/* Compares two lists of variables, under their final names. */
-static bool same_reworded(const cm_join_input *in, const cm_join_tables *tables,
-                          const cm_described *a, const cm_described *b, const char *name)
-{
-    const char *x = cm_join_text(a, name), *y = cm_join_text(b, name);
-    if (x == NULL || y == NULL)
-        return false;
-    char *p = cm_join_reword(in, tables, x, NULL), *q = cm_join_reword(in, tables, y, NULL);
-    bool same = p != NULL && q != NULL && strcmp(p, q) == 0;
-    free(p);
-    free(q);
-    return same;
-}
-
-/* A grid mapping's information lies in its attributes alone. */
-static const char *mapping_attribute(const cm_described *a, const cm_described *b)
-{
-    const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
-    if (!cm_json_has(x, "grid_mapping_name") && !cm_json_has(y, "grid_mapping_name"))
-        return NULL;
-    for (cm_json_iter it = cm_json_begin(x); cm_json_next(&it);)
-        if (!cm_join_same_member(x, y, it.name))
-            return it.name;
-    for (cm_json_iter it = cm_json_begin(y); cm_json_next(&it);)
-        if (!cm_join_same_member(x, y, it.name))
-            return it.name;
-    return NULL;
-}
-
-static comparison compare(const cm_join_input *in, const cm_join_tables *tables, cm_join_var *v,
-                          const cm_described *d)
+/* Of two descriptions, all but their attributes: bits of the kinds in which they differ. */
+static uint32_t compare(const cm_join_input *in, const cm_join_tables *tables, cm_join_var *v,
+                        const cm_described *d)
 {
     const cm_described *first = v->like;
     bool in_order;
-    comparison c = {.kinds = in->has_base && cm_join_bounded_by(tables, v) != NULL
-                                 ? compare_bounds(cm_join_bounded_by(tables, v), first, d)
-                                 : compare_units(first, d)};
+    uint32_t kinds = in->has_base && cm_join_bounded_by(tables, v) != NULL
+                         ? compare_bounds(cm_join_bounded_by(tables, v), first, d)
+                         : compare_units(first, d);
     if (v->widest != NULL)
         in_order = true; /* missing variables are reported once the joined dimensions are known */
     else if (!same_dimensions(in, tables, v, d, &in_order))
-        c.kinds |= BIT(CM_FINDING_DIMENSIONS);
-    if (!in_order && (c.kinds & BIT(CM_FINDING_DIMENSIONS)) == 0)
-        c.kinds |= BIT(CM_FINDING_ORDER);
+        kinds |= BIT(CM_FINDING_DIMENSIONS);
+    if (!in_order && (kinds & BIT(CM_FINDING_DIMENSIONS)) == 0)
+        kinds |= BIT(CM_FINDING_ORDER);
     if (!cm_dtype_equal(&first->dtype, &d->dtype) || first->is_char != d->is_char)
-        c.kinds |= BIT(CM_FINDING_TYPE);
+        kinds |= BIT(CM_FINDING_TYPE);
     const bool missing = same_missing(first, d, in->has_base);
     const bool times = cm_join_counts_time(first) && cm_join_counts_time(d);
     if (!same_fill(first, d) || (!missing && times))
-        c.kinds |= BIT(CM_FINDING_FILL);
+        kinds |= BIT(CM_FINDING_FILL);
     if (!missing && !times)
-        c.kinds |= BIT(CM_FINDING_MISSING_VALUE);
-    if ((c.attribute = differing(PACKING, NONE, first, d)) != NULL)
-        c.kinds |= BIT(CM_FINDING_PACKING);
-    /* In a store, "coordinates" lists its writer's choice of them and decodes no numbers. */
-    const char *const *except = in->has_base                                 ? OF_WRITERS
-                                : c.attribute != NULL && in->options->unpack ? OF_PACKED
-                                                                             : NONE;
-    const char *meaning = differing(MEANING, except, first, d);
-    if (meaning != NULL && in->options->rename.n > 0 &&
-        same_reworded(in, tables, first, d, meaning))
-        meaning = NULL;
-    if (meaning == NULL)
-        meaning = mapping_attribute(first, d);
-    const cm_json *x = cm_described_attrs(first), *y = cm_described_attrs(d);
-    for (cm_json_iter it = cm_json_begin(x); cm_json_next(&it);)
-        if (is_ordinary(it.name) && !cm_join_same_member(x, y, it.name))
-            c.left_out = it.name;
-    for (cm_json_iter it = cm_json_begin(y); c.left_out == NULL && cm_json_next(&it);)
-        if (is_ordinary(it.name) && !cm_json_has(x, it.name))
-            c.left_out = it.name;
-    if (c.left_out != NULL && !in->options->first_attrs && !in->has_base && meaning == NULL)
-        c.kinds |= BIT(CM_FINDING_ATTRIBUTE);
-    if (meaning != NULL) {
-        c.kinds |= BIT(CM_FINDING_MEANING);
-        c.attribute = meaning;
-    }
-    if (in->has_base)
-        return c;
-    if (first->has_chunk != d->has_chunk ||
-        (d->has_chunk && first->rank == d->rank &&
-         memcmp(first->chunk, d->chunk, d->rank * sizeof(d->chunk[0])) != 0))
-        c.kinds |= BIT(CM_FINDING_LAYOUT);
-    return c;
+        kinds |= BIT(CM_FINDING_MISSING_VALUE);
+    if (!in->has_base && (first->has_chunk != d->has_chunk ||
+                          (d->has_chunk && first->rank == d->rank &&
+                           memcmp(first->chunk, d->chunk, d->rank * sizeof(d->chunk[0])) != 0)))
+        kinds |= BIT(CM_FINDING_LAYOUT);
+    return kinds;
+}
+
+/* Adds to *KINDS, in which D differs already, those of attributes. */
+static int compare_attributes(const cm_join_input *in, const cm_join_tables *tables,
+                              const cm_join_var *v, const cm_described *d, cm_differing *differing,
+                              uint32_t *kinds, cm_error *err)
+{
+    const uint32_t counting =
+        BIT(CM_FINDING_TIME_UNITS) | BIT(CM_FINDING_TYPE) | BIT(CM_FINDING_FILL);
+    const bool recounted = (*kinds & counting) != 0 && cm_join_counts_time(v->like);
+    int rc = cm_attributes_compare(in, tables, v->like, d, recounted, differing, err);
+    for (unsigned i = 0; i < CM_ATTRIBUTE_USES; i++)
+        if (differing->first[i] != NULL)
+            *kinds |= BIT(OF_USE[i]);
+    /* The first file's stay, or a decision is needed before. */
+    if (!in->has_base &&
+        (in->options->first_attrs || differing->first[CM_ATTRIBUTE_MEANING] != NULL))
+        *kinds &= ~BIT(CM_FINDING_ATTRIBUTE);
+    return rc;
 }
 
 /* ---- findings ---- */
@@ -383,12 +270,9 @@ static bool may_unpack(const cm_join_input *in, const cm_join_var *v, const cm_d
     const cm_described *d = v->like;
     if (!in->has_base)
         return true;
-    for (size_t i = 0; PACKING[i] != NULL; i++)
-        if (cm_json_has(cm_described_attrs(d), PACKING[i]))
-            return false;
-    return d->dtype.kind == CM_KIND_FLOAT && d->dtype.nbytes <= 8 &&
-           d->dtype.nbytes >= cm_join_unpacked(packed).nbytes && d->has_fill_value &&
-           isnan(cm_element_to_double(&d->dtype, d->fill_value));
+    return !cm_attributes_pack(cm_described_attrs(d)) && d->dtype.kind == CM_KIND_FLOAT &&
+           d->dtype.nbytes <= 8 && d->dtype.nbytes >= cm_join_unpacked(packed).nbytes &&
+           d->has_fill_value && isnan(cm_element_to_double(&d->dtype, d->fill_value));
 }
 
 static cm_finding *find_packing(const cm_join_input *in, cm_join_findings *findings,
@@ -405,8 +289,8 @@ static cm_finding *find_packing(const cm_join_input *in, cm_join_findings *findi
 
 static cm_finding *find_one(const cm_join_input *in, const cm_join_tables *tables,
                             cm_join_findings *findings, cm_finding_kind kind, cm_join_var *v,
-                            const cm_described *d, uint32_t file, const char *attribute,
-                            const char *left_out, cm_error *err)
+                            const cm_described *d, uint32_t file, const cm_differing *differing,
+                            cm_error *err)
 {
     const cm_archive_options *o = in->options;
     const char *first = in->file[v->first]->path;
@@ -418,16 +302,17 @@ static cm_finding *find_one(const cm_join_input *in, const cm_join_tables *table
     case CM_FINDING_TIME_UNITS:
         return differs(in, findings, kind, CM_WEIGHT_NOTE, false, v, d, file, "units", err);
     case CM_FINDING_PACKING:
-        return find_packing(in, findings, v, d, file, attribute, err);
+        return find_packing(in, findings, v, d, file, differing->first[CM_ATTRIBUTE_PACKING], err);
     case CM_FINDING_MEANING:
         return differs(in, findings, kind, CM_WEIGHT_DECISION, o->first_attrs, v, d, file,
-                       attribute, err);
+                       differing->first[CM_ATTRIBUTE_MEANING], err);
     case CM_FINDING_MISSING_VALUE:
         return differs(in, findings, kind, CM_WEIGHT_DECISION, false, v, d, file, "missing_value",
                        err);
     case CM_FINDING_ATTRIBUTE:
         return cm_join_find(findings, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
-                            "the attribute %s is not that of %s, and left out", left_out, first);
+                            "the attribute %s is not that of %s",
+                            differing->first[CM_ATTRIBUTE_OTHER], first);
     case CM_FINDING_TYPE:
         return cm_join_find_type(in, tables, findings, v, d, file, err);
     case CM_FINDING_FILL:
@@ -448,7 +333,8 @@ static cm_finding *find_one(const cm_join_input *in, const cm_join_tables *table
 /* Descriptions that one variable was compared with, and the findings of it. */
 typedef struct memory {
     const cm_described *last; /* like files stand in a row */
-    comparison result;        /* of LAST; its names are there when it was just made */
+    uint32_t kinds;           /* in which LAST differs */
+    cm_differing differing;   /* attributes */
     size_t finding[CM_FINDING_KINDS]
                   [2];         /* its number, + 1; of what is settled, and of what is not */
     const cm_described **seen; /* distinct ones, in a table by address */
@@ -493,17 +379,18 @@ static int grow(memory *m, cm_error *err)
 
 /* D, which was not compared before. */
 static int see(const cm_join_input *in, const cm_join_tables *tables, cm_join_var *v, memory *m,
-               const cm_described *d, comparison *out, cm_error *err)
+               const cm_described *d, cm_error *err)
 {
     int rc = grow(m, err);
     if (rc != CM_OK)
         return rc;
-    *out = compare(in, tables, v, d);
-    if (!in->options->first_attrs && !in->has_base)
-        rc = keep_common(v->attrs, cm_described_attrs(d), err);
+    m->kinds = compare(in, tables, v, d);
+    rc = compare_attributes(in, tables, v, d, &m->differing, &m->kinds, err);
+    if (rc == CM_OK && !in->has_base)
+        rc = cm_attributes_keep_common(in, v->attrs, cm_described_attrs(d), err);
     size_t at = place_of(m, d);
     m->seen[at] = d;
-    m->seen_kinds[at] = out->kinds;
+    m->seen_kinds[at] = m->kinds;
     m->nseen++;
     return rc;
 }
@@ -522,10 +409,10 @@ static bool is_settled(const cm_join_input *in, const cm_join_tables *tables, cm
 
 static int note_kinds(const cm_join_input *in, const cm_join_tables *tables,
                       cm_join_findings *findings, cm_join_var *v, memory *m, const cm_described *d,
-                      const comparison *c, uint32_t file, cm_error *err)
+                      uint32_t file, cm_error *err)
 {
     for (unsigned kind = 0; kind < CM_FINDING_KINDS; kind++) {
-        if ((c->kinds & BIT(kind)) == 0)
+        if ((m->kinds & BIT(kind)) == 0)
             continue;
         size_t *number = &m->finding[kind][!is_settled(in, tables, (cm_finding_kind)kind, v, d)];
         if (*number != 0) {
@@ -535,12 +422,26 @@ static int note_kinds(const cm_join_input *in, const cm_join_tables *tables,
                 return rc;
             continue;
         }
-        if (find_one(in, tables, findings, (cm_finding_kind)kind, v, d, file, c->attribute,
-                     c->left_out, err) == NULL)
+        if (find_one(in, tables, findings, (cm_finding_kind)kind, v, d, file, &m->differing, err) ==
+            NULL)
             return CM_ENOMEM;
         *number = findings->report->nfindings;
     }
     return CM_OK;
+}
+
+/* Findings about attributes, which were made at the first that differs, tell all that do. */
+static int tell_all(const cm_join_input *in, cm_join_findings *findings, const cm_join_var *v,
+                    const memory *m, cm_error *err)
+{
+    int rc = CM_OK;
+    for (unsigned use = 0; use < CM_ATTRIBUTE_USES; use++)
+        for (unsigned i = 0; rc == CM_OK && i < 2; i++)
+            if (m->finding[OF_USE[use]][i] != 0)
+                rc = cm_attributes_tell_all(
+                    in, &m->differing, use, in->file[v->first]->path,
+                    &findings->report->finding[m->finding[OF_USE[use]][i] - 1], err);
+    return rc;
 }
 
 static int compare_variable(const cm_join_input *in, cm_join_tables *tables,
@@ -563,17 +464,20 @@ static int compare_variable(const cm_join_input *in, cm_join_tables *tables,
             size_t place = m.capacity > 0 ? place_of(&m, d) : 0;
             seen = m.capacity > 0 && m.seen[place] != NULL;
             if (seen)
-                m.result = (comparison){.kinds = m.seen_kinds[place]};
+                m.kinds = m.seen_kinds[place];
             else
-                rc = see(in, tables, v, &m, d, &m.result, err);
+                rc = see(in, tables, v, &m, d, err);
         }
-        v->kinds |= m.result.kinds;
+        v->kinds |= m.kinds;
         if (rc == CM_OK)
-            rc = note_kinds(in, tables, findings, v, &m, d, &m.result, v->file[i], err);
+            rc = note_kinds(in, tables, findings, v, &m, d, v->file[i], err);
         /* While its attributes are parsed: the units of many files differ, and are asked again. */
         if (rc == CM_OK && !seen && cm_join_counts_time(d))
             (void)cm_join_reading(in, tables, at, v->file[i], &kept);
     }
+    if (rc == CM_OK)
+        rc = tell_all(in, findings, v, &m, err);
+    cm_differing_release(&m.differing);
     free(m.seen);
     free(m.seen_kinds);
     return rc;

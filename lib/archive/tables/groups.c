@@ -21,16 +21,19 @@ typedef struct groups {
     size_t nfiles;
 } groups;
 
-/* Notes names of A that B lacks or has with other values, and removes them from KEPT. */
+/*
+ * Notes names of A that B lacks or has with other values, and removes them from KEPT.  A store
+ * keeps its attributes: those of a file that say something else are noted.
+ */
 static int note_differing(groups *g, const cm_json *a, const cm_json *b, cm_json *kept,
                           bool *differs, cm_error *err)
 {
     int rc = CM_OK;
     for (cm_json_iter it = cm_json_begin(a); rc == CM_OK && cm_json_next(&it);) {
-        if (cm_join_same_member(a, b, it.name))
+        if (cm_join_same_member(a, b, it.name) || (g->in->has_base && !cm_json_has(b, it.name)))
             continue;
         *differs = true;
-        if (!g->in->options->first_attrs)
+        if (!g->in->options->first_attrs && !g->in->has_base)
             cm_json_remove(kept, it.name);
         if (!cm_json_has(g->names, it.name))
             rc = cm_json_set_null(g->names, it.name, err);
@@ -94,8 +97,6 @@ static int see_group(groups *g, uint32_t file, size_t i, bool *differs, cm_error
             rc = add_group(g, path, attrs, err);
         return rc == CM_OK ? cm_known_add(&g->seen[at].known, digest, 0, err) : rc;
     }
-    if (g->in->has_base) /* its attributes stay */
-        return CM_OK;
     if (cm_known_find(&g->seen[at].known, digest, &before))
         own = before != 0;
     else
@@ -127,14 +128,15 @@ static int say(const groups *g, cm_error *err)
         return CM_OK;
     for (cm_json_iter it = cm_json_begin(g->names); rc == CM_OK && cm_json_next(&it);)
         rc = cm_buf_printf(&names, err, "%s%s", names.nbytes > 0 ? ", " : "", it.name);
-    bool kept = g->in->options->first_attrs;
-    cm_finding *f =
-        rc != CM_OK
-            ? NULL
-            : cm_join_find(g->findings, CM_FINDING_ATTRIBUTE, CM_WEIGHT_NOTE, kept, NULL, g->file,
-                           err, "attributes that are not the same in all files are %s: %.*s",
-                           kept ? "those of the first file" : "left out", (int)names.nbytes,
-                           (const char *)names.data);
+    const bool base = g->in->has_base, kept = base || g->in->options->first_attrs;
+    cm_finding *f = rc != CM_OK ? NULL
+                                : cm_join_find(g->findings, CM_FINDING_ATTRIBUTE, CM_WEIGHT_NOTE,
+                                               kept && !base, NULL, g->file, err,
+                                               "attributes that are not the same in %s: %.*s",
+                                               base   ? "the store, which keeps its own"
+                                               : kept ? "all files are those of the first file"
+                                                      : "all files are left out",
+                                               (int)names.nbytes, (const char *)names.data);
     cm_buf_release(&names);
     if (f == NULL)
         return rc == CM_OK ? CM_ENOMEM : rc;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "archive/tables/attributes.h"
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"
 
@@ -67,10 +68,8 @@ static void set_type(const cm_join_input *in, cm_join_tables *tables, uint32_t a
 static int unpack(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
                   uint32_t at, cm_error *err)
 {
-    /* Attributes in packed numbers. */
-    static const char *const PACKED[] = {"scale_factor",  "add_offset", "_Unsigned",
-                                         "missing_value", "valid_min",  "valid_max",
-                                         "valid_range"};
+    static const char *const PACKED[] = {"scale_factor", "add_offset", "_Unsigned",
+                                         "missing_value"};
     cm_join_var *v = &tables->var[at];
     if (!cm_dtype_is_number(&v->dtype))
         return cm_fail(err, CM_EUNSUPPORTED, "%s: only numbers are unpacked", v->name);
@@ -81,7 +80,9 @@ static int unpack(const cm_join_input *in, cm_join_tables *tables, cm_join_findi
     for (size_t i = 0; i < sizeof(PACKED) / sizeof(PACKED[0]); i++)
         cm_json_remove(v->attrs, PACKED[i]);
     v->unpacked = true;
-    return cm_join_irreversible(findings, err, "%s was unpacked", v->name);
+    if (!in->has_base)
+        rc = cm_attributes_drop_limits(in, tables, findings, at, "its numbers are unpacked", err);
+    return rc != CM_OK ? rc : cm_join_irreversible(findings, err, "%s was unpacked", v->name);
 }
 
 int cm_join_unpack(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,

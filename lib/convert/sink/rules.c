@@ -53,7 +53,6 @@ const cm_sink_rule cm_sink_rules[] = {
     {"`fill_value`", TEXTS(fill_value), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`stack`", TEXTS(stack), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
     {"`merge_along`", TEXTS(merge_along), .why = {[REFERS] = POINT}},
-    {"`variable`", TEXTS(variable), .of = CM_SINK_FILES, .why = {[GROWS] = OTHER}},
     {"`overwrite`", FLAG(overwrite), .why = {[GROWS] = OTHER}},
     {"`no_consolidate`", FLAG(no_consolidate), .why = {[GROWS] = LAYOUT}},
     {"`resume`", FLAG(resume), .why = {[REFERS] = POINT}},

@@ -43,6 +43,43 @@ static const joined_row ATTRIBUTES[] = {
       {"b", .var = {STEP(1), {"v", "int16", "t*=1 y=2", .attrs = "{'history': 'y'}"}}}},
      .findings = "note attribute v b: the attribute history is not that of a, and left out",
      .variable = {"v: int16 t*=2 y=2 | a 0+1>0 b 0+1>1"}},
+    {"all that files do not say alike",
+     {{"a", .var = {STEP(0),
+                    {"v", "int16", "t*=1 y=2",
+                     .attrs = "{'low': 1, 'units': 'K', 'high': 2, 'history': 'x'}"}}},
+      {"b", .var = {STEP(1),
+                    {"v", "int16", "t*=1 y=2",
+                     .attrs = "{'low': 1, 'units': 'K', 'high': 3, 'history': 'x'}"}}},
+      {"c", .var = {STEP(2),
+                    {"v", "int16", "t*=1 y=2",
+                     .attrs = "{'low': 2, 'units': 'K', 'high': 3, 'history': 'x', 'id': 9}"}}}},
+     .findings = "note attribute v b to c: the attributes high, low and id are not those of a, and "
+                 "left out",
+     .variable = {"v: int16 t*=3 y=2 {'units':'K','history':'x'} | a 0+1>0 b 0+1>1 c 0+1>2"}},
+    {"all that says what numbers mean",
+     {{"a", .var = {STEP(0),
+                    {"v", "int16", "t*=1 y=2",
+                     .attrs = "{'cell_methods': 'time: mean', 'axis': 'X', 'positive': 'up'}"}}},
+      {"b", .var = {STEP(1),
+                    {"v", "int16", "t*=1 y=2",
+                     .attrs = "{'cell_methods': 'time: max', 'axis': 'Y', 'positive': 'down'}"}}}},
+     .findings = "decision meaning v b: cell_methods is \"time: max\", and \"time: mean\" in a; "
+                 "positive and axis differ too"},
+    {"limits of valid numbers in which files differ are no file's, for readers mask what lies "
+     "outside",
+     {{"a", .var = {STEP(0),
+                    {"v", "int16", "t*=1 y=2", .attrs = "{'valid_min': 0, 'valid_max': 5}"},
+                    {"w", "int16", "t*=1 y=2", .attrs = "{'valid_range': [0, 5], 'axis': 'X'}"}}},
+      {"b", .var = {STEP(1),
+                    {"v", "int16", "t*=1 y=2", .attrs = "{'valid_min': 0, 'valid_max': 9}"},
+                    {"w", "int16", "t*=1 y=2", .attrs = "{'axis': 'Y'}"}}}},
+     {.first_attrs = true},
+     .findings = "warning meaning v b: valid_max is 9, and 5 in a; valid_max is left out: readers "
+                 "take what lies outside for missing\n"
+                 "warning meaning w b: axis is \"Y\", and \"X\" in a; valid_range differs too; "
+                 "valid_range is left out: readers take what lies outside for missing",
+     .variable = {"v: int16 t*=2 y=2 {'valid_min':0} | a 0+1>0 b 0+1>1",
+                  "w: int16 t*=2 y=2 {'axis':'X'} | a 0+1>0 b 0+1>1"}},
     {"what says what numbers mean is a decision",
      {{"a",
        .var = {STEP(0), {"v", "int16", "t*=1 y=2", .attrs = "{'cell_methods': 'time: mean'}"}}},
@@ -61,6 +98,23 @@ static const joined_row ATTRIBUTES[] = {
      {{"a", .var = {STEP(0), {"v", "int16", "t*=1 y=2", .attrs = "{'scale_factor': 0.5}"}}},
       {"b", .var = {STEP(1), {"v", "int16", "t*=1 y=2", .attrs = "{'scale_factor': 0.25}"}}}},
      .findings = "decision packing v b: scale_factor is 0.25, and 0.5 in a"},
+    {"of packed numbers and plain ones limits are not compared",
+     {{"a", .var = {STEP(0),
+                    {"v", "int16", "t*=1 y=2",
+                     .attrs = "{'scale_factor': 0.5, 'add_offset': 1.0, 'valid_min': 9}"}}},
+      {"b", .var = {STEP(1), {"v", "int16", "t*=1 y=2"}}}},
+     .findings =
+         "decision packing v b: scale_factor is absent, and 0.5 in a; add_offset differs too"},
+    {"packing into equal numbers, however they are written",
+     {{"a",
+       .var = {STEP(0),
+               {"v", "int16", "t*=1 y=2", .attrs = "{'scale_factor': 2, 'valid_range': [0, 5]}"}}},
+      {"b",
+       .var = {STEP(1),
+               {"v", "int16", "t*=1 y=2",
+                .attrs = "{'scale_factor': 2.0, 'add_offset': 0.0, 'valid_range': [0.0, 5]}"}}}},
+     .findings = "",
+     .variable = {"v: int16 t*=2 y=2 {'scale_factor':2,'valid_range':[0,5]} | a 0+1>0 b 0+1>1"}},
     {"packing, unpacked: in double, for its numbers are",
      {{"a", .var = {STEP(0),
                     {"v", "int16", "t*=1 y=2", .fill = "-1",
@@ -69,9 +123,12 @@ static const joined_row ATTRIBUTES[] = {
                     {"v", "int16", "t*=1 y=2", .fill = "-2",
                      .attrs = "{'scale_factor': 0.25, 'add_offset': 1.0}"}}}},
      {.unpack = true},
-     .findings = "warning packing v b: scale_factor is 0.25, and 0.5 in a\n"
+     .findings = "warning packing v b: scale_factor is 0.25, and 0.5 in a; add_offset differs "
+                 "too\n"
                  "note fill-value v b: its fill value is not that of a, which the store has; a "
-                 "value of the data that equals it stops the run",
+                 "value of the data that equals it stops the run\n"
+                 "note attribute v a: the attribute valid_max is left out, since its numbers are "
+                 "unpacked",
      .variable = {"v: float64 t*=2 y=2 fill nan | a 0+1>0 from int16 x0.5+0 fill -1 b 0+1>1 from "
                   "int16 x0.25+1 fill -2"}},
     {"unpacked numbers of one that is not packed",
@@ -149,6 +206,18 @@ static const joined_row TIMES[] = {
                  "2000-01-01\" in a\n"
                  "warning time-units t b: all times are stored as int64, hours since 2000-01-01",
      .variable = {"t: int64 t*=4 = 0 24 48 54 {'units':'hours since 2000-01-01'} |"}},
+    {"limits of valid times, which are counted anew",
+     {{"a", .var = {{"t", "int32", "t*=2",
+                     .attrs = "{'units': 'days since 2000-01-01', 'valid_range': [0, 9]}",
+                     .values = "0 1"}}},
+      {"b", .var = {{"t", "int32", "t*=2",
+                     .attrs = "{'units': 'days since 2000-01-03', 'valid_range': [0, 8]}",
+                     .values = "0 1"}}}},
+     .findings = "note time-units t b: units is \"days since 2000-01-03\", and \"days since "
+                 "2000-01-01\" in a\n"
+                 "note attribute t a: the attribute valid_range is left out, since times are "
+                 "counted anew",
+     .variable = {"t: int32 t*=4 = 0 1 2 3 {'units':'days since 2000-01-01'} |"}},
     {"in units that are asked for",
      {{"a", .var = {TIMED("days since 2000-01-01", "0 1")}},
       {"b", .var = {TIMED("days since 2000-01-03", "0 1")}}},

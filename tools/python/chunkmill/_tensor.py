@@ -191,13 +191,13 @@ class Batch:
         return iter(self.keys())
 
     def __contains__(self, key: object) -> bool:
-        return key in self._loader._keys
+        return key in self._loader._found
 
     def __getitem__(self, key: Key) -> Tensor:
         """The tensor of one variable."""
         loader = self._loader
         try:
-            about = loader._keys[key]
+            about = loader._found[key]
         except KeyError:
             raise KeyError(f"{key!r}: the loader reads {', '.join(map(repr, self.keys()))}") from None
         self._live()

@@ -131,6 +131,16 @@ def _coordinates(address: int, kind: str, n: int) -> Any:
     return None
 
 
+def _names_taken(asked: list[str], stored: set[str]) -> dict[str, str]:
+    """By names of the store, the names by which they were asked for, where these name one variable each."""
+    found: dict[str, str] = {}
+    for name in (one.strip("/") for text in asked for one in text.split(",")):
+        meant = [one for one in stored if f"/{one}".endswith(f"/{name}")]
+        if len(meant) == 1 and name:
+            found.setdefault(meant[0], name)
+    return found
+
+
 def _from_environment(name: str, default: int) -> int:
     text = os.environ.get(name)
     if text is None:
@@ -247,6 +257,7 @@ class Loader:
         names = a.names("variables", variables)
         if variables is not None and not names:
             raise InvalidError("variables: an empty list; leave it out, or name one")
+        self._asked = names  # each is a key, where it is no pattern
         self._decode = decode = a.flag("decode", decode)
         source = _inputs.find(store, names)
         rank, world_size = _place_of(rank, world_size)
@@ -376,13 +387,17 @@ class Loader:
     def _describe(self) -> None:
         info = self._read_info()
         self.dims = self._read_dims()
+        variables = [Variable(i, info.variable[i], self.dims) for i in range(info.nvariables)]
+        taken = _names_taken(self._asked, {v.name for v in variables})
         self._keys: dict[Key, Variable] = {}
-        for i in range(info.nvariables):
-            v = Variable(i, info.variable[i], self.dims)
-            if v.lag == 0 or v.name not in self._keys:
-                self._keys[v.name] = v
-            if v.lag != 0:
-                self._keys[v.name, v.lag] = v
+        self._found: dict[Key, Variable] = {}  # by the names of the store, too
+        for v in variables:
+            for keys, name in (self._keys, taken.get(v.name, v.name)), (self._found, v.name):
+                if v.lag == 0 or name not in keys:
+                    keys[name] = v
+                if v.lag != 0:
+                    keys[name, v.lag] = v
+        self._found.update(self._keys)
         self._nbatches: int = info.nbatches
         self.nsamples: int = info.nsamples
         self.batch_nbytes: int = info.batch_nbytes
@@ -413,7 +428,7 @@ class Loader:
             return int(function(self._handle, *arguments))
 
     def keys(self) -> list[Key]:
-        """Keys of a batch: names of variables, with their lag where that is not 0."""
+        """Keys of a batch: names of variables as they were asked for, with their lag where that is not 0."""
         return list(self._keys)
 
     def __len__(self) -> int:

@@ -28,6 +28,7 @@ enum {
 typedef struct cm_stopped {
     char *dimension;
     uint64_t first, end;
+    cm_buf arrays; /* that it replaces, texts with their NULs; none: all along the dimension */
 } cm_stopped;
 
 struct cm_append {
@@ -126,6 +127,8 @@ int cm_replace_write_note(const cm_append_state *s, cm_error *err);
 int cm_replace_remove_note(cm_append *a, cm_error *err);
 /* Which elements are replaced: all of them lie in the store, and no file has another one. */
 int cm_replace_find_range(cm_job *job, cm_append_state *s, cm_error *err);
+/* ARRAY stays as it is: refused where it is half replaced by a run that was stopped. */
+int cm_replace_leave(const cm_append *a, const char *array, cm_error *err);
 /* The files give all of these elements to V, array T of the store. */
 int cm_replace_check_given(cm_job *job, const cm_append_state *s, const cm_variable *source,
                            cm_error *err);

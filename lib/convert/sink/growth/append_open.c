@@ -309,6 +309,7 @@ void cm_append_close(cm_append *a)
     cm_beside_release(&a->beside);
     cm_json_free(a->left);
     free(a->stopped.dimension);
+    cm_buf_release(&a->stopped.arrays);
     free(a->replace);
     free(a->dimension);
     cm_append_end_repository(a);

@@ -291,13 +291,15 @@ static int grow_array(making *m, const cm_variable *t, const ranges *touched, cm
     if (!axis_of(t, s->append->dimension, &axis))
         return CM_OK;
     cm_job_var *v = job_var_of(m->job, t->name);
+    if (v == NULL && s->append->replace != NULL)
+        return cm_replace_leave(s->append, t->name, err);
     if (t->unsupported != NULL || t->words == NULL || t->words->verbatim)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: cannot grow: %s", t->name,
                        t->unsupported != NULL ? t->unsupported : "it is not understood");
     if (v == NULL)
         return cm_fail(err, CM_EINVAL,
                        "array %s: has the dimension %s, and is not among the variables that are "
-                       "added",
+                       "added; all arrays along it grow together",
                        t->name, s->append->dimension);
     int rc = check_grid(m, t, axis, err);
     if (rc == CM_OK)

@@ -8,10 +8,10 @@
 #include "convert/sink/growth/append.h"
 #include "format/multi/multi.h"
 
-/* ---- the note: "FIRST END DIM" and a newline ---- */
+/* ---- the note: "FIRST END DIM", a newline, a NUL; then names of arrays, each with a NUL ---- */
 
 enum {
-    MAX_NOTE = 64 * 1024
+    MAX_NOTE = 16 * 1024 * 1024
 };
 
 static int parse_note(char *text, cm_stopped *out, cm_error *err)
@@ -43,20 +43,29 @@ int cm_replace_read_note(cm_append *a, cm_error *err)
     bool none = rc == CM_ENOTFOUND;
     if (rc == CM_OK)
         rc = cm_buf_append(&text, "", 1, err);
+    const size_t line = rc == CM_OK ? strlen((char *)text.data) + 1 : 0;
     if (rc == CM_OK && (rc = parse_note((char *)text.data, &a->stopped, err)) != CM_OK)
         cm_error_place(err, a->beside.path);
+    /* A note that ends with the line is of all arrays. */
+    if (rc == CM_OK && text.nbytes > line)
+        rc = cm_buf_append(&a->stopped.arrays, (char *)text.data + line, text.nbytes - line, err);
     cm_buf_release(&text);
     return none ? CM_OK : rc;
 }
 
 int cm_replace_write_note(const cm_append_state *s, cm_error *err)
 {
-    char *text =
-        cm_asprintf(err, "%" PRIu64 " %" PRIu64 " %s\n", s->first, s->end, s->append->dimension);
-    int rc = text == NULL
-                 ? CM_ENOMEM
-                 : cm_store_put(s->append->beside.in, CM_REPLACE_NOTE, text, strlen(text), err);
-    free(text);
+    cm_buf text = {0};
+    int rc = cm_buf_printf(&text, err, "%" PRIu64 " %" PRIu64 " %s\n", s->first, s->end,
+                           s->append->dimension);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&text, "", 1, err);
+    for (size_t i = 0; rc == CM_OK && i < s->ngrown; i++)
+        rc =
+            cm_buf_append(&text, s->grown[i].growth.path, strlen(s->grown[i].growth.path) + 1, err);
+    if (rc == CM_OK)
+        rc = cm_store_put(s->append->beside.in, CM_REPLACE_NOTE, text.data, text.nbytes, err);
+    cm_buf_release(&text);
     return rc;
 }
 
@@ -79,6 +88,14 @@ static uint64_t length_in_files(const cm_job *job, const char *dimension)
     return 0;
 }
 
+static int refuse_stopped(const cm_append *a, cm_error *err)
+{
+    return cm_fail(err, CM_EEXIST,
+                   "%s: a replacement of %s=%" PRIu64 ":%" PRIu64
+                   " was stopped half-way; the same command again completes it",
+                   a->root, a->stopped.dimension, a->stopped.first, a->stopped.end);
+}
+
 int cm_replace_find_range(cm_job *job, cm_append_state *s, cm_error *err)
 {
     const cm_append *a = s->append;
@@ -92,12 +109,21 @@ int cm_replace_find_range(cm_job *job, cm_append_state *s, cm_error *err)
     if (rc != CM_OK)
         return rc;
     const cm_stopped *was = &a->stopped;
-    if (was->dimension != NULL && (was->first < s->first || was->end > s->end))
-        return cm_fail(err, CM_EEXIST,
-                       "%s: a replacement of %s=%" PRIu64 ":%" PRIu64
-                       " was stopped half-way; the same command again completes it",
-                       a->root, was->dimension, was->first, was->end);
-    return CM_OK;
+    return was->dimension != NULL && (was->first < s->first || was->end > s->end)
+               ? refuse_stopped(a, err)
+               : CM_OK;
+}
+
+int cm_replace_leave(const cm_append *a, const char *array, cm_error *err)
+{
+    const cm_stopped *was = &a->stopped;
+    bool begun = was->dimension != NULL && was->arrays.nbytes == 0;
+    for (size_t at = 0; at < was->arrays.nbytes && !begun;) {
+        const char *name = (const char *)was->arrays.data + at;
+        begun = strcmp(name, array) == 0;
+        at += strlen(name) + 1;
+    }
+    return begun ? refuse_stopped(a, err) : CM_OK;
 }
 
 /* The range that the files give of V, whose joined axis K the dimension is. */
@@ -127,7 +153,10 @@ static int refuse(const cm_append_state *s, const cm_multi_var *v, const given *
 {
     const char *dim = s->append->dimension;
     if (g->nelem == 0)
-        return cm_fail(err, CM_EINVAL, "variable %s: the files give none of its elements", v->name);
+        return cm_fail(
+            err, CM_EINVAL,
+            "variable %s: the files give none of its elements; `exclude` leaves it as it is",
+            v->name);
     if (g->first == s->first && g->end == s->end)
         return cm_fail(err, CM_EINVAL,
                        "variable %s: the files lack elements of %s=%" PRIu64 ":%" PRIu64
