@@ -22,7 +22,7 @@ typedef struct nc2zarr_decision {
     char **variable; /* that it is about, each once */
     size_t nvariables;
     size_t nfiles;
-    char *other;     /* of a name: what it becomes */
+    char *other;     /* of a name: what it becomes; of dimensions: for --merge-along */
     double apart;    /* the largest difference */
     uint64_t nlost;  /* bytes, decoded, that files have and the store does not get */
     bool promotes;   /* STATIC: --promote would keep all that files have */
