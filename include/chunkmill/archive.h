@@ -170,7 +170,11 @@ typedef struct cm_finding {
     uint64_t nelements; /* LENGTH: that all files have along the dimension */
     bool promotes;      /* STATIC: `promote` would keep all of them */
     bool limits;        /* MEANING, ATTRIBUTE: of valid numbers, which readers go by, too */
-    char *other;        /* NAME: the name that it has elsewhere; else NULL */
+    /*
+     * NAME: the name that it has elsewhere.  DIMENSIONS: what `merge_along` would be given to make
+     * one field of the variable; else NULL.
+     */
+    char *other;
     cm_decider by;
     char *value; /* that BY would be given; NULL: there is none that would do */
     char *text;  /* one sentence, which names neither */

@@ -230,3 +230,16 @@ def test_refused_for_what_the_file_is(tmp_path):
     del f.vars["expver"]
     r = tool.nc2zarr(*MERGE, F.write(f, tmp_path), tmp_path / "other.zarr")
     assert r.status in (1, 2) and "dimension expver has no coordinate variable of numbers" in r.err, str(r)
+
+
+@pytest.mark.parametrize("name", ["expver", "height"])
+def test_the_survey_names_it(name, tmp_path):
+    """Other dimensions that some files lack are no halves of one field."""
+    f = recent()
+    if name != "expver":
+        f.vars[name] = f.vars.pop("expver")
+        f.vars[name].dims = (name,)
+        f.vars["t2m"].dims = tuple(name if d == "expver" else d for d in f.vars["t2m"].dims)
+    F.write_all([final(), f], tmp_path / "in")
+    shown = " ".join(tool.nc2zarr("--survey", tmp_path / "in").out.split())
+    assert "--promote t2m" in shown and ("or --merge-along expver=1,5 makes one field of it" in shown) == (name == "expver"), shown

@@ -532,3 +532,42 @@ def test_times_that_cannot_be_counted_are_left_out(name, tmp_path):
         F.write_all([File(f"sonde{i}.nc", variables)], tmp_path / "in")
     options, shown, _ = line(tmp_path / "in", 4)
     assert options == (["--exclude", "time_offset"] if name == "time_offset" else None), shown
+
+
+@pytest.mark.parametrize("name", ["b.e11.B20.f09_g16.00{}.cam.h0.{}.nc", "a_b_r{}_x_y_{}.nc", "x-1-{}-1-{}.nc"])
+def test_members_whose_number_stands_between_other_words(name, tmp_path):
+    """Alone it would be found elsewhere in the name, too: as much of the name goes with it as it takes."""
+    data = np.arange(3 * 2 * 4, dtype="f4").reshape(3, 2, 4)
+    for m in range(3):
+        for y in range(2):
+            file = File(name.format(m + 1, 1990 + y), {"time": Var(("time",), np.arange(4.0) + 4 * y, HOURS), "t": Var(("time",), data[m, y])})
+            F.write_all([file], tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 0)
+    assert options[0] == "--new-dim" and options[1].startswith("member="), shown
+    np.testing.assert_array_equal(convert(options, tmp_path / "in")["t"][...], data.reshape(3, 8))
+
+
+@pytest.mark.parametrize("place", [False, True])
+def test_series_of_which_one_ends_before_the_others(place, tmp_path):
+    """All begin with the same step, and some have the same steps throughout: they are not parts of one series."""
+    lengths = (20, 20, 17)
+    for i, n in enumerate(lengths):
+        variables = {"time": Var(("time",), np.arange(float(n)), HOURS), "flow": Var(("time", "y", "x"), np.arange(n, dtype="f4").reshape(n, 1, 1) + 100 * i)}
+        if place:
+            variables["latitude"] = Var(("y", "x"), np.array([[10.0 * i]]))
+        F.write_all([File(f"basin_{'ABC'[i]}.nc", variables)], tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4 if place else 0)
+    assert options == ["--new-dim", "file=_*.", "--missing", "fill"], shown
+    got = convert(options, tmp_path / "in")
+    for i, n in enumerate(lengths):
+        np.testing.assert_array_equal(got["flow"][...][i, :n, 0, 0], np.arange(n) + 100 * i)
+    assert not place or got["latitude"][...].ravel().tolist() == [0, 10, 20]
+
+
+def test_a_series_that_grows_from_file_to_file_is_one(tmp_path):
+    for i in range(3):
+        n = 4 + 2 * i
+        F.write_all([File(f"until_{2000 + i}.nc", {"time": Var(("time",), np.arange(float(n)), HOURS), "t": Var(("time",), np.arange(n, dtype="f4"))})], tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 0)
+    assert options == [], shown
+    np.testing.assert_array_equal(convert(options, tmp_path / "in")["t"][...], np.arange(8))

@@ -29,7 +29,7 @@ typedef struct nc2zarr_decision {
     nc2zarr_share *share; /* and of each what */
     size_t nvariables;
     size_t nfiles;    /* the most */
-    char *other;      /* of a name: what it becomes */
+    char *other;      /* of a name: what it becomes; of dimensions: for --merge-along */
     double apart;     /* the largest difference */
     uint64_t nlost;   /* bytes, decoded, that files have and the store does not get */
     bool promotes;    /* STATIC: --promote would keep all that files have */

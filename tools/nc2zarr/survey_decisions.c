@@ -166,6 +166,11 @@ static void tell_promote(const nc2zarr_decision *d, const nc2zarr_decisions *all
         fputs(", ", f);
         print_growth(d, all->nbytes, f);
     }
+    if (d->kind == CM_FINDING_DIMENSIONS && d->other != NULL)
+        cm_print(f,
+                 "; or --merge-along" CM_WRAP_TIE "%s makes one field of it without the dimension, "
+                 "of the first values that are not missing",
+                 d->other);
     if (d->nvariables != 1)
         return;
     if (d->kind == CM_FINDING_STATIC)

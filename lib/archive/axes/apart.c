@@ -143,20 +143,27 @@ bool cm_join_find_pair(const cm_join_input *in, const cm_join_tables *tables, ui
 
 /* ---- names ---- */
 
-/* The part of a name, between separators, in which the N files FILE differ: "_r*i1p1f1_". */
+/*
+ * The part of a name, between separators, in which the N files FILE differ, with MORE words round
+ * it: "_r*i1p1f1_".
+ */
 static bool find_part(const cm_join_input *in, const uint32_t *file, size_t n, bool whole,
-                      char *out)
+                      unsigned more, char *out)
 {
     const char *separators = whole ? "/" : "_-.";
     cm_join_ends e;
     if (!cm_join_find_ends(in, file, n, whole, &e))
         return false;
     size_t begin = e.before, end = e.length - e.behind;
-    while (begin > 0 && (begin == e.before || strchr(separators, e.first[begin]) == NULL))
-        begin--;
-    while (end < e.length && strchr(separators, e.first[end]) == NULL)
-        end++;
-    end += end < e.length;
+    for (unsigned k = 0; k <= (more + 1) / 2; k++)
+        for (bool moved = false; begin > 0 && !(moved && strchr(separators, e.first[begin]));
+             moved = true)
+            begin--;
+    for (unsigned k = 0; k <= more / 2; k++) {
+        while (end < e.length && strchr(separators, e.first[end]) == NULL)
+            end++;
+        end += end < e.length;
+    }
     int written =
         snprintf(out, CM_MOST_PROPOSED, "%.*s*%.*s", (int)(e.before - begin), e.first + begin,
                  (int)(end - (e.length - e.behind)), e.first + e.length - e.behind);
@@ -191,8 +198,11 @@ static bool find_telling(const cm_join_input *in, const cm_join_tables *tables,
                          const cm_join_axes *axes, const uint32_t *file, size_t n, bool same_steps,
                          char *out)
 {
-    for (int whole = 0; whole < 2; whole++)
-        if (find_part(in, file, n, whole != 0, out) &&
+    enum {
+        WORDS = 4 /* round it, where names have it more than once without them */
+    };
+    for (unsigned k = 0; k < 2 * (WORDS + 1); k++)
+        if (find_part(in, file, n, k > WORDS, k % (WORDS + 1), out) &&
             name_tells(in, tables, axes, out, same_steps))
             return true;
     return false;
@@ -360,6 +370,35 @@ static const cm_join_var *find_separating(const cm_join_input *in, const cm_join
     return NULL;
 }
 
+/*
+ * Whether all files hold the same variables and begin with the same step, and some have the same
+ * steps throughout: series of several things, of which one ends before the others.
+ */
+static bool begins_alike(const cm_join_input *in, const cm_join_tables *tables,
+                         const cm_join_axes *axes)
+{
+    const cm_join_dim *d = &tables->dim[axes->axis[0]];
+    const cm_join_vec *first = cm_axis_vec(in, d, 0);
+    size_t ndistinct = 0;
+    for (uint32_t i = 0; i < in->nfiles; i++) {
+        const cm_join_vec *v = cm_axis_vec(in, d, i);
+        if (v == NULL || v->nruns == 0 || v->run[0].origin != first->run[0].origin ||
+            !cm_wire_same(names_of(in, tables, i), names_of(in, tables, 0)))
+            return false;
+        ndistinct += v->file == i;
+    }
+    return ndistinct < in->nfiles;
+}
+
+static char *propose_names(const cm_join_input *in, const cm_join_tables *tables,
+                           const cm_join_axes *axes)
+{
+    char pattern[CM_MOST_PROPOSED];
+    return find_telling(in, tables, axes, NULL, in->nfiles, false, pattern)
+               ? cm_asprintf(NULL, "%s=%s", is_unused(tables, "file") ? "file" : "input", pattern)
+               : NULL;
+}
+
 /* ---- a dimension that is there ---- */
 
 /* Whether files that have one place of D each say the same of it, as far as the survey knows. */
@@ -428,11 +467,15 @@ bool cm_join_value_splits(const cm_join_input *in, const cm_join_tables *tables,
     if (in->has_base || axes->naxes != 1 || in->options->new_dim.n > 0 || !v->wanted ||
         v->nfiles < in->nfiles)
         return false;
-    if (v->rank == 1 && !v->is_text)
-        return find_place(in, tables, axes) == &tables->dim[v->dim[0]];
-    if (v->like->rank != v->is_text || value_tells(in, tables, axes, at))
-        return v->like->rank == v->is_text;
+    if (v->rank == 1 && !v->is_text && find_place(in, tables, axes) == &tables->dim[v->dim[0]])
+        return true;
+    if (v->like->is_coordinate || v->bounds_of != CM_JOIN_NONE)
+        return false;
+    if (v->like->rank == v->is_text && value_tells(in, tables, axes, at))
+        return true;
     char *places = propose_places(in, tables, axes);
+    if (places == NULL && begins_alike(in, tables, axes))
+        places = propose_names(in, tables, axes);
     free(places);
     return places != NULL || find_separating(in, tables, axes) != NULL;
 }
@@ -467,7 +510,9 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables,
         return cm_asprintf(NULL, "%s=%s", name, pattern);
     if (scalar == NULL)
         scalar = find_separating(in, tables, axes);
-    return scalar != NULL ? cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name) : NULL;
+    if (scalar != NULL)
+        return cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name);
+    return begins_alike(in, tables, axes) ? propose_names(in, tables, axes) : NULL;
 }
 
 char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,

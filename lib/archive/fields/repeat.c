@@ -1,4 +1,5 @@
 /* Variables that have more dimensions in some files than in others. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,11 +163,35 @@ static bool says_step(const cm_join_input *in, const cm_join_tables *tables, con
            in->options->new_dim.n == 0;
 }
 
+/*
+ * "expver=1,5", with which `merge_along` makes one field of final and provisional data; *OUT stays
+ * NULL where D is another dimension, which has no such halves.
+ */
+static int name_halves(const cm_join_dim *d, char **out, cm_error *err)
+{
+    cm_buf text = {0};
+    const cm_join_vec *v = NULL;
+    for (size_t i = 0; v == NULL && i < d->nvecs; i++)
+        v = d->vec[i].key != NULL && d->vec[i].n > 1 ? &d->vec[i] : NULL;
+    if (strcmp(d->name, "expver") != 0 || d->kind != CM_KEY_INTEGER || d->descending || v == NULL)
+        return CM_OK;
+    int rc = cm_buf_printf(&text, err, "%s", d->name);
+    for (uint64_t i = 0; rc == CM_OK && i < v->n; i++)
+        rc = cm_buf_printf(&text, err, "%c%" PRId64, i == 0 ? '=' : ',', v->key[i]);
+    if (rc == CM_OK &&
+        (*out = cm_asprintf(err, "%.*s", (int)text.nbytes, (const char *)text.data)) == NULL)
+        rc = CM_ENOMEM;
+    cm_buf_release(&text);
+    return rc;
+}
+
 static int propose(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
                    const cm_join_dim *d, uint32_t file, cm_finding *f, cm_error *err)
 {
     if (in->has_base && !says_step(in, tables, d, file))
         return CM_OK;
+    if (!in->has_base && name_halves(d, &f->other, err) != CM_OK)
+        return CM_ENOMEM;
     f->by = in->has_base ? CM_DECIDER_NEW_DIM : CM_DECIDER_PROMOTE;
     f->value =
         in->has_base ? cm_asprintf(err, "%s=@%s", d->name, d->name) : cm_strdup(v->name, err);
