@@ -67,7 +67,9 @@ static int check_statics(cm_join *j, cm_error *err)
 {
     for (size_t i = 0; i < j->tables.nvars; i++)
         (void)cm_varopts_get(&j->tables.statics, j->tables.var[i].name, true, NULL);
-    return j->in.only == NULL && j->in.options->store_per == NULL
+    /* A store without new files has only those that were not left out. */
+    const bool alone = j->in.has_base && j->in.nfiles < 2;
+    return j->in.only == NULL && j->in.options->store_per == NULL && !alone
                ? cm_varopts_check_used(&j->tables.statics, err)
                : CM_OK;
 }

@@ -352,3 +352,73 @@ def test_members_are_told_apart_whatever_describes_them(differs, tmp_path):
     options, shown, _ = line(tmp_path / "in", 0)
     assert options == ["--new-dim", "member=*_"], shown
     np.testing.assert_array_equal(convert(options, tmp_path / "in")["t"][...], np.arange(5) + 10 * np.arange(2)[:, None])
+
+
+def domains(kind):
+    """A file a part of the model: what differs between them gets the dimension of the parts."""
+    files = []
+    for k in range(4):
+        f = File(
+            f"ORCA_1d_20200101_20200103_grid_T_{k:04d}.nc",
+            {
+                "nav_lat": Var(("y", "x"), np.full((4, 5), k, "f4"), {"standard_name": "latitude"}),
+                "time_counter": Var(("time_counter",), np.arange(3.0), {"units": "days since 2020-01-01"}),
+                "thetao": Var(("time_counter", "y", "x"), np.full((3, 4, 5), k + 0.5, "f4")),
+            },
+            unlimited=("time_counter",),
+        )
+        if kind == "scalars":
+            f.vars["depth"] = Var((), np.array(10.0 * k), {"units": "m"})
+        files.append(f)
+    return files
+
+
+@pytest.mark.parametrize("kind", ["domains", "scalars"])
+def test_what_gets_the_new_dimension_is_not_said_to_be_dropped(kind, tmp_path):
+    F.write_all(domains(kind), tmp_path / "in")
+    words, shown, _ = line(tmp_path / "in", 4)
+    assert words[0] == "--new-dim" and len(words) == 2, words
+    assert "the first file's values are kept" not in shown and "--static" not in shown, shown
+    np.testing.assert_array_equal(convert(words, tmp_path / "in")["nav_lat"][:, 0, 0], np.arange(4))
+
+
+def sweeps():
+    """CfRadial: rays of each sweep are counted from the file's own first."""
+    files = []
+    for k in range(4):
+        n = 6 + k % 2
+        files.append(
+            File(
+                f"cfrad.20210501_100{k}03.nc",
+                {
+                    "time": Var(("time",), np.arange(n) * 0.5, {"units": f"seconds since 2021-05-01T10:0{k}:03Z", "standard_name": "time"}),
+                    "range": Var(("range",), np.arange(5, dtype="f4")),
+                    "sweep_start_ray_index": Var(("sweep",), np.array([0, 3], "i4")),
+                    "sweep_end_ray_index": Var(("sweep",), np.array([2, n - 1], "i4")),
+                    "DBZ": Var(("time", "range"), np.full((n, 5), k, "f4")),
+                },
+                {"Conventions": "CF/Radial"},
+            )
+        )
+    return files
+
+
+def test_nothing_is_decided_of_what_is_left_out(tmp_path):
+    """Nor is it said of a variable that is excluded which values are kept."""
+    F.write_all(sweeps(), tmp_path / "in")
+    words, shown, _ = line(tmp_path / "in", 4)
+    assert set(words[::2]) == {"--exclude"} and len(words) == 4, words
+    assert "are kept" not in shown and "--static" not in shown, shown
+
+
+def test_options_of_last_night_when_nothing_is_new(tmp_path):
+    """Of a variable that they leave out, as of one that a store has."""
+    F.write_all(sweeps(), tmp_path / "in")
+    options = ["--exclude", "sweep_*", "--static", "sweep_end_ray_index:first", "--static", "range:first"]
+    convert(options, tmp_path / "in")
+    for _ in range(2):
+        tool.nc2zarr("--append", "time", *options, tmp_path / "in", tmp_path / "out.zarr").ok()
+    F.write(File("later.nc", {v: Var(w.dims, w.data + 600 * (v == "time"), w.attrs) for v, w in sweeps()[0].vars.items()}, {"Conventions": "CF/Radial"}), tmp_path / "in")
+    tool.nc2zarr("--append", "time", *options, tmp_path / "in", tmp_path / "out.zarr").ok()
+    bad = tool.nc2zarr("--static", "no_such:first", tmp_path / "in", tmp_path / "other.zarr")
+    assert bad.status == 2 and "no_such" in bad.err
