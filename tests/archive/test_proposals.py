@@ -422,3 +422,33 @@ def test_options_of_last_night_when_nothing_is_new(tmp_path):
     tool.nc2zarr("--append", "time", *options, tmp_path / "in", tmp_path / "out.zarr").ok()
     bad = tool.nc2zarr("--static", "no_such:first", tmp_path / "in", tmp_path / "other.zarr")
     assert bad.status == 2 and "no_such" in bad.err
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("models", [("tas",), ("tas", "pr")])
+def test_fixed_fields_of_a_file_each(models, n, tmp_path):
+    """CMIP6: areas, masks and heights beside fields of time; one that lacks a mask is no file of the fields."""
+    grid = {"lat": Var(("lat",), np.arange(4.0), {"units": "degrees_north"}), "lon": Var(("lon",), np.arange(5.0), {"units": "degrees_east"})}
+    files = [
+        File(f"{v}_Amon_{year}.nc", {**grid, "time": Var(("time",), 365 * year + 30 * np.arange(12.0), {"units": "days since 2000-01-01"}), v: Var(("time", "lat", "lon"), np.full((12, 4, 5), year, "f4"))})
+        for v in models
+        for year in range(2)
+    ]
+    fixed = ("areacella", "orog", "sftlf")[:n]
+    files += [File(f"{v}_fx.nc", {**grid, v: Var(("lat", "lon"), np.full((4, 5), i, "f4"))}, unlimited=()) for i, v in enumerate(fixed)]
+    F.write_all(files, tmp_path / "in")
+    words, shown, doc = line(tmp_path / "in", 0)
+    assert words == [] and not [f for f in doc["findings"] if f["kind"] == "missing"], shown
+    got = convert([], tmp_path / "in")
+    for i, v in enumerate(fixed):
+        assert got[v].shape == (4, 5) and (got[v][...] == i).all()
+
+
+def test_a_mask_that_some_months_lack_is_a_finding(tmp_path):
+    """Of files that have the same fields."""
+    files = F.clean(3)
+    for f in files[:2]:
+        f.vars["mask"] = Var(("lat",), np.arange(float(f.dims()["lat"])))
+    F.write_all(files, tmp_path / "in")
+    words, _, doc = line(tmp_path / "in", 4)
+    assert words == ["--missing", "fill"] and [f["variable"] for f in doc["findings"] if f["kind"] == "missing"] == ["mask"]
