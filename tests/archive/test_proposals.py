@@ -452,3 +452,29 @@ def test_a_mask_that_some_months_lack_is_a_finding(tmp_path):
     F.write_all(files, tmp_path / "in")
     words, _, doc = line(tmp_path / "in", 4)
     assert words == ["--missing", "fill"] and [f["variable"] for f in doc["findings"] if f["kind"] == "missing"] == ["mask"]
+
+
+def beams(path, lengths):
+    """ICESat-2: groups whose dimensions have one name, and lengths of their own."""
+    path.parent.mkdir(exist_ok=True)
+    with netCDF4.Dataset(path, "w") as nc:
+        for name, n in zip(("gt1l", "gt1r"), lengths):
+            g = nc.createGroup(name)
+            g.createDimension("delta_time", n)
+            g.createVariable("delta_time", "f8", ("delta_time",))[:] = np.arange(n)
+            g.createVariable("h_ph", "f4", ("delta_time",))[:] = np.arange(n)
+
+
+@pytest.mark.parametrize("options", [[], ["--store-per", "{variable}"], ["--store-per", "_*."], ["--along", "delta_time"], ["--exclude", "gt1r/*"]])
+def test_groups_with_dimensions_of_their_own(options, tmp_path):
+    """The page of a survey says why they are not joined."""
+    for i, lengths in enumerate([(10, 10), (12, 15), (7, 8)]):
+        beams(tmp_path / "in" / f"ATL03_{i}.h5", lengths)
+    run = tool.nc2zarr("--survey", *options, "in", cwd=tmp_path)
+    assert run.status == 4 and "files whose groups have other dimensions of one name are not joined" in " ".join(run.out.split()), str(run)
+    assert run.err == ""
+    _, doc = stores.survey(*options, tmp_path / "in", status=4)
+    said = [f for s in doc.get("stores", [doc]) for f in s["findings"] if f["kind"] == "length"]
+    assert said and all(f["variable"] == "delta_time" and f["option"] is None for f in said)
+    run = tool.nc2zarr(*options, "in", "out.zarr", cwd=tmp_path)
+    assert run.status == 4 and not (tmp_path / "out.zarr").exists()
