@@ -67,14 +67,18 @@ static int check_statics(cm_join *j, cm_error *err)
 {
     for (size_t i = 0; i < j->tables.nvars; i++)
         (void)cm_varopts_get(&j->tables.statics, j->tables.var[i].name, true, NULL);
-    return j->in.only == NULL && j->in.options->store_per == NULL
+    /* A store without new files has only those that were not left out. */
+    const bool alone = j->in.has_base && j->in.nfiles < 2;
+    return j->in.only == NULL && j->in.options->store_per == NULL && !alone
                ? cm_varopts_check_used(&j->tables.statics, err)
                : CM_OK;
 }
 
 static int join(cm_join *j, cm_error *err)
 {
-    int rc = cm_join_names(&j->in, &j->tables, err);
+    int rc = cm_join_names(&j->in, &j->tables, &j->findings, err);
+    if (rc == CM_OK && j->tables.refused)
+        return cm_join_report(&j->in, &j->tables, &j->axes, &j->findings, err);
     if (rc == CM_OK)
         rc = check_statics(j, err);
     if (rc == CM_OK)
@@ -172,7 +176,7 @@ int cm_join_create_names(const cm_archive_options *options, cm_survey *survey,
     if (rc == CM_OK)
         rc = take_files(*out, file, survey->nfiles, err);
     if (rc == CM_OK && (*out)->in.nfiles > 0)
-        rc = cm_join_names(&(*out)->in, &(*out)->tables, err);
+        rc = cm_join_names(&(*out)->in, &(*out)->tables, &(*out)->findings, err);
     free(file);
     return rc;
 }

@@ -167,6 +167,7 @@ typedef struct cm_join_tables {
     uint32_t **to_var; /* for each skeleton: position -> var; CM_JOIN_NONE: not wanted */
     cm_digest *names;  /* for each skeleton: of the names of its variables, in any order */
     uint32_t **to_pos; /* and back */
+    bool refused;      /* a dimension has several lengths in one file: no step goes on */
 } cm_join_tables;
 
 /* The dimensions that are joined. */
@@ -221,8 +222,12 @@ int cm_join_irreversible(cm_join_findings *findings, cm_error *err, const char *
 int cm_join_warn(cm_join_findings *findings, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* names.c: the tables of variables and dimensions. */
-int cm_join_names(const cm_join_input *in, cm_join_tables *tables, cm_error *err);
+/*
+ * names.c: the tables of variables and dimensions.  A dimension whose lengths differ within a file
+ * is a finding; then nothing can be joined.
+ */
+int cm_join_names(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                  cm_error *err);
 int cm_join_add_dim(const cm_join_input *in, cm_join_tables *tables, const char *name,
                     uint32_t *out, cm_error *err);
 /* A variable along dimension DIM that no file has: wanted, and given. */

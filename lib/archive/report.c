@@ -107,13 +107,13 @@ int cm_join_report(const cm_join_input *in, const cm_join_tables *tables, const 
         if (rc == CM_OK)
             rc = cm_join_cover(in, tables, axes, i, &r->axis[i], err);
     }
-    if (rc == CM_OK)
+    if (rc == CM_OK && !tables->refused) /* else they have no shapes */
         rc = describe_variables(in, tables, findings, err);
     if (rc != CM_OK)
         return rc;
-    if (in->nfiles < 2)
+    if (in->nfiles < 2 && !tables->refused)
         r->how = cm_strdup("one file", err);
-    else if (axes->naxes == 0 && axes->refused)
+    else if (tables->refused || (axes->naxes == 0 && axes->refused))
         r->how = cm_asprintf(err, "not joined");
     else if (axes->naxes == 0)
         r->how = cm_asprintf(err, "merged: each file has variables of its own");

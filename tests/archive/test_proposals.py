@@ -571,3 +571,129 @@ def test_a_series_that_grows_from_file_to_file_is_one(tmp_path):
     options, shown, _ = line(tmp_path / "in", 0)
     assert options == [], shown
     np.testing.assert_array_equal(convert(options, tmp_path / "in")["t"][...], np.arange(8))
+
+
+def domains(kind):
+    """A file a part of the model: what differs between them gets the dimension of the parts."""
+    files = []
+    for k in range(4):
+        f = File(
+            f"ORCA_1d_20200101_20200103_grid_T_{k:04d}.nc",
+            {
+                "nav_lat": Var(("y", "x"), np.full((4, 5), k, "f4"), {"standard_name": "latitude"}),
+                "time_counter": Var(("time_counter",), np.arange(3.0), {"units": "days since 2020-01-01"}),
+                "thetao": Var(("time_counter", "y", "x"), np.full((3, 4, 5), k + 0.5, "f4")),
+            },
+            unlimited=("time_counter",),
+        )
+        if kind == "scalars":
+            f.vars["depth"] = Var((), np.array(10.0 * k), {"units": "m"})
+        files.append(f)
+    return files
+
+
+@pytest.mark.parametrize("kind", ["domains", "scalars"])
+def test_what_gets_the_new_dimension_is_not_said_to_be_dropped(kind, tmp_path):
+    F.write_all(domains(kind), tmp_path / "in")
+    words, shown, _ = line(tmp_path / "in", 4)
+    assert words[0] == "--new-dim" and len(words) == 2, words
+    assert "the first file's values are kept" not in shown and "--static" not in shown, shown
+    np.testing.assert_array_equal(convert(words, tmp_path / "in")["nav_lat"][:, 0, 0], np.arange(4))
+
+
+def sweeps():
+    """CfRadial: rays of each sweep are counted from the file's own first."""
+    files = []
+    for k in range(4):
+        n = 6 + k % 2
+        files.append(
+            File(
+                f"cfrad.20210501_100{k}03.nc",
+                {
+                    "time": Var(("time",), np.arange(n) * 0.5, {"units": f"seconds since 2021-05-01T10:0{k}:03Z", "standard_name": "time"}),
+                    "range": Var(("range",), np.arange(5, dtype="f4")),
+                    "sweep_start_ray_index": Var(("sweep",), np.array([0, 3], "i4")),
+                    "sweep_end_ray_index": Var(("sweep",), np.array([2, n - 1], "i4")),
+                    "DBZ": Var(("time", "range"), np.full((n, 5), k, "f4")),
+                },
+                {"Conventions": "CF/Radial"},
+            )
+        )
+    return files
+
+
+def test_nothing_is_decided_of_what_is_left_out(tmp_path):
+    """Nor is it said of a variable that is excluded which values are kept."""
+    F.write_all(sweeps(), tmp_path / "in")
+    words, shown, _ = line(tmp_path / "in", 4)
+    assert set(words[::2]) == {"--exclude"} and len(words) == 4, words
+    assert "are kept" not in shown and "--static" not in shown, shown
+
+
+def test_options_of_last_night_when_nothing_is_new(tmp_path):
+    """Of a variable that they leave out, as of one that a store has."""
+    F.write_all(sweeps(), tmp_path / "in")
+    options = ["--exclude", "sweep_*", "--static", "sweep_end_ray_index:first", "--static", "range:first"]
+    convert(options, tmp_path / "in")
+    for _ in range(2):
+        tool.nc2zarr("--append", "time", *options, tmp_path / "in", tmp_path / "out.zarr").ok()
+    F.write(File("later.nc", {v: Var(w.dims, w.data + 600 * (v == "time"), w.attrs) for v, w in sweeps()[0].vars.items()}, {"Conventions": "CF/Radial"}), tmp_path / "in")
+    tool.nc2zarr("--append", "time", *options, tmp_path / "in", tmp_path / "out.zarr").ok()
+    bad = tool.nc2zarr("--static", "no_such:first", tmp_path / "in", tmp_path / "other.zarr")
+    assert bad.status == 2 and "no_such" in bad.err
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("models", [("tas",), ("tas", "pr")])
+def test_fixed_fields_of_a_file_each(models, n, tmp_path):
+    """CMIP6: areas, masks and heights beside fields of time; one that lacks a mask is no file of the fields."""
+    grid = {"lat": Var(("lat",), np.arange(4.0), {"units": "degrees_north"}), "lon": Var(("lon",), np.arange(5.0), {"units": "degrees_east"})}
+    files = [
+        File(f"{v}_Amon_{year}.nc", {**grid, "time": Var(("time",), 365 * year + 30 * np.arange(12.0), {"units": "days since 2000-01-01"}), v: Var(("time", "lat", "lon"), np.full((12, 4, 5), year, "f4"))})
+        for v in models
+        for year in range(2)
+    ]
+    fixed = ("areacella", "orog", "sftlf")[:n]
+    files += [File(f"{v}_fx.nc", {**grid, v: Var(("lat", "lon"), np.full((4, 5), i, "f4"))}, unlimited=()) for i, v in enumerate(fixed)]
+    F.write_all(files, tmp_path / "in")
+    words, shown, doc = line(tmp_path / "in", 0)
+    assert words == [] and not [f for f in doc["findings"] if f["kind"] == "missing"], shown
+    got = convert([], tmp_path / "in")
+    for i, v in enumerate(fixed):
+        assert got[v].shape == (4, 5) and (got[v][...] == i).all()
+
+
+def test_a_mask_that_some_months_lack_is_a_finding(tmp_path):
+    """Of files that have the same fields."""
+    files = F.clean(3)
+    for f in files[:2]:
+        f.vars["mask"] = Var(("lat",), np.arange(float(f.dims()["lat"])))
+    F.write_all(files, tmp_path / "in")
+    words, _, doc = line(tmp_path / "in", 4)
+    assert words == ["--missing", "fill"] and [f["variable"] for f in doc["findings"] if f["kind"] == "missing"] == ["mask"]
+
+
+def beams(path, lengths):
+    """ICESat-2: groups whose dimensions have one name, and lengths of their own."""
+    path.parent.mkdir(exist_ok=True)
+    with netCDF4.Dataset(path, "w") as nc:
+        for name, n in zip(("gt1l", "gt1r"), lengths):
+            g = nc.createGroup(name)
+            g.createDimension("delta_time", n)
+            g.createVariable("delta_time", "f8", ("delta_time",))[:] = np.arange(n)
+            g.createVariable("h_ph", "f4", ("delta_time",))[:] = np.arange(n)
+
+
+@pytest.mark.parametrize("options", [[], ["--store-per", "{variable}"], ["--store-per", "_*."], ["--along", "delta_time"], ["--exclude", "gt1r/*"]])
+def test_groups_with_dimensions_of_their_own(options, tmp_path):
+    """The page of a survey says why they are not joined."""
+    for i, lengths in enumerate([(10, 10), (12, 15), (7, 8)]):
+        beams(tmp_path / "in" / f"ATL03_{i}.h5", lengths)
+    run = tool.nc2zarr("--survey", *options, "in", cwd=tmp_path)
+    assert run.status == 4 and "files whose groups have other dimensions of one name are not joined" in " ".join(run.out.split()), str(run)
+    assert run.err == ""
+    _, doc = stores.survey(*options, tmp_path / "in", status=4)
+    said = [f for s in doc.get("stores", [doc]) for f in s["findings"] if f["kind"] == "length"]
+    assert said and all(f["variable"] == "delta_time" and f["option"] is None for f in said)
+    run = tool.nc2zarr(*options, "in", "out.zarr", cwd=tmp_path)
+    assert run.status == 4 and not (tmp_path / "out.zarr").exists()

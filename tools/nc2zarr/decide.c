@@ -132,6 +132,23 @@ static nc2zarr_decision *decision_of(nc2zarr_decisions *d, const nc2zarr_option 
     return &d->of[d->n++];
 }
 
+static bool is_excluded(const nc2zarr_decisions *d, const char *name)
+{
+    for (size_t i = 0; i < d->n; i++)
+        for (size_t k = 0; k < d->of[i].nvariables; k++)
+            if (strcmp(d->of[i].option.name, "exclude") == 0 &&
+                strcmp(d->of[i].variable[k], name) == 0)
+                return true;
+    return false;
+}
+
+static bool is_one_of(const nc2zarr_option *o, const char *const *name)
+{
+    while (*name != NULL && strcmp(o->name, *name) != 0)
+        name++;
+    return *name != NULL;
+}
+
 static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_finding *f, bool *grown,
                 cm_error *err)
 {
@@ -139,7 +156,9 @@ static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_findi
     /* Steps in several files: they are told apart where that can be done. */
     const bool apart = f->kind == CM_FINDING_OVERLAP && f->value != NULL && !f->decided;
     d->compares |= f->kind == CM_FINDING_OVERLAP && f->weight == CM_WEIGHT_NOTE && !apart;
-    if ((f->weight != CM_WEIGHT_DECISION && !apart) || !nc2zarr_option_of(f, &o))
+    static const char *const OF_VALUES[] = {"static", "promote", "tolerance", NULL};
+    if ((f->weight != CM_WEIGHT_DECISION && !apart) || !nc2zarr_option_of(f, &o) ||
+        (is_one_of(&o, OF_VALUES) && f->variable != NULL && is_excluded(d, f->variable)))
         return CM_OK;
     nc2zarr_decision *own = decision_of(d, &o, f, grown, err);
     if (own == NULL)
@@ -178,16 +197,6 @@ static int take_types(nc2zarr_decisions *d, const cm_archive_report *r, bool *gr
         rc = own == NULL ? CM_ENOMEM : add_variable(own, v->name, v->nfiles, err);
     }
     return rc;
-}
-
-static bool is_excluded(const nc2zarr_decisions *d, const char *name)
-{
-    for (size_t i = 0; i < d->n; i++)
-        for (size_t k = 0; k < d->of[i].nvariables; k++)
-            if (strcmp(d->of[i].option.name, "exclude") == 0 &&
-                strcmp(d->of[i].variable[k], name) == 0)
-                return true;
-    return false;
 }
 
 /* --exclude of all variables of R that have the dimension which F says differs in length. */
@@ -348,6 +357,62 @@ static bool is_empty(const round *r)
     return true;
 }
 
+/* ---- options that others made needless ---- */
+
+static void release_decision(nc2zarr_decision *d)
+{
+    for (size_t k = 0; k < d->nvariables; k++)
+        free(d->variable[k]);
+    free(d->variable);
+    free(d->share);
+    free(d->other);
+    free(d->type[0]);
+    free(d->type[1]);
+}
+
+/* Whether nothing is left to be decided without decision I of D. */
+static int is_needless(const archive_job *job, nc2zarr_decisions *d, size_t i, bool *needless,
+                       cm_error *err)
+{
+    const nc2zarr_decision own = d->of[i];
+    cm_error why = {0};
+    round r;
+    memmove(&d->of[i], &d->of[i + 1], (d->n - i - 1) * sizeof(own));
+    d->n--;
+    const int rc = begin_round(job, d, &r, &why);
+    *needless = rc == CM_OK && r.ndecisions == 0;
+    end_round(&r);
+    if (rc == CM_ENOMEM || rc == CM_ECANCELED)
+        *err = why;
+    if (!*needless) {
+        memmove(&d->of[i + 1], &d->of[i], (d->n - i) * sizeof(own));
+        d->of[i] = own;
+        d->n++;
+        return rc == CM_ENOMEM || rc == CM_ECANCELED ? rc : CM_OK;
+    }
+    nc2zarr_decision gone = own;
+    release_decision(&gone);
+    return CM_OK;
+}
+
+/*
+ * Options about values that a later one made needless: a variable that is left out, or that has got
+ * a new dimension, differs no more.  *ANY: there were some.
+ */
+static int drop_needless(const archive_job *job, nc2zarr_decisions *d, bool *any, cm_error *err)
+{
+    static const char *const TRIED[] = {"static", "promote", "tolerance", "missing", NULL};
+    int rc = CM_OK;
+    *any = false;
+    for (size_t i = d->n; rc == CM_OK && i-- > 0 && d->n > 1;) {
+        bool needless = false;
+        if (!d->of[i].voluntary && is_one_of(&d->of[i].option, TRIED))
+            rc = is_needless(job, d, i, &needless, err);
+        *any |= needless;
+    }
+    return rc;
+}
+
 /* A join with all options so far; *DONE: it needs no more. */
 static int try_round(const archive_job *job, nc2zarr_decisions *d, bool last, bool *done,
                      cm_error *err)
@@ -365,6 +430,13 @@ static int try_round(const archive_job *job, nc2zarr_decisions *d, bool last, bo
     else
         rc = take_all(job, d, r.report, r.nstores, &grown, err);
     *done = r.ndecisions == 0 && (!grown || last);
+    bool dropped = false;
+    if (rc == CM_OK && *done)
+        rc = drop_needless(job, d, &dropped, err);
+    if (rc == CM_OK && dropped) {
+        end_round(&r);
+        rc = begin_round(job, d, &r, err);
+    }
     if (rc == CM_OK && *done)
         rc = name_dropped(d, r.report, r.nstores, err);
     if (rc == CM_OK && *done)
@@ -450,7 +522,8 @@ int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err
 bool nc2zarr_takes(const nc2zarr_decisions *d, const cm_finding *f)
 {
     nc2zarr_option o;
-    bool takes = !d->instead || f->weight != CM_WEIGHT_DECISION || !nc2zarr_option_of(f, &o);
+    bool takes = (!d->instead && d->line == NULL) || f->weight != CM_WEIGHT_DECISION ||
+                 !nc2zarr_option_of(f, &o);
     for (size_t i = 0; !takes && i < d->n; i++)
         takes = strcmp(d->of[i].option.name, o.name) == 0 &&
                 (strcmp(o.name, "tolerance") == 0 || strcmp(d->of[i].option.value, o.value) == 0);
@@ -461,15 +534,8 @@ void nc2zarr_decisions_release(nc2zarr_decisions *d)
 {
     for (size_t i = 0; i < d->nrivals; i++)
         free(d->rival[i]);
-    for (size_t i = 0; i < d->n; i++) {
-        for (size_t k = 0; k < d->of[i].nvariables; k++)
-            free(d->of[i].variable[k]);
-        free(d->of[i].variable);
-        free(d->of[i].share);
-        free(d->of[i].other);
-        free(d->of[i].type[0]);
-        free(d->of[i].type[1]);
-    }
+    for (size_t i = 0; i < d->n; i++)
+        release_decision(&d->of[i]);
     free(d->of);
     free(d->obstacle);
     free(d->line);

@@ -62,7 +62,7 @@ typedef struct nc2zarr_decisions {
     char *line;      /* the command line; NULL: there is none */
 } nc2zarr_decisions;
 
-/* Whether findings' options are D's: false for those that another dimension made needless. */
+/* Whether the option of F is D's: false where another option made it needless. */
 bool nc2zarr_takes(const nc2zarr_decisions *d, const cm_finding *f);
 
 /* Whether V has the dimension NAME. */

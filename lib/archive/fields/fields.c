@@ -230,7 +230,10 @@ static cm_digest fields_of(const cm_join_input *in, const cm_join_tables *tables
     return sum;
 }
 
-/* V has no joined dimension: of files that hold the same fields all have it, or none. */
+/*
+ * V has no joined dimension: of files that hold the same fields all have it, or none.  Files that
+ * hold none, as grids and masks of a file each, lack nothing.
+ */
 static int find_missing_static(const cm_join_input *in, const cm_join_tables *tables,
                                const cm_join_axes *axes, cm_join_findings *findings,
                                const cm_join_var *v, const cm_digest *group, cm_error *err)
@@ -246,7 +249,8 @@ static int find_missing_static(const cm_join_input *in, const cm_join_tables *ta
         if (!cm_known_find(&with, group[v->file[i]], &any))
             rc = cm_known_add(&with, group[v->file[i]], 0, err);
     for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++) {
-        if (has(v, (uint32_t)i) || !cm_known_find(&with, group[i], &any))
+        if (has(v, (uint32_t)i) || cm_wire_same(group[i], (cm_digest){0}) ||
+            !cm_known_find(&with, group[i], &any))
             continue;
         /* A file without the dimension needs no coordinate of it. */
         if (v->like->is_coordinate && !cm_join_has_dims(tables, v, (uint32_t)i))

@@ -348,22 +348,28 @@ static int choose(const cm_join_input *in, cm_join_tables *tables, cm_error *err
 
 /* ---- files ---- */
 
-/* V of FILE has N elements along D. */
-static int note_length(const cm_join_input *in, cm_join_dim *d, uint32_t file, const cm_join_var *v,
-                       uint64_t n, cm_error *err)
+/* V of FILE has N elements along dimension DIM: if another has more, a finding, once for each. */
+static int note_length(cm_join_tables *tables, cm_join_findings *findings, uint32_t dim,
+                       uint32_t file, const cm_join_var *v, uint64_t n, cm_error *err)
 {
+    cm_join_dim *d = &tables->dim[dim];
     const cm_file_length before = d->length[file];
-    if (cm_file_has(before) && cm_file_count(before) != n)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: dimension %s of variable %s has %" PRIu64
-                       " elements, and that of another group %" PRIu64
-                       ": files whose groups have other dimensions of one name are not joined",
-                       in->file[file]->path, d->name, v->name, n, cm_file_count(before));
-    d->length[file] = cm_file_length_make(n);
-    return CM_OK;
+    if (!cm_file_has(before))
+        d->length[file] = cm_file_length_make(n);
+    if (!cm_file_has(before) || cm_file_count(before) == n || d->apart)
+        return CM_OK;
+    d->apart = tables->refused = true;
+    return cm_join_find(findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
+                        "variable %s has %" PRIu64 " elements along it, and that of another group "
+                        "%" PRIu64
+                        ": files whose groups have other dimensions of one name are not joined",
+                        v->name, n, cm_file_count(before)) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
 }
 
-static int add_file(const cm_join_input *in, cm_join_tables *tables, uint32_t file, cm_error *err)
+static int add_file(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                    uint32_t file, cm_error *err)
 {
     char buf[512];
     cm_surveyed_var s;
@@ -387,7 +393,7 @@ static int add_file(const cm_join_input *in, cm_join_tables *tables, uint32_t fi
             int rc = dim == CM_JOIN_NONE ? cm_join_add_dim(in, tables, name, &dim, err) : CM_OK;
             if (rc != CM_OK)
                 return rc;
-            rc = note_length(in, &tables->dim[dim], file, v, s.shape[k], err);
+            rc = note_length(tables, findings, dim, file, v, s.shape[k], err);
             if (rc != CM_OK)
                 return rc;
         }
@@ -415,7 +421,8 @@ static void ignore_decoded(const cm_join_input *in, cm_join_tables *tables)
     }
 }
 
-int cm_join_names(const cm_join_input *in, cm_join_tables *tables, cm_error *err)
+int cm_join_names(const cm_join_input *in, cm_join_tables *tables, cm_join_findings *findings,
+                  cm_error *err)
 {
     int rc = find_renames(in, tables, err);
     if (rc == CM_OK)
@@ -434,7 +441,7 @@ int cm_join_names(const cm_join_input *in, cm_join_tables *tables, cm_error *err
         if (tables->to_pos[cm_join_skeleton(in, (uint32_t)i)->index] == NULL)
             rc = map_back(in, tables, cm_join_skeleton(in, (uint32_t)i), err);
     for (size_t i = 0; rc == CM_OK && i < in->nfiles; i++)
-        rc = add_file(in, tables, (uint32_t)i, err);
+        rc = add_file(in, tables, findings, (uint32_t)i, err);
     ignore_decoded(in, tables);
     return rc == CM_OK ? choose(in, tables, err) : rc;
 }
