@@ -7,6 +7,7 @@
 #include "archive/join.h"
 #include "archive/tables/described.h"
 #include "archive/tables/scalars.h"
+#include "base/number.h"
 #include "base/path.h"
 #include "options/varopt.h"
 
@@ -356,9 +357,10 @@ static int note_length(const cm_join_input *in, cm_join_dim *d, uint32_t file, c
     if (cm_file_has(before) && cm_file_count(before) != n)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: dimension %s of variable %s has %" PRIu64
-                       " elements, and that of another group %" PRIu64
+                       " %s, and that of another group %" PRIu64
                        ": files whose groups have other dimensions of one name are not joined",
-                       in->file[file]->path, d->name, v->name, n, cm_file_count(before));
+                       in->file[file]->path, d->name, v->name, n,
+                       cm_of_count(n, "element", "elements"), cm_file_count(before));
     d->length[file] = cm_file_length_make(n);
     return CM_OK;
 }

@@ -124,7 +124,8 @@ static const struct {
      false,
      NULL,
      NULL,
-     "array v: has the dimension t, and is not among the variables that are added"},
+     "array v: has the dimension t, and is not among the variables that are added; all arrays "
+     "along it grow together"},
     {"a variable that the store has not",
      OLD("2"),
      {"f", .var = {{"t", "int32", "t*=3"}, {"v", "int16", "t*=3 y=4"}, {"x", "int16", "t*=3"}}},
