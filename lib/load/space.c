@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "load/run.h"
 #include "options/shape_option.h"
 
@@ -32,9 +33,10 @@ static int add_dims(cm_load_space *s, const cm_array *a, cm_error *err)
         const int at = find_dim(s, a->dim_name[d], d);
         if (at >= 0 && s->dim_length[at] != a->shape[d])
             return cm_fail(err, CM_EINVAL,
-                           "variable %s has %" PRIu64 " elements along %s, another one %" PRIu64
+                           "variable %s has %" PRIu64 " %s along %s, another one %" PRIu64
                            ": they cannot be read as one sample",
                            cm_load_array_name(a), a->shape[d],
+                           cm_of_count(a->shape[d], "element", "elements"),
                            a->dim_name[d] != NULL ? a->dim_name[d] : "a dimension without a name",
                            s->dim_length[at]);
         if (at >= 0)

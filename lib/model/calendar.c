@@ -205,6 +205,20 @@ static bool read_stamp(const char *text, stamp *s)
     return p[strspn(p, " ")] == 0;
 }
 
+/* A number behind the time of DATE, "0:00", which is no zone; NULL: there is none. */
+static const char *number_behind(const char *date)
+{
+    char before[64];
+    stamp s;
+    const char *space = strrchr(date, ' ');
+    if (space == NULL || space[1] < '0' || space[1] > '9' ||
+        (size_t)(space - date) >= sizeof(before))
+        return NULL;
+    memcpy(before, date, (size_t)(space - date));
+    before[space - date] = '\0';
+    return read_stamp(before, &s) && s.precision > TO_DAY ? space + 1 : NULL;
+}
+
 /* Microseconds on the calendar's day count; failures have STATUS and quote TEXT. */
 static int absolute_us(cm_calendar calendar, const stamp *s, cm_status status, const char *text,
                        int64_t *out, cm_error *err)
@@ -336,8 +350,13 @@ int cm_time_axis_parse(const char *units, const char *calendar, cm_time_axis *ou
     if (rc != CM_OK)
         return rc;
     stamp s;
-    if (!read_stamp(date, &s))
-        return cm_fail(err, CM_EFORMAT, "'%.100s': the reference date cannot be read", units);
+    if (!read_stamp(date, &s)) {
+        const char *number = number_behind(date);
+        return cm_fail(err, CM_EFORMAT, "'%.100s': the reference date cannot be read%s%.20s%s",
+                       units, number != NULL ? ": readers do not agree on what '" : "",
+                       number != NULL ? number : "",
+                       number != NULL ? "' behind the time means" : "");
+    }
     rc = absolute_us(axis.calendar, &s, CM_EFORMAT, units, &axis.origin_us, err);
     if (rc == CM_OK)
         *out = axis;

@@ -346,10 +346,12 @@ static int check_stored(const cm_access_log *log, const cm_access_array *a, cm_a
             if (log->number[s->shape + j] != a->shape[j])
                 return cm_fail(err, CM_EINVAL,
                                "%s, line %" PRIu64 ": %s had %" PRIu64
-                               " elements along dimension %u and has %" PRIu64
+                               " %s along dimension %u and has %" PRIu64
                                " now: the store changed since, or it is another one",
                                log->name, s->line, a->name[0] != '\0' ? a->name : "/",
-                               log->number[s->shape + j], j, a->shape[j]);
+                               log->number[s->shape + j],
+                               cm_of_count(log->number[s->shape + j], "element", "elements"), j,
+                               a->shape[j]);
             if (log->number[s->shape + s->rank + j] != a->chunk[j])
                 out->rechunked = true;
         }

@@ -380,3 +380,22 @@ def test_unpacking_says_what_gets_larger(types, words, tmp_path):
         scale = np.float32 if "f4" in types else np.float64
         f.vars["a"] = Var(("time",), np.array([i], kind), {} if (types, kind) == ("i2 f4", "f4") else {"scale_factor": scale(i % 2 + 2)})
     assert words in told(tmp_path, files)
+
+
+# ---- an option that was tried, and does not join the files, is not offered ------------------------------
+
+
+def uneven(rows):
+    """Files whose dimensions, without coordinates, have other lengths: no file is one step of another dimension."""
+    return [File(f"f{i:03d}.nc", {"v": Var(("row", "x"), np.ones((n, 3 + i % 2)))}, unlimited=()) for i, n in enumerate(rows)]
+
+
+@pytest.mark.parametrize("rows", [(1, 2, 1), (2, 1, 3), (4, 5, 6)], ids=str)
+def test_an_option_that_does_not_join_the_files_is_not_offered(rows, tmp_path):
+    F.write_all(uneven(rows), tmp_path / "in")
+    out = tool.nc2zarr("--survey", tmp_path / "in", tmp_path / "out.zarr").out
+    assert "no option joins these files" in out and "--new-dim" not in out, out
+    said = " ".join(out.split())
+    assert f"the dimension has {rows[1]} element{'s' if rows[1] > 1 else ''}, {rows[0]} in" in said, said
+    _, found = stores.survey(tmp_path / "in", status=4)
+    assert not [f for f in found["findings"] if (f["option"] or "").startswith("--new-dim")]

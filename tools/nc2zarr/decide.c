@@ -246,6 +246,7 @@ static int name_dropped(nc2zarr_decisions *d, const cm_archive_report *const *re
 static int say_obstacle(nc2zarr_decisions *d, const cm_finding *f, cm_error *err)
 {
     free(d->obstacle);
+    d->apart = f->kind == CM_FINDING_LENGTH || f->kind == CM_FINDING_ALONG;
     d->obstacle = cm_asprintf(err, "%s%s%s%s%s", f->file ? f->file : "", f->file ? ": " : "",
                               f->variable ? f->variable : "", f->variable ? ": " : "", f->text);
     return d->obstacle == NULL ? CM_ENOMEM : CM_OK;
@@ -522,6 +523,9 @@ int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err
 bool nc2zarr_takes(const nc2zarr_decisions *d, const cm_finding *f)
 {
     nc2zarr_option o;
+    /* One that was tried, and does not join them. */
+    if (d->obstacle != NULL && d->apart && f->kind == CM_FINDING_ALONG)
+        return false;
     bool takes = (!d->instead && d->line == NULL) || f->weight != CM_WEIGHT_DECISION ||
                  !nc2zarr_option_of(f, &o);
     for (size_t i = 0; !takes && i < d->n; i++)

@@ -56,6 +56,7 @@ typedef struct nc2zarr_decisions {
     bool instead;  /* of the dimension that findings name, another is joined that drops less */
     char *rival[NC2ZARR_RIVALS]; /* dimensions that may be joined instead */
     size_t nrivals;
+    bool apart;      /* OBSTACLE: the files do not follow each other */
     char *obstacle;  /* what no option decides; NULL: the files can be converted */
     uint64_t nbytes; /* of the store, decoded */
     uint64_t nlater; /* bytes that only data tell whether they are dropped: then the run stops */

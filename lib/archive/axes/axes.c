@@ -11,6 +11,7 @@
 #include "archive/axes/ragged.h"
 #include "archive/planted.h"
 #include "archive/tables/described.h"
+#include "base/number.h"
 
 /* ---- the choice ---- */
 
@@ -142,8 +143,9 @@ static int find_length(const cm_join_input *in, cm_join_findings *findings, cm_j
     d->apart = true;
     cm_finding *f = cm_join_find(
         findings, kind_of_length(d), CM_WEIGHT_DECISION, false, d->name, file, err,
-        "the dimension has %" PRIu64 " elements, %s%" PRIu64 " in %s%s", d->vec[d->at[file]].n,
-        in->has_base ? "and " : "", d->vec[0].n, in->file[d->vec[0].file]->path,
+        "the dimension has %" PRIu64 " %s, %s%" PRIu64 " in %s%s", d->vec[d->at[file]].n,
+        cm_of_count(d->vec[d->at[file]].n, "element", "elements"), in->has_base ? "and " : "",
+        d->vec[0].n, in->file[d->vec[0].file]->path,
         in->has_base ? grows_alone(in, alone, sizeof(alone))
                      : ", and no coordinate that says which");
     return f == NULL ? CM_ENOMEM : count_others(in, findings, d, f, err);
@@ -359,8 +361,8 @@ static int find_empty(const cm_join_input *in, const cm_join_tables *tables,
         }
         d->apart = true;
         f = cm_join_find(findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, i, err,
-                         "the dimension has %" PRIu64 " elements, %" PRIu64 " in %s", n, before,
-                         in->file[first]->path);
+                         "the dimension has %" PRIu64 " %s, %" PRIu64 " in %s", n,
+                         cm_of_count(n, "element", "elements"), before, in->file[first]->path);
         rc = f == NULL ? CM_ENOMEM : CM_OK;
     }
     if (f != NULL)

@@ -241,9 +241,10 @@ static int tell_too_long(const merging *m, const cm_join_vec *v, cm_error *err)
 {
     const uint64_t limit = cm_place_limit(m->in);
     return cm_fail(err, CM_EUNSUPPORTED,
-                   "%s: has %" PRIu64 " elements along %s, and %" PRIu64
+                   "%s: has %" PRIu64 " %s along %s, and %" PRIu64
                    " are before it; no more than %" PRIu64 " are joined%s",
-                   m->in->file[v->file]->path, v->n, m->d->name, m->d->n, limit,
+                   m->in->file[v->file]->path, v->n, cm_of_count(v->n, "element", "elements"),
+                   m->d->name, m->d->n, limit,
                    limit < cm_place_limit(NULL) ? "; raise `memory`" : "");
 }
 

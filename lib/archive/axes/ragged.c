@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "archive/tables/described.h"
+#include "base/number.h"
 #include "base/path.h"
 #include "model/convert.h"
 
@@ -203,15 +204,15 @@ static cm_finding *tell_rows(cm_join_findings *findings, const cm_join_var *v, u
 {
     static const char *const SO = "rows of other files would begin elsewhere";
     const uint64_t n = cm_file_count(samples->length[file]);
-    return known ? cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name,
-                                file, err,
-                                "its rows have %.0f samples, and %s has %" PRIu64 " elements: %s",
-                                sum, samples->name, n, SO)
-                 : cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name,
-                                file, err,
-                                "%s has %" PRIu64 " elements, and which rows have them is not "
-                                "known: %s",
-                                samples->name, n, SO);
+    return known
+               ? cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name, file,
+                              err, "its rows have %.0f samples, and %s has %" PRIu64 " %s: %s", sum,
+                              samples->name, n, cm_of_count(n, "element", "elements"), SO)
+               : cm_join_find(findings, CM_FINDING_INDEX, CM_WEIGHT_DECISION, false, v->name, file,
+                              err,
+                              "%s has %" PRIu64 " %s, and which rows have them is not "
+                              "known: %s",
+                              samples->name, n, cm_of_count(n, "element", "elements"), SO);
 }
 
 /* Samples that belong to no row, as padding, would move the rows of all files behind. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/path.h"
 
 static bool is_beside(const cm_variable *a, const cm_variable *b)
@@ -21,9 +22,10 @@ static int check_dim(const cm_dataset *ds, const cm_variable *v, unsigned j, cm_
             if (w->shape[k] == v->shape[j])
                 return CM_OK;
             return cm_fail(err, CM_EFORMAT,
-                           "variable %s has %" PRIu64 " elements along %s, and %s has %" PRIu64
+                           "variable %s has %" PRIu64 " %s along %s, and %s has %" PRIu64
                            ": they must be resized to one length first",
-                           v->name, v->shape[j], v->dim_name[j], w->name, w->shape[k]);
+                           v->name, v->shape[j], cm_of_count(v->shape[j], "element", "elements"),
+                           v->dim_name[j], w->name, w->shape[k]);
         }
     return CM_OK;
 }

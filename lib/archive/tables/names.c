@@ -7,6 +7,7 @@
 #include "archive/join.h"
 #include "archive/tables/described.h"
 #include "archive/tables/scalars.h"
+#include "base/number.h"
 #include "base/path.h"
 #include "options/varopt.h"
 
@@ -359,11 +360,11 @@ static int note_length(cm_join_tables *tables, cm_join_findings *findings, uint3
     if (!cm_file_has(before) || cm_file_count(before) == n || d->apart)
         return CM_OK;
     d->apart = tables->refused = true;
-    return cm_join_find(findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
-                        "variable %s has %" PRIu64 " elements along it, and that of another group "
-                        "%" PRIu64
-                        ": files whose groups have other dimensions of one name are not joined",
-                        v->name, n, cm_file_count(before)) == NULL
+    return cm_join_find(
+               findings, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
+               "variable %s has %" PRIu64 " %s along it, and that of another group %" PRIu64
+               ": files whose groups have other dimensions of one name are not joined",
+               v->name, n, cm_of_count(n, "element", "elements"), cm_file_count(before)) == NULL
                ? CM_ENOMEM
                : CM_OK;
 }

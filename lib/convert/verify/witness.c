@@ -1,4 +1,5 @@
 #include "convert/verify/witness.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -116,8 +117,9 @@ static int check_lengths(cm_witnesses *w, cm_witness_var *v, const cm_witness_vi
         *alike = false;
         if (rc == CM_OK && may_tell(v))
             rc = cm_job_differ(
-                w->job, err, "%s: %s has %" PRIu64 " elements along %s, and the store %" PRIu64,
-                of->name, w->spec->file[view->file].path, n, of->dim_name[j], of->shape[j]);
+                w->job, err, "%s: %s has %" PRIu64 " %s along %s, and the store %" PRIu64, of->name,
+                w->spec->file[view->file].path, n, cm_of_count(n, "element", "elements"),
+                of->dim_name[j], of->shape[j]);
     }
     return rc;
 }
@@ -174,9 +176,10 @@ static int check_store(cm_witnesses *w, cm_error *err)
             const cm_witness_var *u = is_length(v->of, j) ? NULL : first_with(w, v, j, &k);
             const uint64_t n = v->node->meta.shape[j];
             if (u != NULL && u->node->meta.shape[k] != n && may_tell(v))
-                rc = cm_job_differ(
-                    w->job, err, "%s: has %" PRIu64 " elements along %s, and %s has %" PRIu64,
-                    v->of->name, n, v->of->dim_name[j], u->of->name, u->node->meta.shape[k]);
+                rc = cm_job_differ(w->job, err,
+                                   "%s: has %" PRIu64 " %s along %s, and %s has %" PRIu64,
+                                   v->of->name, n, cm_of_count(n, "element", "elements"),
+                                   v->of->dim_name[j], u->of->name, u->node->meta.shape[k]);
         }
     return rc;
 }

@@ -1,4 +1,5 @@
 #include "format/nc/node.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,11 +73,12 @@ static int warn_of_longer(const cm_nc_node *node, cm_error *err)
     const cm_h5_dataset *d = &node->dataset;
     for (unsigned j = 0; d->known && j < a->rank; j++)
         if (d->extent[j] > a->shape[j] && d->extent[j] <= d->most[j])
-            return cm_nc_warn(node->file, err,
-                              "variable %s: its dataset has %" PRIu64
-                              " elements along %s, which is %" PRIu64
-                              " long: elements past that length are left out",
-                              a->name, d->extent[j], a->dim_name[j], a->shape[j]);
+            return cm_nc_warn(
+                node->file, err,
+                "variable %s: its dataset has %" PRIu64 " %s along %s, which is %" PRIu64
+                " long: elements past that length are left out",
+                a->name, d->extent[j], cm_of_count(d->extent[j], "element", "elements"),
+                a->dim_name[j], a->shape[j]);
     return CM_OK;
 }
 

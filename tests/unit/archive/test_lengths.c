@@ -24,7 +24,7 @@ static const length_row ROWS[] = {
      "variable b has 4 elements along t, and a has 2: they must be resized to one length first"},
     {"the third of them",
      {{"a", {"x"}, {3}}, {"b", {"t"}, {2}}, {"c", {"x", "t"}, {3, 1}}},
-     "variable c has 1 elements along t, and b has 2: they must be resized to one length first"},
+     "variable c has 1 element along t, and b has 2: they must be resized to one length first"},
     {"twice in one", {{"a", {"x", "x"}, {3, 3}}}, NULL},
     {"twice, not alike",
      {{"a", {"x", "x"}, {3, 5}}},

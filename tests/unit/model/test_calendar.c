@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 
 #include "../unit.h"
 #include "model/calendar.h"
@@ -269,11 +270,38 @@ static void test_days_follow_each_other(void **state)
     }
 }
 
+/* A number behind the time is a zone to some readers and a time to others: the reason says so. */
+static void test_reasons(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *units, *why;
+    } ROW[] = {
+        {"seconds since 2020-02-01 12:00:00 0:00", ": readers do not agree on what '0:00' behind "
+                                                   "the time means"},
+        {"days since 2020-02-01 12:00 00:30:00", ": readers do not agree on what '00:30:00' behind "
+                                                 "the time means"},
+        {"seconds since 2020-02-01 12:00:00 noon", ""},
+        {"seconds since 2020-02-01 12:61:00 0:00", ""},
+        {"seconds since then 0:00", ""},
+    };
+    for (size_t i = 0; i < sizeof ROW / sizeof *ROW; i++) {
+        cm_time_axis axis;
+        cm_error err = {0};
+        char want[200];
+        snprintf(want, sizeof(want), "'%s': the reference date cannot be read%s", ROW[i].units,
+                 ROW[i].why);
+        assert_int_equal(cm_time_axis_parse(ROW[i].units, "standard", &axis, &err), CM_EFORMAT);
+        assert_string_equal(err.text, want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden_dates),
         cmocka_unit_test(test_bad_axes),
+        cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_partial_dates),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_both_ends_of_moments_have_a_text),

@@ -101,13 +101,15 @@ static int check_shape(const cm_job *job, const cm_variable *s, const cm_variabl
             continue;
         if (j == *axis)
             return cm_fail(err, CM_EINVAL,
-                           "variable %s: the source has %" PRIu64 " elements along %s, and the "
+                           "variable %s: the source has %" PRIu64 " %s along %s, and the "
                            "store %" PRIu64 " already: a source that became shorter adds nothing",
-                           t->name, s->shape[j], dimension, t->shape[j]);
+                           t->name, s->shape[j], cm_of_count(s->shape[j], "element", "elements"),
+                           dimension, t->shape[j]);
         return cm_fail(err, CM_EINVAL,
-                       "variable %s: dimension %u has %" PRIu64 " elements, and %" PRIu64
+                       "variable %s: dimension %u has %" PRIu64 " %s, and %" PRIu64
                        " in the store, which grows along %s only",
-                       t->name, j, s->shape[j], t->shape[j], dimension);
+                       t->name, j, s->shape[j], cm_of_count(s->shape[j], "element", "elements"),
+                       t->shape[j], dimension);
     }
     return CM_OK;
 }

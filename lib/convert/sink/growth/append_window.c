@@ -96,12 +96,14 @@ static int check_length(cm_append_state *s, const cm_variable *t, const cm_job_v
     }
     if (t->shape[axis] != s->was)
         return cm_fail(err, CM_EFORMAT,
-                       "array %s: has %" PRIu64 " elements along %s, and other arrays %" PRIu64,
-                       t->name, t->shape[axis], s->append->dimension, s->was);
+                       "array %s: has %" PRIu64 " %s along %s, and other arrays %" PRIu64, t->name,
+                       t->shape[axis], cm_of_count(t->shape[axis], "element", "elements"),
+                       s->append->dimension, s->was);
     if (v->view.shape[axis] - s->nheld != s->length)
         return cm_fail(err, CM_EINVAL,
-                       "variable %s: has %" PRIu64 " elements along %s, and others %" PRIu64,
-                       t->name, v->view.shape[axis], s->append->dimension, s->length);
+                       "variable %s: has %" PRIu64 " %s along %s, and others %" PRIu64, t->name,
+                       v->view.shape[axis], cm_of_count(v->view.shape[axis], "element", "elements"),
+                       s->append->dimension, s->length);
     return CM_OK;
 }
 
