@@ -697,3 +697,15 @@ def test_groups_with_dimensions_of_their_own(options, tmp_path):
     assert said and all(f["variable"] == "delta_time" and f["option"] is None for f in said)
     run = tool.nc2zarr(*options, "in", "out.zarr", cwd=tmp_path)
     assert run.status == 4 and not (tmp_path / "out.zarr").exists()
+
+
+def test_the_error_about_a_field_beside_others_names_what_keeps_these(tmp_path):
+    """Files of one variable each that all hold a second one, which differs: it alone stops the run."""
+    for i, v in enumerate(("tmax", "ppt")):
+        for y in range(2):
+            fields = {n: Var(("time", "x"), np.arange(6, dtype="f4").reshape(3, 2) + 10 * i + 100 * y) for n in (v, "stations")}
+            F.write_all([File(f"{v}_{y}.nc", {"time": Var(("time",), 3.0 * y + np.arange(3.0), HOURS), **fields})], tmp_path / "in")
+    r = stores.convert(tmp_path / "in", tmp_path / "out.zarr")
+    assert r.status == 1 and "stations" in r.err and "--overlap first or last" in r.err and "--exclude of the variable keeps all others" in r.err, str(r)
+    got = convert(["--exclude", "stations", "--overwrite"], tmp_path / "in")
+    assert got["tmax"].shape == got["ppt"].shape == (6, 2)

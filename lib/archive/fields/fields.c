@@ -339,21 +339,32 @@ int cm_field_sources_check(cm_field_sources *f, const cm_multi_check *check, cm_
     return rc;
 }
 
+#define TAKE_ONE "`overlap` first or last takes those of one file"
+
 /* How a message about steps that differ ends; it lives as long as the join. */
 static const char *decide_twice(const cm_join_input *in, const cm_join_tables *tables,
                                 const cm_join_axes *axes, cm_field_sources *f)
 {
-    static const char ONE[] = "`overlap` first or last takes those of one file";
-    if (f->twice == NULL) {
-        f->apart = cm_join_propose_apart(in, tables, axes, &f->apart_by);
-        f->twice = f->apart == NULL ? cm_strdup(ONE, NULL)
-                   : f->apart_by == CM_DECIDER_ALONG
-                       ? cm_asprintf(NULL, "%s, `along` %s keeps all", ONE, f->apart)
-                   : f->apart_by == CM_DECIDER_ORDER
-                       ? cm_asprintf(NULL, "%s, `order` %s keeps all", ONE, f->apart)
-                       : cm_asprintf(NULL, "%s, `new_dim` '%s' keeps all", ONE, f->apart);
-    }
-    return f->twice != NULL ? f->twice : ONE;
+    if (f->twice != NULL)
+        return f->twice;
+    f->apart = cm_join_propose_apart(in, tables, axes, &f->apart_by);
+    if (f->apart == NULL)
+        f->twice = cm_strdup(TAKE_ONE, NULL);
+    else if (f->apart_by == CM_DECIDER_ALONG)
+        f->twice = cm_asprintf(NULL, TAKE_ONE ", `along` %s keeps all", f->apart);
+    else if (f->apart_by == CM_DECIDER_ORDER)
+        f->twice = cm_asprintf(NULL, TAKE_ONE ", `order` %s keeps all", f->apart);
+    else
+        f->twice = cm_asprintf(NULL, TAKE_ONE ", `new_dim` '%s' keeps all", f->apart);
+    return f->twice != NULL ? f->twice : TAKE_ONE;
+}
+
+/* Whether A and B hold other variables: what both hold goes with each of these. */
+static bool hold_others(const cm_join_input *in, const cm_join_tables *tables, uint32_t a,
+                        uint32_t b)
+{
+    return !cm_wire_same(tables->names[cm_join_skeleton(in, a)->index],
+                         tables->names[cm_join_skeleton(in, b)->index]);
 }
 
 /*
@@ -398,6 +409,9 @@ static int check_twice(const cm_join_input *in, cm_join_tables *tables, const cm
                                 .may_differ = in->options->overlap != CM_OVERLAP_ERROR,
                                 .what = "overlapping steps",
                                 .decide = decide};
+        if (f->apart == NULL && !in->has_base &&
+            hold_others(in, tables, t->part[0].file, t->part[1].file))
+            check.decide = TAKE_ONE ", `exclude` of the variable keeps all others";
         if (lies_apart(in, tables, axes, p, t->part[0].file, t->part[1].file))
             cm_join_settle_static(in, tables, axes, at, &check);
         rc = cm_field_sources_check(f, &check, err);
