@@ -66,6 +66,12 @@ static int notice_attributes(cm_job *job, cm_error *err)
 
 /* ---- fill values ---- */
 
+static bool is_text(const cm_dtype *t)
+{
+    return t->kind == CM_KIND_BYTES || t->kind == CM_KIND_UTF32 || t->kind == CM_KIND_STRING ||
+           t->kind == CM_KIND_VLEN_BYTES;
+}
+
 /*
  * xarray takes every fill value of version 2 for missing data.  In version 3 the attribute
  * _FillValue says so (translate.c), but of texts.
@@ -77,11 +83,8 @@ static int notice_fill_values(cm_job *job, cm_error *err)
         return CM_OK;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_zarr_meta *words = job->var[i].source->words;
-        const unsigned kind = words->dtype.kind;
-        const bool is_text = kind == CM_KIND_BYTES || kind == CM_KIND_UTF32 ||
-                             kind == CM_KIND_STRING || kind == CM_KIND_VLEN_BYTES;
         if (job->var[i].doc.keeps_words && words->zarr_format == 2 && words->has_fill &&
-            words->has_dim_names && is_text)
+            words->has_dim_names && is_text(&words->dtype))
             find(&f, job->var[i].name);
     }
     if (f.n == 0)
