@@ -457,7 +457,9 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
 static void note_dropped(cm_join *j, const cm_field_sources *f, uint32_t at)
 {
     cm_archive_report *r = j->findings.report;
-    for (size_t i = 0; f->of[at].place != NULL && i < r->nvariables; i++)
+    if (f->of[at].place == NULL)
+        return;
+    for (size_t i = 0; i < r->nvariables; i++)
         r->variable[i].drops |= strcmp(r->variable[i].name, j->tables.var[at].name) == 0;
 }
 

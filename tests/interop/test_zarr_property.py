@@ -195,7 +195,7 @@ def options_for(rng, seen, fmt):
 
 
 def without_missing(nodes):
-    """Where a version says what is missing is its own; test_missing_stays.py has what readers see."""
+    """Each version has another place for the missing value; test_missing_stays.py compares what readers see."""
     for node in nodes.values():
         node.pop("fill", None)
         node["attributes"].pop("_FillValue", None)

@@ -130,8 +130,7 @@ static const cm_option OPTIONS[] = {
      .help =
          "Rewrite a part of the existing store OUTPUT: FROM..TO or START:STOP along DIM, as with "
          "--subset. The files must hold all steps of it and no others. Changes are counted first. "
-         "--variable and "
-         "--exclude leave the other variables as they are."},
+         "--variable and --exclude leave the other variables as they are."},
     CM_ROW_SCRATCH(VALUE(o.scratch)),
     {.name = "scratch-size",
      .value = "SIZE",

@@ -34,6 +34,19 @@ const cm_join_vec *cm_axis_vec(const cm_join_input *in, const cm_join_dim *d, ui
     return v;
 }
 
+size_t cm_axis_runs_before(const cm_join_vec *v, uint64_t at)
+{
+    size_t low = 0, high = v->nruns;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (v->run[middle].origin < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 int64_t cm_key_of_real(double x)
 {
     int64_t bits;

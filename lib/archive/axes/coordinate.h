@@ -10,6 +10,9 @@ cm_join_vec *cm_axis_vec_at(const cm_join_input *in, const cm_join_dim *d, size_
 /* The coordinates of FILE along D, which are going to be read; NULL: it has none. */
 const cm_join_vec *cm_axis_vec(const cm_join_input *in, const cm_join_dim *d, uint32_t file);
 
+/* How many runs of V begin before element AT of the joined dimension. */
+size_t cm_axis_runs_before(const cm_join_vec *v, uint64_t at);
+
 /* Fills in the coordinates of all dimensions that are not made by an option. */
 int cm_axis_find_coordinates(const cm_join_input *in, cm_join_tables *tables,
                              cm_join_findings *findings, cm_error *err);

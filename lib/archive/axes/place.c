@@ -44,15 +44,8 @@ static uint64_t length_of(const cm_join_tables *tables, const cm_join_axes *axes
 /* Where element AT of the joined dimension lies in the file of VEC, which has it. */
 static uint64_t position(const cm_join_vec *vec, uint64_t at)
 {
-    size_t low = 0, high = vec->nruns;
-    while (high - low > 1) {
-        const size_t middle = low + (high - low) / 2;
-        if (vec->run[middle].origin <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return vec->run[low].first + (at - vec->run[low].origin);
+    const cm_join_run *r = &vec->run[cm_axis_runs_before(vec, at + 1) - 1];
+    return r->first + (at - r->origin);
 }
 
 static cm_multi_part part_at(const grid *g, uint32_t file, uint64_t row, uint64_t col,

@@ -89,17 +89,10 @@ static bool has(const cm_join_var *v, uint32_t file)
 /* How many elements of VEC lie before AT of the axis. */
 static uint64_t count_before(const cm_join_vec *vec, uint64_t at)
 {
-    size_t low = 0, high = vec->nruns;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (vec->run[middle].origin < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0)
+    const size_t n = cm_axis_runs_before(vec, at);
+    if (n == 0)
         return 0;
-    const cm_join_run *r = &vec->run[low - 1];
+    const cm_join_run *r = &vec->run[n - 1];
     return r->first + (at - r->origin < r->count ? at - r->origin : r->count);
 }
 

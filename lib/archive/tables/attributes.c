@@ -272,7 +272,7 @@ static char *tell_others(const cm_join_input *in, const cm_json *names, const ch
     return text;
 }
 
-/* Those of NAMES behind the first, about which is TOLD, and what becomes of limits. */
+/* The sentence TOLD, of the first of NAMES, with the others and what becomes of limits. */
 static char *tell_more(const cm_join_input *in, const cm_json *names, const char *told,
                        cm_error *err)
 {

@@ -11,6 +11,7 @@
 #include "convert/statistics/statistics_impl.h"
 #include "format/attr_value.h"
 #include "format/missing.h"
+#include "format/zarr/dataset.h"
 #include "model/copy.h"
 
 enum {
@@ -49,8 +50,8 @@ static bool is_vertical(cm_job *job, const cm_job_var *v, unsigned j)
 static int find_rule(const cm_job_var *v, cm_tally_rule *rule, cm_error *err)
 {
     const cm_zarr_meta *m = &v->doc.meta;
-    const bool masked = m->zarr_format == 2 && m->has_fill && m->fill != NULL;
-    return cm_missing_rule(&v->view.type, m->attrs, masked ? m->fill : NULL, rule)
+    uint8_t fill[8];
+    return cm_missing_rule(&v->view.type, m->attrs, cm_zarr_missing(m, fill) ? fill : NULL, rule)
                ? CM_OK
                : cm_fail(
                      err, CM_EUNSUPPORTED,
