@@ -51,22 +51,56 @@ run_plain() { # MODE
     tests/run.sh "$build" "$1"
 }
 
-run_sanitizer() { # NAME, SAN, and the layers whose unit tests run, or all
+# Builds what a part tests: its NAME, SAN, and the layers whose unit tests run, or all.
+build_sanitizer() {
     local layers=()
     [ $# -lt 3 ] || layers=(UNIT_LAYERS="$3")
     # Line numbers are all that reports need of debugging information; with the rest, linking takes longer than tests.
-    make --no-print-directory -j"$jobs" SAN="$2" BUILD="$build/$1" CFLAGS="-O1 -g1" "${layers[@]}" test-programs >/dev/null || return 1
+    make --no-print-directory -j"$jobs" SAN="$2" BUILD="$build/$1" CFLAGS="-O1 -g1" "${layers[@]}" test-programs >/dev/null
+}
+
+run_sanitizer() { # NAME, SAN, LAYERS
+    build_sanitizer "$@" || return 1
     CHUNKMILL_LAYERS=${3:-} tests/run.sh "$build/$1" "$1"
 }
+
+threaded="store watch engine load archive convert bench" # where threads meet
+
+# The tests of the part that comes first wait for deadlines and servers half of their time: the sanitizers are
+# built meanwhile, by what they leave.  What does not build is said by the part, which builds once more.
+ahead=
+build_ahead() {
+    renice -n 19 $BASHPID >/dev/null
+    for name in "${parts[@]}"; do
+        case $name in
+        asan | ci-asan) build_sanitizer asan address ;;
+        tsan) build_sanitizer tsan thread ;;
+        ci-tsan) build_sanitizer tsan thread "$threaded" ;;
+        esac
+    done
+} 2>/dev/null
+await_ahead() {
+    [ -z "$ahead" ] || wait "$ahead" || : # the part says it
+    ahead=
+}
+case ${parts[0]} in
+long | ci-long)
+    set -m # a process group of its own, which ends with this script
+    build_ahead &
+    ahead=$!
+    set +m
+    trap '[ -z "$ahead" ] || kill -- "-$ahead" 2>/dev/null' EXIT
+    ;;
+esac
 
 for name in "${parts[@]}"; do
     case $name in
     long) part "$name" run_plain long ;;
     ci-long) part "$name" run_plain ci ;;
-    asan) CHUNKMILL_ALL=1 part "$name" run_sanitizer asan address ;;
-    ci-asan) part "$name" run_sanitizer asan address ;;
-    tsan) CHUNKMILL_ALL=1 part "$name" run_sanitizer tsan thread ;;
-    ci-tsan) part "$name" run_sanitizer tsan thread "store watch engine load archive convert bench" ;; # where threads meet
+    asan) await_ahead && CHUNKMILL_ALL=1 part "$name" run_sanitizer asan address ;;
+    ci-asan) await_ahead && part "$name" run_sanitizer asan address ;;
+    tsan) await_ahead && CHUNKMILL_ALL=1 part "$name" run_sanitizer tsan thread ;;
+    ci-tsan) await_ahead && part "$name" run_sanitizer tsan thread "$threaded" ;;
     *)
         echo "check_long: unknown part $name" >&2
         exit 2
