@@ -396,8 +396,18 @@ static int is_needless(const archive_job *job, nc2zarr_decisions *d, size_t i, b
     return CM_OK;
 }
 
+/* Whether variables are left out, or have got other dimensions. */
+static bool changes_variables(const nc2zarr_decisions *d)
+{
+    static const char *const CHANGING[] = {"exclude", "new-dim", "promote", "along", NULL};
+    bool changes = false;
+    for (size_t i = 0; i < d->n; i++)
+        changes |= is_one_of(&d->of[i].option, CHANGING);
+    return changes;
+}
+
 /*
- * Options about values that a later one made needless: a variable that is left out, or that has got
+ * Options about values that another made needless: a variable that is left out, or that has got
  * a new dimension, differs no more.  *ANY: there were some.
  */
 static int drop_needless(const archive_job *job, nc2zarr_decisions *d, bool *any, cm_error *err)
@@ -405,7 +415,7 @@ static int drop_needless(const archive_job *job, nc2zarr_decisions *d, bool *any
     static const char *const TRIED[] = {"static", "promote", "tolerance", "missing", NULL};
     int rc = CM_OK;
     *any = false;
-    for (size_t i = d->n; rc == CM_OK && i-- > 0 && d->n > 1;) {
+    for (size_t i = d->n; rc == CM_OK && i-- > 0 && d->n > 1 && changes_variables(d);) {
         bool needless = false;
         if (!d->of[i].voluntary && is_one_of(&d->of[i].option, TRIED))
             rc = is_needless(job, d, i, &needless, err);

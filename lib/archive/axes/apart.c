@@ -301,31 +301,6 @@ static char *propose_places(const cm_join_input *in, const cm_join_tables *table
 
 /* ---- files that have some steps of others ---- */
 
-/* Consecutive steps of one file, among files of the same GROUP. */
-typedef struct stretch {
-    cm_digest group;
-    uint64_t begin, end;
-} stretch;
-
-static int by_begin(const void *a, const void *b)
-{
-    const stretch *x = a, *y = b;
-    const int group = memcmp(&x->group, &y->group, sizeof(x->group));
-    return group != 0 ? group : (x->begin > y->begin) - (x->begin < y->begin);
-}
-
-/* Adds those of FILE; false: it has no steps, or there is no memory. */
-static bool add_stretches(const cm_join_vec *v, cm_digest group, stretch **list, size_t *n)
-{
-    for (size_t i = 0; v != NULL && i < v->nruns; i++) {
-        if (CM_GROW(*list, *n, NULL) != CM_OK)
-            return false;
-        const uint64_t begin = v->run[i].origin;
-        (*list)[(*n)++] = (stretch){group, begin, begin + v->run[i].count};
-    }
-    return v != NULL;
-}
-
 /*
  * Whether files of the same variables, and of the same value of AT (CM_JOIN_NONE: of any), have the
  * same step.  True where that cannot be told.
@@ -334,22 +309,21 @@ static bool shares_steps(const cm_join_input *in, const cm_join_tables *tables,
                          const cm_join_axes *axes, uint32_t at)
 {
     const cm_join_dim *d = &tables->dim[axes->axis[0]];
-    stretch *list = NULL;
-    size_t n = 0;
-    bool shared = false;
+    uint32_t *file = cm_calloc(in->nfiles, sizeof(*file), NULL);
+    cm_digest *group = cm_calloc(in->nfiles, sizeof(*group), NULL);
+    bool shared = file == NULL || group == NULL;
     for (uint32_t i = 0; !shared && i < in->nfiles; i++) {
         struct {
             cm_digest names, own;
         } id = {names_of(in, tables, i), {0}};
-        shared = (at != CM_JOIN_NONE && !value_in(in, tables, at, i, &id.own)) ||
-                 !add_stretches(cm_axis_vec(in, d, i), cm_wire_digest(&id, sizeof(id)), &list, &n);
+        shared = cm_axis_vec(in, d, i) == NULL ||
+                 (at != CM_JOIN_NONE && !value_in(in, tables, at, i, &id.own));
+        file[i] = i;
+        group[i] = cm_wire_digest(&id, sizeof(id));
     }
-    if (!shared && n > 0)
-        qsort(list, n, sizeof(*list), by_begin);
-    for (size_t i = 1; !shared && i < n; i++)
-        shared = list[i].begin < list[i - 1].end &&
-                 memcmp(&list[i].group, &list[i - 1].group, sizeof(list[i].group)) == 0;
-    free(list);
+    shared = shared || cm_axis_shares_steps(in, d, file, in->nfiles, group);
+    free(file);
+    free(group);
     return shared;
 }
 

@@ -1,8 +1,10 @@
 #include "archive/axes/coordinate.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/number.h"
 
 enum {
@@ -97,4 +99,44 @@ char *cm_key_text(const cm_join_input *in, const cm_join_dim *d, int64_t key, ch
     }
     snprintf(buf, size, "%lld", (long long)key);
     return buf;
+}
+
+/* ---- steps that several files have ---- */
+
+/* Consecutive steps of one file, among files of the same GROUP. */
+typedef struct stretch {
+    cm_digest group;
+    uint64_t begin, end;
+} stretch;
+
+static int by_begin(const void *a, const void *b)
+{
+    const stretch *x = a, *y = b;
+    const int group = memcmp(&x->group, &y->group, sizeof(x->group));
+    return group != 0 ? group : (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+bool cm_axis_shares_steps(const cm_join_input *in, const cm_join_dim *d, const uint32_t *file,
+                          size_t nfiles, const cm_digest *group)
+{
+    stretch *list = NULL;
+    size_t n = 0;
+    bool shared = false;
+    for (size_t i = 0; !shared && i < nfiles; i++) {
+        const cm_join_vec *v = cm_axis_vec(in, d, file[i]);
+        for (size_t k = 0; v != NULL && !shared && k < v->nruns; k++) {
+            const uint64_t begin = v->run[k].origin;
+            shared = CM_GROW(list, n, NULL) != CM_OK;
+            if (!shared)
+                list[n++] = (stretch){group != NULL ? group[i] : (cm_digest){0}, begin,
+                                      begin + v->run[k].count};
+        }
+    }
+    if (!shared && n > 0)
+        qsort(list, n, sizeof(*list), by_begin);
+    for (size_t i = 1; !shared && i < n; i++)
+        shared = list[i].begin < list[i - 1].end &&
+                 memcmp(&list[i].group, &list[i - 1].group, sizeof(list[i].group)) == 0;
+    free(list);
+    return shared;
 }

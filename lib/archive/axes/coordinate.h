@@ -17,6 +17,14 @@ size_t cm_axis_runs_before(const cm_join_vec *v, uint64_t at);
 int cm_axis_find_coordinates(const cm_join_input *in, cm_join_tables *tables,
                              cm_join_findings *findings, cm_error *err);
 
+/*
+ * Whether two of the NFILES FILEs have the same step of D, or one has it twice; with
+ * GROUP, one for each, only files of the same count.  Files without a coordinate have no steps.
+ * True where memory does not suffice to tell.
+ */
+bool cm_axis_shares_steps(const cm_join_input *in, const cm_join_dim *d, const uint32_t *file,
+                          size_t nfiles, const cm_digest *group);
+
 /* 1 where V rises, -1 where it falls, 2 where it does neither, 0 where it is one step or none. */
 int cm_axis_direction(const cm_join_vec *v);
 

@@ -5,31 +5,14 @@
 #include "archive/axes/made.h"
 #include "base/mem.h"
 
-/* Whether files of V have the same step of D. */
-static bool shares_steps(const cm_join_input *in, const cm_join_dim *d, const cm_join_var *v)
-{
-    bool *has = cm_calloc((size_t)d->n + 1, sizeof(*has), NULL);
-    bool shared = has == NULL;
-    for (size_t i = 0; !shared && i < v->nfiles; i++) {
-        const cm_join_vec *vec = cm_axis_vec(in, d, v->file[i]);
-        for (size_t k = 0; vec != NULL && k < vec->nruns; k++)
-            for (uint64_t e = 0; e < vec->run[k].count; e++) {
-                bool *at = &has[vec->run[k].origin + e];
-                shared |= *at;
-                *at = true;
-            }
-    }
-    free(has);
-    return shared;
-}
-
 uint32_t cm_join_promotion_dim(const cm_join_input *in, const cm_join_tables *tables,
                                const cm_join_axes *axes, const cm_join_var *v)
 {
     if (axes->naxes == 1)
         return axes->axis[0];
     for (unsigned i = axes->naxes; i-- > 0;)
-        if (!axes->refused && !shares_steps(in, &tables->dim[axes->axis[i]], v))
+        if (!axes->refused &&
+            !cm_axis_shares_steps(in, &tables->dim[axes->axis[i]], v->file, v->nfiles, NULL))
             return axes->axis[i];
     return CM_JOIN_NONE;
 }

@@ -37,20 +37,21 @@ static const char *index_of(const cm_join_tables *tables, const cm_join_var *v)
     return NULL;
 }
 
-/* Whether V may get the joined dimension at all. */
-static bool may_promote(const cm_join_input *in, const cm_join_tables *tables,
-                        const cm_join_axes *axes, const cm_join_var *v)
+/* The joined dimension that V may get; CM_JOIN_NONE: none. */
+static uint32_t promotion_dim(const cm_join_input *in, const cm_join_tables *tables,
+                              const cm_join_axes *axes, const cm_join_var *v)
 {
-    return !in->has_base && !v->like->is_coordinate && v->widest == NULL && v->rank < CM_MAX_RANK &&
-           cm_join_promotion_dim(in, tables, axes, v) != CM_JOIN_NONE;
+    return in->has_base || v->like->is_coordinate || v->widest != NULL || v->rank >= CM_MAX_RANK
+               ? CM_JOIN_NONE
+               : cm_join_promotion_dim(in, tables, axes, v);
 }
 
 /* The survey does not have what is not repeated: each file must be one step. */
 static bool can_promote(const cm_join_input *in, const cm_join_tables *tables,
                         const cm_join_axes *axes, const cm_join_var *v)
 {
-    bool fine = may_promote(in, tables, axes, v);
-    const uint32_t dim = fine ? cm_join_promotion_dim(in, tables, axes, v) : 0;
+    const uint32_t dim = promotion_dim(in, tables, axes, v);
+    bool fine = dim != CM_JOIN_NONE;
     for (size_t i = 0; fine && i < v->nfiles; i++)
         fine = cm_file_count(tables->dim[dim].length[v->file[i]]) == 1;
     return fine;
@@ -148,7 +149,7 @@ static int propose(const cm_join_input *in, const cm_join_tables *tables, const 
 {
     char number[40];
     cm_finding *found = &findings->report->finding[f->number - 1];
-    found->promotes = may_promote(in, tables, axes, &tables->var[at]);
+    found->promotes = promotion_dim(in, tables, axes, &tables->var[at]) != CM_JOIN_NONE;
     int rc = cm_join_propose_promotion(in, tables, axes, at, found, err);
     if (rc != CM_OK || found->by != CM_DECIDER_OF_KIND || found->weight != CM_WEIGHT_DECISION)
         return rc;
