@@ -86,7 +86,8 @@ typedef struct cm_loader_options {
     size_t nvariables;
     /* "time=4,lat=64,lon=64"; "full": whole arrays; NULL: only with orders that say it */
     const char *sample;
-    const char *lags;  /* "-6,0": steps along the first dimension, from one in it; NULL: 0 */
+    const char *lags;  /* "-6,0": steps along `time`, or the first dimension where none is named so,
+                           from one in it; NULL: 0 */
     uint64_t batch;    /* samples; 32 */
     uint64_t batches;  /* of an epoch and rank; 0: all */
     bool drop_last;    /* leaves out a last batch that is not full, and samples that ranks do not

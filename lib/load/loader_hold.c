@@ -155,7 +155,7 @@ static void place_samples(cm_batch *b, const cm_load_rank *rank)
         cm_sample_at(space, b->epoch, b->made.sample[k], &box);
         for (size_t d = 0; d < ndims; d++)
             b->index[k * ndims + d] =
-                (int64_t)(box.start[d] + (d == 0 ? rank->run->shared.space.behind : 0));
+                (int64_t)(box.start[d] + (d == space->lagged ? rank->run->shared.space.behind : 0));
     }
 }
 

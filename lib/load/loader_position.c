@@ -74,6 +74,8 @@ uint64_t cm_loader_fingerprint(const cm_load_run *run)
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         hash = mix_u64(hash, numbers[i]);
+    if (s->reach != 0 && s->lagged != 0) /* else as positions were that knew of none */
+        hash = mix_u64(hash, s->lagged);
     for (unsigned d = 0; d < s->rank; d++) {
         hash = mix_u64(hash, s->length[d]);
         hash = mix_u64(hash, s->sample[d]);

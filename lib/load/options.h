@@ -46,7 +46,7 @@ typedef struct cm_load_boxes {
 
 typedef struct cm_load_options {
     cm_texts variables;         /* names or globs; none: the largest that is no coordinate */
-    const char *lags;           /* "-6,0": steps along the first dimension; NULL: 0 */
+    const char *lags;           /* "-6,0": steps along `time`, or the first dimension; NULL: 0 */
     const char *sample;         /* SHAPE in elements; NULL: only with orders that say it */
     const cm_load_range *range; /* at most one of a dimension; the others are whole */
     size_t nranges;

@@ -137,7 +137,7 @@ typedef struct cm_load_space {
     cm_sample_part fixed[CM_LOAD_MAX_PARTS]; /* read once by each worker */
     size_t nfixed;
     size_t sample_nbytes;
-    uint64_t behind;   /* along dimension 0, from what cm_sample_at says to lag 0 */
+    uint64_t behind;   /* along the dimension with lags, from what cm_sample_at says to lag 0 */
     uint64_t nsamples; /* of an epoch, all ranks */
 } cm_load_space;
 

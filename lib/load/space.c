@@ -75,12 +75,28 @@ static const cm_array *leader(const cm_load_data *d)
     return best;
 }
 
+/* Lags count along `time`, as a split cuts, or along the first dimension where there is none. */
+static void choose_lagged(cm_load_space *s)
+{
+    const int time = find_dim(s, "time", CM_MAX_RANK);
+    s->space.lagged = time > 0 ? (unsigned)time : 0;
+}
+
+/* Lag 0 lies in the array, though no variable may have it. */
+static void find_reach(const cm_load_setting *setting, cm_load_space *s)
+{
+    s->space.reach = s->behind = setting->behind;
+    for (unsigned k = 0; k < setting->nlags; k++)
+        s->space.reach = cm_max_u64(s->space.reach, (uint64_t)setting->lag[k] + setting->behind);
+}
+
 static int join_dims(const cm_load_options *o, cm_load_space *s, const cm_load_data *d,
                      cm_error *err)
 {
     int rc = for_sample(add_dims(s, leader(d), err), o, d, err);
     for (size_t i = 0; i < d->narrays && rc == CM_OK; i++)
         rc = for_sample(add_dims(s, d->array[i], err), o, d, err);
+    choose_lagged(s);
     for (unsigned j = 0; j < s->space.rank && rc == CM_OK; j++)
         if (s->space.length[j] == 0)
             rc = cm_fail(err, CM_EINVAL, "%s: %s%s has no elements: nothing can be read", d->path,
@@ -171,7 +187,6 @@ static int apply_sample(cm_load_space *s, const cm_array *first, const char *tex
     return rc;
 }
 
-/* A dimension that is not named is read whole, as chunkcalc has it. */
 /* Maps and series say themselves what they take of a dimension. */
 static int check_extents(const cm_load_options *o, const cm_load_space *s, const bool *named,
                          cm_error *err)
@@ -180,7 +195,9 @@ static int check_extents(const cm_load_options *o, const cm_load_space *s, const
     if (o->sample == NULL || (!is_map && s->space.order != CM_ORDER_SERIES))
         return CM_OK;
     for (unsigned j = 0; j < s->space.rank; j++) {
-        const uint64_t takes = (j == 0) == is_map ? 1 : s->space.length[j];
+        const uint64_t reach = j == s->space.lagged ? s->space.reach : 0;
+        const uint64_t length = s->space.length[j] - cm_min_u64(reach, s->space.length[j]);
+        const uint64_t takes = (j == 0) == is_map ? 1 : length;
         if (named[j] && s->space.sample[j] != takes)
             return cm_fail(err, CM_EINVAL,
                            "`sample` %s: `order` %s takes %" PRIu64
@@ -191,6 +208,7 @@ static int check_extents(const cm_load_options *o, const cm_load_space *s, const
     return CM_OK;
 }
 
+/* A dimension that is not named is read whole, as chunkcalc has it. */
 static int shape_sample(const cm_load_options *o, cm_load_space *s, const cm_array *first,
                         bool *named, cm_error *err)
 {
@@ -245,7 +263,7 @@ static int list_boxes(const cm_load_options *o, cm_load_space *s, const cm_array
 
 static cm_sample_part part_of(const cm_load_space *s, const cm_array *a, unsigned number)
 {
-    cm_sample_part p = {.array = number, .rank = a->rank};
+    cm_sample_part p = {.array = number, .rank = a->rank, .lagged = s->space.lagged};
     for (unsigned d = 0; d < a->rank; d++) {
         p.axis[d] = find_dim(s, a->dim_name[d], d);
         p.shape[d] = a->shape[d];
@@ -261,10 +279,10 @@ static bool has_named_dim(const cm_sample_part *p, const bool *named)
     return false;
 }
 
-static bool has_first_dim(const cm_sample_part *p)
+static bool has_lagged_dim(const cm_load_space *s, const cm_sample_part *p)
 {
     for (unsigned d = 0; d < p->rank; d++)
-        if (p->axis[d] == 0)
+        if (p->axis[d] == (int)s->space.lagged)
             return true;
     return false;
 }
@@ -274,20 +292,27 @@ static int add_part(cm_load_space *s, const cm_sample_part *p, int64_t lag, cons
 {
     if (s->nparts == CM_LOAD_MAX_PARTS)
         return cm_fail(err, CM_EINVAL, "variables times lags are more than %d", CM_LOAD_MAX_PARTS);
+    s->part[s->nparts] = *p;
+    s->lag[s->nparts] = lag;
+    s->feed[s->nparts++] = *feed;
+    return CM_OK;
+}
+
+/* By the sample's shape, which lags may have shortened. */
+static int size_part(cm_load_space *s, size_t i, cm_error *err)
+{
+    const cm_sample_part *p = &s->part[i];
     uint64_t nelem = 1;
     size_t nbytes;
     for (unsigned d = 0; d < p->rank; d++)
         if (!cm_mul_u64(nelem, p->axis[d] >= 0 ? s->space.sample[p->axis[d]] : p->shape[d], &nelem))
             return cm_fail(err, CM_EINVAL, "it has too many elements");
-    if (!cm_mul_size(nelem, cm_feed_nbytes(feed), &nbytes) ||
+    if (!cm_mul_size(nelem, cm_feed_nbytes(&s->feed[i]), &nbytes) ||
         !cm_add_size(s->sample_nbytes, nbytes, &s->sample_nbytes) ||
         s->sample_nbytes > (size_t)1 << 46)
         return cm_fail(err, CM_EINVAL, "it has too many bytes");
-    s->part[s->nparts] = *p;
-    s->lag[s->nparts] = lag;
-    s->feed[s->nparts] = *feed;
-    s->part_nelem[s->nparts] = nelem;
-    s->part_nbytes[s->nparts++] = nbytes;
+    s->part_nelem[i] = nelem;
+    s->part_nbytes[i] = nbytes;
     return CM_OK;
 }
 
@@ -295,7 +320,6 @@ static int add_parts(const cm_load_options *o, const cm_load_setting *setting,
                      const cm_load_data *d, const bool *named, cm_load_space *s, cm_error *err)
 {
     int rc = CM_OK;
-    s->space.reach = setting->behind; /* lag 0 lies in the array, though no variable has it */
     for (size_t i = 0; i < d->narrays && rc == CM_OK; i++) {
         const cm_array *a = d->array[i];
         cm_sample_part p = part_of(s, a, (unsigned)i);
@@ -308,12 +332,10 @@ static int add_parts(const cm_load_options *o, const cm_load_setting *setting,
             continue;
         }
         rc = for_sample(cm_load_feed_make(o, setting, d, d->variable[i], &feed, err), o, d, err);
-        const unsigned nlags = has_first_dim(&p) ? setting->nlags : 1;
-        for (unsigned k = 0; k < nlags && rc == CM_OK; k++) {
-            const int64_t lag = has_first_dim(&p) ? setting->lag[k] : 0;
-            p.lag = has_first_dim(&p) ? (uint64_t)lag + setting->behind : 0;
-            if (p.lag > s->space.reach)
-                s->space.reach = p.lag;
+        const bool lags = has_lagged_dim(s, &p);
+        for (unsigned k = 0; k < (lags ? setting->nlags : 1) && rc == CM_OK; k++) {
+            const int64_t lag = lags ? setting->lag[k] : 0;
+            p.lag = lags ? (uint64_t)lag + setting->behind : 0;
             rc = for_sample(add_part(s, &p, lag, &feed, err), o, d, err);
         }
     }
@@ -376,6 +398,7 @@ int cm_load_space_make(const cm_load_options *o, const cm_load_setting *setting,
     s->space.order = setting->order;
     s->space.parameter = setting->parameter;
     s->space.seed = o->seed;
+    find_reach(setting, s);
     int rc = join_dims(o, s, d, err);
     if (rc == CM_OK)
         rc = set_ranges(o, d, s, err);
@@ -385,14 +408,15 @@ int cm_load_space_make(const cm_load_options *o, const cm_load_setting *setting,
         rc = list_boxes(o, s, leader(d), err);
     if (rc == CM_OK)
         rc = add_parts(o, setting, d, named, s, err);
-    if (rc == CM_OK)
-        align_parts(s);
     s->space.by_number = setting->planned;
     if (setting->planned) /* blocks are made of steps of one length */
         s->space.whole_chunks = false;
     if (rc == CM_OK)
         rc = for_sample(cm_sample_space_init(&s->space, s->dim_name, err), o, d, err);
-    s->behind = setting->behind;
+    for (size_t i = 0; i < s->nparts && rc == CM_OK; i++)
+        rc = for_sample(size_part(s, i, err), o, d, err);
+    if (rc == CM_OK)
+        align_parts(s);
     if (rc == CM_OK)
         rc = count_samples(o, setting, s, err);
     if (rc != CM_OK)

@@ -16,6 +16,12 @@ enum {
 
 /* ---- strips ---- */
 
+/* Whether lags count along dimension J of the space. */
+static bool is_lagged(const cm_blocks *b, int j)
+{
+    return (unsigned)j == b->space->lagged;
+}
+
 static void start_strip(cm_blocks *b, const cm_blocks_request *r, size_t p)
 {
     const cm_sample_part *part = &r->part[p];
@@ -38,7 +44,8 @@ static void start_strip(cm_blocks *b, const cm_blocks_request *r, size_t p)
 /* The chunks between two lags are worth decoding where samples of both overlap or nearly do. */
 static bool is_close(const cm_blocks *b, const cm_block_strip *s, const cm_sample_part *part)
 {
-    const uint64_t reach = b->space->rank > 0 ? b->space->sample[0] + b->cell[0] : 0;
+    const uint64_t reach =
+        b->space->rank > 0 ? b->space->sample[b->space->lagged] + b->cell[b->space->lagged] : 0;
     return s->array == part->array && part->lag <= cm_add_sat(s->greatest_lag, reach) &&
            cm_add_sat(part->lag, reach) >= s->least_lag;
 }
@@ -119,11 +126,12 @@ static uint64_t chunks_along(const cm_blocks *b, const cm_block_strip *s, unsign
     const uint64_t n = positions_along(b, (unsigned)j, at, &position);
     const uint64_t step = cm_block_step(b->space, (unsigned)j);
     const uint64_t start = b->space->origin[j] + position * step;
-    const uint64_t begin = start + (j == 0 ? s->least_lag : 0);
+    const uint64_t begin = start + (is_lagged(b, j) ? s->least_lag : 0);
     uint64_t last = start + (n - 1) * step + b->space->sample[j] - 1;
-    const uint64_t end = b->space->origin[j] + b->space->length[j] - (j == 0 ? b->space->reach : 0);
+    const uint64_t end =
+        b->space->origin[j] + b->space->length[j] - (is_lagged(b, j) ? b->space->reach : 0);
     last = cm_min_u64(last, end - 1); /* clipped: CM_ORDER_ALL */
-    last += j == 0 ? s->greatest_lag : 0;
+    last += is_lagged(b, j) ? s->greatest_lag : 0;
     *first = cm_grid_find(s->grid, d, begin);
     return cm_grid_find(s->grid, d, last) - *first + 1;
 }
@@ -139,7 +147,7 @@ static uint64_t most_of_cuts(const cm_blocks *b, const cm_block_strip *s, unsign
             most = cm_max_u64(most, chunks_along(b, s, d, at, &first));
         return most;
     }
-    const uint64_t reach = j == 0 ? s->greatest_lag - s->least_lag : 0;
+    const uint64_t reach = is_lagged(b, j) ? s->greatest_lag - s->least_lag : 0;
     const uint64_t span = cm_add_sat(b->length[j] + b->space->sample[j], reach);
     return cm_min_u64(span / cm_cuts_shortest(cuts) + 2, s->grid->count[d]);
 }
@@ -149,7 +157,7 @@ static uint64_t chunks_of(const cm_blocks *b, const cm_block_strip *s, unsigned 
                           uint64_t behind)
 {
     const int j = s->axis[d];
-    const uint64_t reach = j == 0 ? s->greatest_lag - s->least_lag : 0;
+    const uint64_t reach = is_lagged(b, j) ? s->greatest_lag - s->least_lag : 0;
     const uint64_t span =
         (n - 1) * cm_block_step(b->space, (unsigned)j) + b->space->sample[j] + reach;
     return (behind + span - 1) / s->grid->chunk[d] + 1;
@@ -167,7 +175,7 @@ static uint64_t most_along(const cm_blocks *b, const cm_block_strip *s, unsigned
     if (s->grid->cuts[d] != NULL)
         return most_of_cuts(b, s, d);
     const uint64_t chunk = s->grid->chunk[d], step = cm_block_step(b->space, (unsigned)j);
-    const uint64_t start = b->space->origin[j] + (j == 0 ? s->least_lag : 0);
+    const uint64_t start = b->space->origin[j] + (is_lagged(b, j) ? s->least_lag : 0);
     uint64_t first;
     const uint64_t nfirst = positions_along(b, (unsigned)j, 0, &first);
     uint64_t most = chunks_of(b, s, d, nfirst, start % chunk);

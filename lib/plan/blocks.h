@@ -31,7 +31,7 @@ typedef struct cm_block_strip {
     uint32_t array;
     uint32_t rank;
     int axis[CM_MAX_RANK];            /* as in cm_sample_part */
-    uint64_t least_lag, greatest_lag; /* elements along dimension 0 of the space */
+    uint64_t least_lag, greatest_lag; /* elements along the dimension with lags */
     size_t chunk_nbytes;              /* of a decoded chunk in the frame, as delivered; aligned */
 
     /* Set by cm_blocks_grow. */

@@ -17,7 +17,7 @@ bool cm_sample_starts_anywhere(cm_order order)
 /* Elements along dimension J at which a sample without lags may lie. */
 static uint64_t usable(const cm_sample_space *s, unsigned j)
 {
-    return j == 0 ? s->length[0] - s->reach : s->length[j];
+    return s->length[j] - (j == s->lagged ? s->reach : 0);
 }
 
 static const char *dimension_text(unsigned j, char *const *name, char *buf, size_t size)
@@ -57,7 +57,7 @@ static void set_extents(cm_sample_space *s)
 static int check_dimension(const cm_sample_space *s, unsigned j, char *const *name, cm_error *err)
 {
     char number[16];
-    const uint64_t reach = j == 0 ? s->reach : 0;
+    const uint64_t reach = j == s->lagged ? s->reach : 0;
     const char *text = dimension_text(j, name, number, sizeof(number));
 
     if (s->length[j] == 0)
@@ -130,14 +130,15 @@ int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *er
         return rc;
     if (space->order == CM_ORDER_LIST)
         return init_list(space, name, err);
-    if (space->rank > 0 && space->length[0] != 0 && space->reach >= space->length[0])
+    const uint64_t length = space->rank > 0 ? space->length[space->lagged] : 0;
+    if (length != 0 && space->reach >= length)
         return cm_fail(err, CM_EINVAL,
                        "lags that span %" PRIu64 " do not fit dimension %s, which has %" PRIu64,
-                       space->reach, dimension_text(0, name, number, sizeof(number)),
-                       space->length[0]);
+                       space->reach, dimension_text(space->lagged, name, number, sizeof(number)),
+                       length);
     if (space->reach != 0)
         space->whole_chunks = false;
-    if (space->rank > 0 && space->length[0] != 0)
+    if (length != 0)
         set_extents(space);
     for (unsigned j = 0; j < space->rank; j++) {
         rc = check_dimension(space, j, name, err);
@@ -298,7 +299,8 @@ void cm_sample_part_box(const cm_sample_part *part, const cm_box *sample, cm_box
     out->rank = part->rank;
     for (unsigned d = 0; d < part->rank; d++) {
         const int j = part->axis[d];
-        out->start[d] = j < 0 ? 0 : sample->start[j] + (j == 0 ? part->lag : 0);
+        out->start[d] =
+            j < 0 ? 0 : sample->start[j] + ((unsigned)j == part->lagged ? part->lag : 0);
         out->shape[d] = j < 0 ? part->shape[d] : sample->shape[j];
     }
 }

@@ -4,7 +4,7 @@
  *
  * The sample space has the dimensions of all arrays that are read together, by
  * name.  An array takes of a sample what the dimensions that it has say; lags
- * move it along dimension 0.
+ * move it along one dimension.
  *
  * Random order draws without replacement: the offsets are numbered, and their
  * numbers go through a keyed permutation (a Feistel network over the next even
@@ -44,7 +44,8 @@ typedef struct cm_sample_space {
     /* CHUNKS and ALL: along dimensions with cuts each sample is a chunk, `sample` at most; without
        lags and origins. */
     bool whole_chunks;
-    uint64_t reach; /* the greatest lag: dimension 0 is that much shorter */
+    uint64_t reach;  /* the greatest lag: */
+    unsigned lagged; /* that dimension is so much shorter */
     cm_order order;
     uint64_t parameter; /* N of STRIDED, K of BLOCK_SHUFFLE; >= 1 */
     uint64_t seed;
@@ -91,7 +92,8 @@ typedef struct cm_sample_part {
     unsigned rank;
     int axis[CM_MAX_RANK];
     uint64_t shape[CM_MAX_RANK]; /* of the array */
-    uint64_t lag;                /* elements along dimension 0 of the space */
+    uint64_t lag;                /* elements along */
+    unsigned lagged;             /* that dimension of the space */
 } cm_sample_part;
 
 /* Box that PART reads for SAMPLE, a box that cm_sample_at gave. */

@@ -134,6 +134,59 @@ def test_lag_0_lies_in_the_array(stores, lags):
     assert first == list(range(max(0, -min(lags)), n - max(0, *lags)))
 
 
+def lagged_store(path, dims):
+    length = {"time": 12, "member": 4, "lat": 6}
+    group = zarr.create_group(str(path), zarr_format=3)
+    shape = tuple(length[d] for d in dims)
+    field = group.create_array("field", shape=shape, chunks=tuple(n // 2 + 1 for n in shape), dtype="f4", dimension_names=dims)
+    field[...] = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    flat = group.create_array("flat", shape=(6, 4), chunks=(4, 3), dtype="f8", dimension_names=("lat", "member"))
+    flat[...] = np.arange(24.0).reshape(6, 4) * 1000
+    return field[...]
+
+
+@pytest.mark.parametrize("options", (
+    {"order": "series"}, {"order": "map"}, {"order": "random"}, {"order": "all"}, {"order": "chunks"}, {"loader": "planned"},
+), ids=str)
+@pytest.mark.parametrize("lags", ([0], [2], [-3, 0], [-2, 1]), ids=str)
+@pytest.mark.parametrize("dims", (("time", "member", "lat"), ("member", "time", "lat"), ("lat", "member", "time")), ids=",".join)
+@pytest.mark.few(6)
+def test_lags_go_along_time(tmp_path, options, lags, dims):
+    """Wherever it stands, and whichever variable comes first; each tensor against NumPy."""
+    values = lagged_store(tmp_path / "a.zarr", dims)
+    steps = 1 if options.get("order") == "all" else 2  # no sample is clipped
+    sample = {} if options.get("order") in ("series", "map") else {"sample": {"time": steps, "lat": 3}}
+    with chunkmill.Loader(tmp_path / "a.zarr", variables=["flat", "field"], lags=lags, batch=3, **sample, **options) as loader:
+        assert all(key[0] == "field" for key in loader.keys() if isinstance(key, tuple))
+        seen = 0
+        for batch in loader:
+            for lag in lags:
+                tensor = batch["field", lag] if lag and ("field", lag) in loader.keys() else batch["field"]
+                for index, got in zip(batch.index, tensor.numpy()):
+                    start = dict(zip((d.name for d in loader.dims), (int(i) for i in index)))
+                    start["time"] += lag
+                    box = tuple(slice(start[d], start[d] + n) for d, n in zip(dims, got.shape))
+                    assert np.array_equal(got, values[box]), box
+                    seen += 1
+        assert seen > 0
+
+
+def test_series_say_what_lags_leave(tmp_path):
+    lagged_store(tmp_path / "a.zarr", ("time", "member", "lat"))
+    options = {"variables": "field", "order": "series", "lags": [-2, 0]}
+    with chunkmill.Loader(tmp_path / "a.zarr", sample={"time": 10}, **options) as loader:
+        assert next(iter(loader))["field"].shape[1:] == (10, 1, 1)
+    with pytest.raises(chunkmill.ChunkmillError, match="takes 10 of dimension time"):
+        chunkmill.Loader(tmp_path / "a.zarr", sample={"time": 12}, **options)
+
+
+def test_lags_need_room(tmp_path):
+    """A variable that is read whole has no steps to go."""
+    lagged_store(tmp_path / "a.zarr", ("time", "member", "lat"))
+    with pytest.raises(chunkmill.ChunkmillError, match="do not fit dimension time"):
+        chunkmill.Loader(tmp_path / "a.zarr", variables="field", sample={"lat": 3}, lags=[2])
+
+
 @pytest.mark.parametrize("kind", ("map", "planned"))
 @pytest.mark.parametrize("shares", ((0.7,), (0.5, 0.25)))
 def test_parts_share_no_element(stores, kind, shares):

@@ -21,7 +21,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.lags),
      .swept = true,
-     .help = "Read each sample at so many steps later along the first dimension, or earlier (-6).",
+     .help = "Read each sample at so many steps of time later, or earlier (-6); where no dimension "
+             "is named time, of the first.",
      .unset = "0"},
     {.name = "sample",
      .brief = true,

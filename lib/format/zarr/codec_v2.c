@@ -126,7 +126,8 @@ static int transpose_to_v2(const cm_codec_spec *spec, unsigned rank, bool *order
     }
     if (!same && !reversed)
         return cm_fail(err, CM_EUNSUPPORTED,
-                       "Zarr v2 has no codec transpose but for order F, all dimensions reversed");
+                       "Zarr v2 has no codec transpose but for order F, all dimensions reversed; "
+                       "`codec` chooses others");
     *order_f = !same;
     return CM_OK;
 }
@@ -135,7 +136,8 @@ static int numcodec_json(const cm_codec_spec *spec, cm_json **out, cm_error *err
 {
     const char *id = cm_numcodec_id(spec->id);
     if (id == NULL)
-        return cm_fail(err, CM_EUNSUPPORTED, "Zarr v2 has no codec %s", cm_codec_name(spec->id));
+        return cm_fail(err, CM_EUNSUPPORTED, "Zarr v2 has no codec %s; `codec` chooses others",
+                       cm_codec_name(spec->id));
     cm_json *j = cm_json_object();
     int rc = cm_json_set(j, "id", cm_json_string(id), err);
     if (rc == CM_OK)

@@ -103,7 +103,8 @@ static int codec_config(const cm_codec_spec *spec, const cm_codec_scene *scene, 
     }
     const char *id = cm_numcodec_id(spec->id);
     if (id == NULL)
-        return cm_fail(err, CM_EUNSUPPORTED, "Zarr v3 has no codec %s", cm_codec_name(spec->id));
+        return cm_fail(err, CM_EUNSUPPORTED, "Zarr v3 has no codec %s; `codec` chooses others",
+                       cm_codec_name(spec->id));
     snprintf(name, size, "numcodecs.%s", id);
     return cm_numcodec_format(spec, config, &id, err);
 }

@@ -52,7 +52,8 @@ static void make_blocks(scene *s)
 static void add_part(scene *s, uint32_t array, uint64_t lag)
 {
     cm_sample_part *p = &s->part[s->nparts];
-    *p = (cm_sample_part){.array = array, .rank = s->grid[array].rank, .lag = lag};
+    *p = (cm_sample_part){
+        .array = array, .rank = s->grid[array].rank, .lag = lag, .lagged = s->space.lagged};
     for (unsigned d = 0; d < p->rank; d++) {
         p->axis[d] = array == 0 ? (int)d : (int)(s->space.rank - 1 - d);
         p->shape[d] = s->grid[array].shape[d];
@@ -61,27 +62,32 @@ static void add_part(scene *s, uint32_t array, uint64_t lag)
 }
 
 /*
- * An array with all dimensions, at up to three lags, and one that has the last of them first, in
- * chunks of its own.
+ * An array with all dimensions, at up to three lags along any of them, and one that has the last
+ * of them first, in chunks of its own.
  */
 static void make_scene(scene *s)
 {
     static const cm_order orders[] = {CM_ORDER_RANDOM, CM_ORDER_SEQUENTIAL, CM_ORDER_CHUNKS,
                                       CM_ORDER_ALL, CM_ORDER_MAP};
     const unsigned rank = 1 + (unsigned)random_below(3), nlags = 1 + (unsigned)random_below(3);
+    const unsigned lagged = (unsigned)random_below(rank);
     uint64_t chunk[3], shape[3], lag[3] = {0, random_below(9), random_below(30)}, reach = 0;
     *s = (scene){0};
     for (unsigned i = 0; i < nlags; i++)
         reach = lag[i] > reach ? lag[i] : reach;
-    s->space = (cm_sample_space){
-        .rank = rank, .reach = reach, .order = orders[random_below(5)], .seed = random_below(99)};
+    s->space = (cm_sample_space){.rank = rank,
+                                 .reach = reach,
+                                 .lagged = lagged,
+                                 .order = orders[random_below(5)],
+                                 .seed = random_below(99)};
     for (unsigned j = 0; j < rank; j++) {
-        const uint64_t length = 1 + random_below(j == 0 ? 40 : 12) + (j == 0 ? reach : 0);
+        const uint64_t own = j == lagged ? reach : 0;
+        const uint64_t length = 1 + random_below(j == 0 ? 40 : 12) + own;
         chunk[j] = 1 + random_below(9);
         s->space.origin[j] = random_below(2) * random_below(30);
         s->space.length[j] = length;
         s->space.chunk[j] = 1;
-        s->space.sample[j] = 1 + random_below(length - (j == 0 ? reach : 0));
+        s->space.sample[j] = 1 + random_below(length - own);
         shape[j] = s->space.origin[j] + length + random_below(2) * random_below(20);
     }
     assert_int_equal(cm_sample_space_init(&s->space, NULL, NULL), CM_OK);

@@ -20,6 +20,10 @@ static const space_row rows[] = {
     {"random", SPACE(2, .length = {9, 7}, .sample = {3, 2}, .order = CM_ORDER_RANDOM), 42},
     {"random, reach",
      SPACE(2, .length = {9, 7}, .sample = {3, 2}, .reach = 4, .order = CM_ORDER_RANDOM), 18},
+    {"random, reach along the second dimension",
+     SPACE(2, .length = {9, 7}, .sample = {3, 2}, .reach = 4, .lagged = 1,
+           .order = CM_ORDER_RANDOM),
+     14},
     {"random, one place", SPACE(1, .length = {5}, .sample = {5}, .order = CM_ORDER_RANDOM), 1},
     {"random, rank 0", SPACE(0, .order = CM_ORDER_RANDOM), 1},
     {"random, 3 dimensions",
@@ -73,6 +77,10 @@ static const space_row rows[] = {
     {"map, reach", SPACE(2, .length = {11, 3}, .reach = 4, .order = CM_ORDER_MAP), 7},
     {"series", SPACE(3, .length = {11, 3, 4}, .order = CM_ORDER_SERIES), 12},
     {"series, reach", SPACE(2, .length = {11, 3}, .reach = 4, .order = CM_ORDER_SERIES), 3},
+    {"map, reach along the second dimension",
+     SPACE(2, .length = {11, 3}, .reach = 1, .lagged = 1, .order = CM_ORDER_MAP), 11},
+    {"series, reach along the second dimension",
+     SPACE(2, .length = {11, 3}, .reach = 1, .lagged = 1, .order = CM_ORDER_SERIES), 2},
     {"all", SPACE(2, .length = {10, 7}, .sample = {3, 4}, .order = CM_ORDER_ALL), 8},
     {"all, reach", SPACE(2, .length = {10, 7}, .sample = {3, 4}, .reach = 2, .order = CM_ORDER_ALL),
      6},
@@ -126,7 +134,7 @@ static void check_inside(const char *name, const cm_sample_space *s, const cm_bo
 {
     assert_int_equal(box->rank, s->rank);
     for (unsigned j = 0; j < s->rank; j++) {
-        const uint64_t end = s->origin[j] + s->length[j] - (j == 0 ? s->reach : 0);
+        const uint64_t end = s->origin[j] + s->length[j] - (j == s->lagged ? s->reach : 0);
         if (box->shape[j] == 0 || box->start[j] < s->origin[j] ||
             box->start[j] + box->shape[j] > end)
             fail_msg("%s: %" PRIu64 " + %" PRIu64 " along %u, which ends at %" PRIu64, name,

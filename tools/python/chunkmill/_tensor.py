@@ -85,7 +85,7 @@ class Tensor:
 
     @property
     def lag(self) -> int:
-        """Steps along the first dimension from the sample's start; 0 but with `lags`."""
+        """Steps along `time`, or the first dimension, from the sample's start; 0 but with `lags`."""
         return self._about.lag
 
     @property
