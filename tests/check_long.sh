@@ -67,7 +67,7 @@ run_sanitizer() { # NAME, SAN, LAYERS
 threaded="store watch engine load archive convert bench" # where threads meet
 
 # The tests of the part that comes first wait for deadlines and servers half of their time: the sanitizers are
-# built meanwhile, by what they leave.  What does not build is said by the part, which builds once more.
+# built meanwhile, by what they leave.  Each part builds what is not there yet, and says what does not build.
 ahead=
 build_ahead() {
     renice -n 19 $BASHPID >/dev/null
@@ -79,8 +79,8 @@ build_ahead() {
         esac
     done
 } 2>/dev/null
-await_ahead() {
-    [ -z "$ahead" ] || wait "$ahead" || : # the part says it
+end_ahead() {
+    [ -z "$ahead" ] || { kill -- "-$ahead" && wait "$ahead"; } 2>/dev/null
     ahead=
 }
 case ${parts[0]} in
@@ -89,18 +89,19 @@ long | ci-long)
     build_ahead &
     ahead=$!
     set +m
-    trap '[ -z "$ahead" ] || kill -- "-$ahead" 2>/dev/null' EXIT
+    trap end_ahead EXIT
     ;;
 esac
 
 for name in "${parts[@]}"; do
+    case $name in *asan | *tsan) end_ahead ;; esac
     case $name in
     long) part "$name" run_plain long ;;
     ci-long) part "$name" run_plain ci ;;
-    asan) await_ahead && CHUNKMILL_ALL=1 part "$name" run_sanitizer asan address ;;
-    ci-asan) await_ahead && part "$name" run_sanitizer asan address ;;
-    tsan) await_ahead && CHUNKMILL_ALL=1 part "$name" run_sanitizer tsan thread ;;
-    ci-tsan) await_ahead && part "$name" run_sanitizer tsan thread "$threaded" ;;
+    asan) CHUNKMILL_ALL=1 part "$name" run_sanitizer asan address ;;
+    ci-asan) part "$name" run_sanitizer asan address ;;
+    tsan) CHUNKMILL_ALL=1 part "$name" run_sanitizer tsan thread ;;
+    ci-tsan) part "$name" run_sanitizer tsan thread "$threaded" ;;
     *)
         echo "check_long: unknown part $name" >&2
         exit 2
