@@ -255,6 +255,19 @@ int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_erro
  */
 int cm_archive_open_again(cm_archive *surveyed, const cm_archive_options *options, cm_archive **out,
                           cm_error *err);
+/* A value of `store_per`, owned, and how many stores it makes. */
+typedef struct cm_store_pattern {
+    char *text;
+    size_t nstores;
+} cm_store_pattern;
+
+/*
+ * Values of `store_per` by which the files of A make from 2 to 64 stores, and fewer than there are
+ * files: the fewest stores first.  Whether the files of each can be joined, a join tells.
+ */
+int cm_archive_store_patterns(const cm_archive *a, cm_store_pattern **out, size_t *n,
+                              cm_error *err);
+void cm_store_patterns_free(cm_store_pattern *list, size_t n);
 /* Whether pair PAIR of `rename` joined names of store I; if not, it is for the conversion. */
 bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair);
 /* Why what the file of `cache` held was not believed; NULL: it was, or there was none. */

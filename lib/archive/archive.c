@@ -85,6 +85,11 @@ int cm_archive_open_again(cm_archive *surveyed, const cm_archive_options *option
     return rc;
 }
 
+int cm_archive_store_patterns(const cm_archive *a, cm_store_pattern **out, size_t *n, cm_error *err)
+{
+    return cm_store_patterns_find(&a->options, a->survey, out, n, err);
+}
+
 bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair)
 {
     const cm_join *j = a->store[i].join;

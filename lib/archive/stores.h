@@ -18,4 +18,8 @@ int cm_stores_plan(const cm_archive_options *options, cm_survey *survey, cm_stor
                    size_t *n, cm_error *err);
 void cm_stores_free(cm_store_plan *plan, size_t n);
 
+/* store_patterns.c: cm_archive_store_patterns of archive.h. */
+int cm_store_patterns_find(const cm_archive_options *options, cm_survey *survey,
+                           cm_store_pattern **out, size_t *n, cm_error *err);
+
 #endif

@@ -9,86 +9,12 @@
 #include <string.h>
 
 #include "../common/naming.h"
+#include "../common/repository.h"
 #include "base/mem.h"
 
 enum {
     ROUNDS = 12 /* each with more options than the one before */
 };
-
-/* ---- options of a join ---- */
-
-static const struct {
-    const char *name;
-    size_t at;
-} LISTS[] = {
-    {"new-dim", offsetof(cm_archive_options, new_dim)},
-    {"promote", offsetof(cm_archive_options, promote)},
-    {"rename", offsetof(cm_archive_options, rename)},
-    {"exclude", offsetof(cm_archive_options, exclude)},
-    {"dtype", offsetof(cm_archive_options, dtype)},
-    {"static", offsetof(cm_archive_options, statics)},
-};
-
-static const struct {
-    const char *name;
-    size_t at;
-    int value;
-} CHOICES[] = {
-    {"packing", offsetof(cm_archive_options, unpack), 1},
-    {"missing", offsetof(cm_archive_options, fill_missing), 1},
-    {"overlap", offsetof(cm_archive_options, overlap), CM_OVERLAP_FIRST},
-    {"gaps", offsetof(cm_archive_options, gaps), CM_GAPS_FILL},
-    {"order", offsetof(cm_archive_options, order), CM_ORDER_NAME},
-    {"attrs", offsetof(cm_archive_options, first_attrs), 1},
-    {"bad-file", offsetof(cm_archive_options, skip_bad), 1},
-    {"offline", offsetof(cm_archive_options, skip_offline), 1},
-};
-
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
-
-static cm_texts *list_at(cm_archive_options *o, size_t i)
-{
-    return (cm_texts *)((char *)o + LISTS[i].at);
-}
-
-static void release_options(cm_archive_options *o)
-{
-    for (size_t i = 0; i < COUNT(LISTS); i++)
-        free((void *)(uintptr_t)list_at(o, i)->text);
-}
-
-/* OUT becomes ASKED with the options of D. */
-static int copy_options(const cm_archive_options *asked, const nc2zarr_decisions *d,
-                        cm_archive_options *out, cm_error *err)
-{
-    *out = *asked;
-    for (size_t i = 0; i < COUNT(LISTS); i++) {
-        cm_texts *list = list_at(out, i);
-        const char **text = cm_calloc(list->n + d->n + 1, sizeof(*text), err);
-        if (text == NULL) {
-            for (; i < COUNT(LISTS); i++)
-                list_at(out, i)->text = NULL;
-            return CM_ENOMEM;
-        }
-        for (size_t k = 0; k < list->n; k++)
-            text[k] = list->text[k];
-        for (size_t k = 0; k < d->n; k++)
-            if (strcmp(d->of[k].option.name, LISTS[i].name) == 0)
-                text[list->n++] = d->of[k].option.value;
-        list->text = text;
-    }
-    for (size_t k = 0; k < d->n; k++) {
-        const nc2zarr_option *o = &d->of[k].option;
-        for (size_t i = 0; i < COUNT(CHOICES); i++)
-            if (strcmp(o->name, CHOICES[i].name) == 0)
-                *(int *)((char *)out + CHOICES[i].at) = CHOICES[i].value;
-        if (strcmp(o->name, "along") == 0)
-            out->along = o->value;
-        if (strcmp(o->name, "tolerance") == 0)
-            out->tolerance = strtod(o->value, NULL);
-    }
-    return CM_OK;
-}
 
 /* ---- what is decided ---- */
 
@@ -264,7 +190,7 @@ typedef struct round {
 static void end_round(round *r)
 {
     cm_archive_close(r->archive);
-    release_options(&r->options);
+    nc2zarr_release_options(&r->options);
     free(r->report);
     *r = (round){0};
 }
@@ -272,7 +198,7 @@ static void end_round(round *r)
 static int begin_round(const archive_job *job, const nc2zarr_decisions *d, round *r, cm_error *err)
 {
     *r = (round){0};
-    int rc = copy_options(&job->asked, d, &r->options, err);
+    int rc = nc2zarr_copy_options(&job->asked, d, &r->options, err);
     if (rc == CM_OK)
         rc = cm_archive_open_again(job->archive, &r->options, &r->archive, err);
     if (rc != CM_OK)
@@ -481,22 +407,34 @@ static int try_options(const archive_job *job, nc2zarr_decisions *d, cm_error *e
                                               : rc;
 }
 
+/* The decisions that follow from OPTION VALUE, instead of those that findings propose. */
+static int try_instead(const archive_job *job, const char *option, const char *value,
+                       nc2zarr_decisions *rival, cm_error *err)
+{
+    static const cm_finding ALONG = {.kind = CM_FINDING_ALONG, .weight = CM_WEIGHT_DECISION};
+    nc2zarr_option o = {.name = option};
+    bool grown;
+    *rival = (nc2zarr_decisions){.instead = true};
+    snprintf(o.value, sizeof(o.value), "%s", value);
+    const int rc = decision_of(rival, &o, &ALONG, &grown, err) == NULL ? CM_ENOMEM : CM_OK;
+    return rc == CM_OK ? try_rounds(job, rival, err) : rc;
+}
+
+/* *BEST becomes RIVAL where that is BETTER; the other one is released. */
+static void choose(nc2zarr_decisions *best, nc2zarr_decisions rival, bool better)
+{
+    nc2zarr_decisions worse = better ? *best : rival;
+    *best = better ? rival : *best;
+    nc2zarr_decisions_release(&worse);
+}
+
 /* Joins the files along NAME instead: in *BEST where that drops less. */
 static int try_along(const archive_job *job, const char *name, nc2zarr_decisions *best,
                      cm_error *err)
 {
-    static const cm_finding ALONG = {.kind = CM_FINDING_ALONG, .weight = CM_WEIGHT_DECISION};
-    nc2zarr_decisions rival = {.instead = true}, worse = {0};
-    nc2zarr_option o = {.name = "along"};
-    bool grown;
-    snprintf(o.value, sizeof(o.value), "%s", name);
-    int rc = decision_of(&rival, &o, &ALONG, &grown, err) == NULL ? CM_ENOMEM : CM_OK;
-    if (rc == CM_OK)
-        rc = try_rounds(job, &rival, err);
-    const bool better = rc == CM_OK && nc2zarr_is_better(&rival, best);
-    worse = better ? *best : rival;
-    *best = better ? rival : *best;
-    nc2zarr_decisions_release(&worse);
+    nc2zarr_decisions rival;
+    const int rc = try_instead(job, "along", name, &rival, err);
+    choose(best, rival, rc == CM_OK && nc2zarr_is_better(&rival, best));
     return rc;
 }
 
@@ -518,12 +456,54 @@ static int try_rivals(const archive_job *job, nc2zarr_decisions *best, cm_error 
     return rc;
 }
 
+/* Whether --store-per goes with what else was asked for. */
+static bool may_make_stores(const archive_job *job)
+{
+    const cm_transform_options *o = &job->v->o;
+    const char *output = job->typed.output;
+    return job->asked.store_per == NULL && job->append == NULL && o->refer == NULL &&
+           o->stack.n == 0 && o->report == NULL && o->trace == NULL && !o->check &&
+           !job->options.part.on && (output == NULL || !cm_is_repository(output));
+}
+
+/* Whether D joins nothing, or leaves out what lies along a dimension that differs. */
+static bool may_be_several(const nc2zarr_decisions *d)
+{
+    bool several = d->obstacle != NULL;
+    for (size_t i = 0; i < d->n; i++)
+        several |= d->of[i].kind == CM_FINDING_LENGTH;
+    return several;
+}
+
+/* One store for each kind of files, where that needs no other decision. */
+static int try_stores(const archive_job *job, nc2zarr_decisions *best, cm_error *err)
+{
+    cm_store_pattern *list = NULL;
+    size_t n = 0;
+    bool found = false;
+    int rc = CM_OK;
+    if (may_make_stores(job) && may_be_several(best))
+        rc = cm_archive_store_patterns(job->archive, &list, &n, err);
+    for (size_t i = 0; rc == CM_OK && !found && i < n; i++) {
+        nc2zarr_decisions rival;
+        rc = try_instead(job, "store-per", list[i].text, &rival, err);
+        found = rc == CM_OK && rival.obstacle == NULL && rival.n == 1;
+        if (found)
+            rival.of[0].nfiles = list[i].nstores;
+        choose(best, rival, found);
+    }
+    cm_store_patterns_free(list, n);
+    return rc;
+}
+
 int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err)
 {
     *out = (nc2zarr_decisions){0};
     int rc = try_options(job, out, err);
     if (rc == CM_OK)
         rc = try_rivals(job, out, err);
+    if (rc == CM_OK)
+        rc = try_stores(job, out, err);
     if (rc == CM_OK && out->obstacle == NULL &&
         (out->line = nc2zarr_command_line(job, out, err)) == NULL)
         rc = CM_ENOMEM;

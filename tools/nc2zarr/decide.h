@@ -78,6 +78,14 @@ int nc2zarr_count_costs(nc2zarr_decisions *d, const struct archive_job *job,
                         const cm_archive_report *const *report, size_t n, cm_error *err);
 
 /*
+ * decide_options.c: OUT becomes ASKED with the options of D, and holds lists that are to be
+ * released; texts stay D's and ASKED's.
+ */
+int nc2zarr_copy_options(const cm_archive_options *asked, const nc2zarr_decisions *d,
+                         cm_archive_options *out, cm_error *err);
+void nc2zarr_release_options(cm_archive_options *o);
+
+/*
  * decide_along.c: where neither an option nor a coordinate says along which dimension the files of
  * one store are joined, those that most of the data lie along, and with them what D drops or
  * repeats, or what stops it.  JOINED is the report of the last join by D's options.

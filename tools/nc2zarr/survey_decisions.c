@@ -203,8 +203,8 @@ static void tell_new_dim(const nc2zarr_decision *d, const nc2zarr_decisions *all
 /* Whether an option of ALL drops something, or data may stop the run. */
 static bool any_drops(const nc2zarr_decisions *all)
 {
-    static const char *const KEEPING[] = {"along",   "new-dim", "promote", "rename",
-                                          "packing", "missing", "gaps",    "order"};
+    static const char *const KEEPING[] = {"along",   "new-dim", "promote", "rename",   "packing",
+                                          "missing", "gaps",    "order",   "store-per"};
     size_t keeping = 0;
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < sizeof(KEEPING) / sizeof(KEEPING[0]); k++)
@@ -223,6 +223,15 @@ static void tell_along(const nc2zarr_decision *d, const nc2zarr_decisions *all, 
     else if (!d->voluntary)
         fputs("; or --new-dim takes the order from names or attributes", f);
     print_overlap(d, f);
+}
+
+static void tell_store_per(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
+{
+    (void)all;
+    cm_print(f,
+             "%zu stores in the folder of the output, each of files that go together; nothing is "
+             "dropped",
+             d->nfiles);
 }
 
 static void tell_tolerance(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
@@ -292,6 +301,7 @@ static const struct {
     {"attrs", tell_attrs, NULL},
     {"exclude", tell_exclude, NULL},
     {"along", tell_along, NULL},
+    {"store-per", tell_store_per, NULL},
     {"order", NULL,
      "the files follow each other in the order of their names, whatever their times or labels; "
      "nothing is dropped"},
