@@ -27,7 +27,8 @@ typedef struct cm_suit_source {  /* all borrowed */
     const char *path;            /* the file or folder that it lies in; or a URL, or NULL */
     const cm_codec_spec *codecs; /* of the chunks to be made */
     size_t ncodecs;
-    bool cold; /* storage is measured from the disk in any case */
+    bool cold;     /* storage is measured from the disk in any case */
+    bool any_size; /* an array of less than 4 MiB is measured, too */
     /* Where chunks are to lie as those of OBJECTS do, in STORE behind a network; or NULL. */
     cm_store *store;
     const cm_variable *objects;

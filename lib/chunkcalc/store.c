@@ -486,6 +486,7 @@ static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *
                                        .path = given ? NULL : in->at.path,
                                        .store = given ? NULL : store,
                                        .objects = v,
+                                       .any_size = c->access != NULL, /* rates are compared */
                                        .codecs = v->words == NULL ? made : v->codecs,
                                        .ncodecs = v->words == NULL ? n : v->ncodecs};
         if (rc == CM_OK)

@@ -100,6 +100,18 @@ def test_the_answer_has_rates(store, tmp_path):
     assert len(rows) == 1 and re.search(r"^6x30x40 +present ", result.out, re.M)
 
 
+def test_what_is_said_of_a_small_store_is_measured(store, tmp_path):
+    """And the time of a read is that of its rate."""
+    log = log_of(tmp_path, windows(40, (4, 9, 7)))
+    assert document("--access", log, "--recommend", store)["cost"]["measured"] != "no"
+    seconds = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
+    lines = [line for line in run("--access", log, "--against", "8x10x10", store).ok().out.splitlines() if line.rstrip().endswith(" x")]
+    assert len(lines) >= 2
+    for line in lines:
+        time, unit, rate = re.search(r"([\d.]+) (ns|us|ms|s) +([\d.e+]+) +[\d.]+ x$", line.rstrip()).groups()
+        assert float(time) * seconds[unit] * float(rate) == pytest.approx(1, rel=0.02), line
+
+
 def test_more_shapes_than_the_search_takes(store, tmp_path):
     boxes = [[[0, 1 + i % 40], [0, 1 + i % 31], [i % 7, 10 + i % 60]] for i in range(500)]
     doc = document("--access", log_of(tmp_path, boxes), "--recommend", store)

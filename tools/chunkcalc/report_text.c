@@ -400,7 +400,7 @@ static int print_rates(const printer *p, cm_error *err)
         size_cell(&g, (double)l->chunk_nbytes);
         grid_cell(&g, "%.4g", chunks / weight);
         size_cell(&g, chunks / weight * (double)l->chunk_nbytes);
-        time_cell(&g, l->seconds);
+        time_cell(&g, r->access.streams / l->rate);
         grid_cell(&g, "%.4g", l->rate);
         if (now > 0)
             grid_cell(&g, "%.3g x", l->rate / now);
