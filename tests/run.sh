@@ -12,7 +12,7 @@
 # anything failed.  Logs are kept in BUILD/tests/logs.  CHUNKMILL_VENV names a
 # virtual environment to use (or to make) instead of BUILD/venv; the servers that `long`
 # starts lie in another beside it, CHUNKMILL_VENV-servers.  CHUNKMILL_TESTS_TMP is where the
-# tests' files are made (BUILD/tests), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one; 0: a single
+# tests' files are made (BUILD/tests), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one or two; 0: a single
 # one for each folder of tests, in turn, for machines of little memory), CHUNKMILL_LAYERS the layers whose unit tests run (all).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -238,8 +238,10 @@ else
     [ -z "${CHUNKMILL_TESTS_TMP:-}" ] || tmp=$(mktemp -d "$CHUNKMILL_TESTS_TMP/chunkmill-tests.XXXXXX") || exit 2
     rm -rf "$tmp"
     export CHUNKMILL_PROGRESS=3 # tests/support/progress.py
-    # One more than CPUs: some tests wait for a scheduler or a deadline.
-    workers=${CHUNKMILL_WORKERS:-$(($(nproc) + 1))}
+    # More than CPUs: some tests wait for a scheduler or a deadline, and those that are long do so half of their time.
+    more=1
+    [ "$mode" != ci ] || more=2
+    workers=${CHUNKMILL_WORKERS:-$(($(nproc) + more))}
     try_pytest() { # WHAT of the suites
         ${wrap[@]+"${wrap[@]}"} "$venv/bin/python" -m pytest -n "$workers" --dist worksteal -q --no-header --tb=short -rsfE \
             --basetemp="$tmp" --durations=15 --junitxml="$logs/pytest-$1.xml" -o junit_family=xunit1 \
