@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "archive/stores.h"
+#include "archive/survey/wire.h"
 #include "base/mem.h"
 #include "base/path.h"
 
@@ -15,10 +16,47 @@ typedef struct search {
     const cm_archive_options *options;
     cm_survey *survey;
     cm_store_pattern *found;
+    cm_digest *stores; /* of each of these, which files go together */
     size_t n;
 } search;
 
-/* Takes PATTERN, whose memory it gets, if it makes some stores of more files. */
+/* Which files go together, whatever the stores are called. */
+static int digest_of(const cm_store_plan *plan, size_t n, cm_digest *out, cm_error *err)
+{
+    cm_buf b = {0};
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        rc = cm_buf_append(&b, &plan[i].nfiles, sizeof(plan[i].nfiles), err);
+        if (rc == CM_OK)
+            rc = cm_buf_append(&b, plan[i].file, plan[i].nfiles * sizeof(plan[i].file[0]), err);
+    }
+    *out = cm_wire_digest(b.data, b.nbytes);
+    cm_buf_release(&b);
+    return rc;
+}
+
+static bool is_new(const search *s, cm_digest stores)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (cm_wire_same(s->stores[i], stores))
+            return false;
+    return true;
+}
+
+static int keep(search *s, const char *pattern, const cm_store_plan *plan, size_t n, cm_error *err)
+{
+    cm_digest stores;
+    int rc = digest_of(plan, n, &stores, err);
+    if (rc != CM_OK || !is_new(s, stores))
+        return rc;
+    if (CM_GROW(s->found, s->n, err) != CM_OK || CM_GROW(s->stores, s->n, err) != CM_OK)
+        return CM_ENOMEM;
+    s->stores[s->n] = stores;
+    s->found[s->n] = (cm_store_pattern){cm_strdup(pattern, err), n};
+    return s->found[s->n].text == NULL ? CM_ENOMEM : (s->n++, CM_OK);
+}
+
+/* Takes PATTERN, and frees it, if it makes some stores of more files. */
 static int take(search *s, char *pattern, cm_error *err)
 {
     cm_archive_options options = *s->options;
@@ -29,16 +67,14 @@ static int take(search *s, char *pattern, cm_error *err)
         return CM_ENOMEM;
     options.store_per = pattern;
     int rc = cm_stores_plan(&options, s->survey, &plan, &n, &why);
-    cm_stores_free(plan, n);
-    const bool fits = rc == CM_OK && n > 1 && n <= MOST_STORES && n < s->survey->nfiles;
     if (rc == CM_ENOMEM)
         *err = why;
-    else
-        rc = fits ? CM_GROW(s->found, s->n, err) : CM_OK;
-    if (rc == CM_OK && fits)
-        s->found[s->n++] = (cm_store_pattern){pattern, n};
-    else
-        free(pattern);
+    else if (rc != CM_OK)
+        rc = CM_OK; /* it is no pattern of these names */
+    else if (n > 1 && n <= MOST_STORES && n < s->survey->nfiles)
+        rc = keep(s, pattern, plan, n, err);
+    cm_stores_free(plan, n);
+    free(pattern);
     return rc;
 }
 
@@ -90,6 +126,7 @@ int cm_store_patterns_find(const cm_archive_options *options, cm_survey *survey,
         rc = take(&s, cm_strdup("{variable}", err), err);
     if (s.n > 1)
         qsort(s.found, s.n, sizeof(s.found[0]), by_stores);
+    free(s.stores);
     *out = s.found;
     *n = s.n;
     return rc;

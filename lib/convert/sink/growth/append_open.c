@@ -40,9 +40,9 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
     if (rc == CM_OK && there == CM_PLACE_NOTHING && repository != NULL)
         rc = cm_icechunk_check_branch(at.path, err);
     if (rc == CM_OK && there == CM_PLACE_NOTHING)
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: there is no store to %s; leave out `%s` to make it",
-                     o->store, o->replace != NULL ? "change" : "add to",
-                     o->replace != NULL ? "replace" : "append");
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: there is no store to %s to make it", o->store,
+                     o->replace != NULL ? "change; leave out `replace`"
+                                        : "add to; leave out `append`");
     else if (rc == CM_OK && there != CM_PLACE_FOLDER)
         rc = cm_fail(err, CM_EINVAL, "%s: is not a folder", o->store);
     if (rc == CM_OK) {
