@@ -182,7 +182,7 @@ FAULTS = {
 }  # fmt: skip
 
 
-@pytest.mark.every
+@pytest.mark.few(16)
 @pytest.mark.parametrize("plant, want, strange, decoded", FAULTS.values(), ids=FAULTS)
 def test_a_planted_fault_is_found(whole, tmp_path, plant, want, strange, decoded):
     store = tmp_path / "a.zarr"
@@ -438,7 +438,7 @@ def absent_of(store):
     }  # fmt: skip
 
 
-@pytest.mark.every
+@pytest.mark.few(14)
 @pytest.mark.parametrize("make, zarr_format", CLEAN.values(), ids=CLEAN)
 def test_a_clean_store_has_no_fault(tmp_path, make, zarr_format):
     store = tmp_path / "a.zarr"

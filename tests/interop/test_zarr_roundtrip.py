@@ -94,7 +94,7 @@ def check_both_ways(tmp_path, a, formats=(2, 3)):
         assert cat(copy, "") == little(a)
 
 
-@pytest.mark.every
+@pytest.mark.few(60)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("fmt", [2, 3])
@@ -140,7 +140,7 @@ V3 = {
 }
 
 
-@pytest.mark.every
+@pytest.mark.few(48)
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c8"])
 @pytest.mark.parametrize("codec", V3)
 def test_v3_codecs(tmp_path, codec, dtype):
@@ -166,7 +166,7 @@ NUMCODECS_BYTES = {
 }
 
 
-@pytest.mark.every
+@pytest.mark.few(32)
 @pytest.mark.parametrize("dtype", ["i2", "i4", "f8"])
 @pytest.mark.parametrize("codec", NUMCODECS_BYTES)
 def test_v3_numcodecs(tmp_path, codec, dtype):
@@ -190,7 +190,7 @@ FILTERS = {
 }
 
 
-@pytest.mark.every
+@pytest.mark.few(32)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("name,endian", [(n, e) for n in FILTERS for e in "<>" if n + e != "bitround>"])  # numcodecs rounds no big-endian
 def test_v2_filters(tmp_path, name, endian, order):

@@ -27,7 +27,7 @@ def found(r):
     return [(f["kind"], f["variable"], f["first"], f["last"]) for f in r["findings"]]
 
 
-@pytest.mark.every
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", fields.FAULTS)
 def test_a_fault_is_named_and_shown(name, tmp_path):
     expected = fields.plant(tmp_path / "in.nc", name)
@@ -159,7 +159,7 @@ CLEAN = {
 }  # fmt: skip
 
 
-@pytest.mark.every
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", CLEAN)
 def test_clean_data_have_no_finding(name, tmp_path):
     make, more = CLEAN[name]
