@@ -119,3 +119,26 @@ def test_an_attribute_of_two_dimensions_refuses_its_variable_alone(tmp_path, out
         tool.nc2zarr("--overwrite", *option, path, out).ok()
         got = zarr.open_group(str(out), mode="r")["deeper"]
         assert sorted(got.array_keys()) == ["first", "third"] and (got["third"][...] == np.arange(4)).all() and got["third"].attrs["units"] == "1"
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_attributes_of_two_dimensions_of_groups(tmp_path, out, files):
+    """Of which netCDF-C reads none of the group: all are read, a matrix as nested lists."""
+    attrs = {"matrix": np.arange(6.0).reshape(2, 3), "words": np.array([["a", "bc"]], object), "one": np.array([[7]], "i2"),
+             "nothing": np.zeros((0, 2), "f4"), "title": "x", "plain": np.array([1, 2], "u1")}  # fmt: skip
+    for i in range(files):
+        with h5py.File(tmp_path / f"{i}.nc", "w") as f:
+            time = f.create_dataset("time", data=np.arange(3.0) + 3 * i)
+            time.attrs["units"] = "days since 2000-01-01"
+            time.make_scale("time")
+            f.create_dataset("v", data=np.arange(3, dtype="f4") + i).dims[0].attach_scale(time)
+            f.create_group("deeper").create_dataset("w", data=np.arange(4.0))
+            for group in (f, f["deeper"]):
+                group.attrs.update(attrs)
+    tool.nc2zarr("--verify", "full", *(tmp_path / f"{i}.nc" for i in range(files)), out).ok()
+    root = zarr.open_group(str(out), mode="r")
+    assert (root["v"][...] == np.concatenate([np.arange(3) + i for i in range(files)])).all()
+    for group in (root, root["deeper"]):
+        assert dict(group.attrs) == {"matrix": [[0, 1, 2], [3, 4, 5]], "words": [["a", "bc"]], "one": 7, "nothing": [], "title": "x",
+                                     "plain": [1, 2]}  # fmt: skip
+    tool.nc2zarr("--check", *(tmp_path / f"{i}.nc" for i in range(files)), out).ok()

@@ -126,6 +126,18 @@ static int look_for_unseen(reader *r, const char *h5_path)
     return r->rc;
 }
 
+/* All of a group of which netCDF-C reads none, since one has several dimensions. */
+static int read_by_hdf5(reader *r, const char *h5_path)
+{
+    hid_t object = H5Oopen(r->to.file->h5, h5_path, H5P_DEFAULT);
+    if (object < 0)
+        return cm_fail(r->to.err, CM_EFORMAT, "%s: %s: the attributes cannot be read",
+                       r->to.file->path, r->to.where);
+    int rc = cm_h5_attributes_read(r->to.file, object, r->to.where, r->to.attrs, r->to.err);
+    H5Oclose(object);
+    return rc;
+}
+
 int cm_nc_attributes_read(cm_nc_file *file, int ncid, int varid, cm_nc_node *node,
                           const char *where, const char *h5_path, cm_json **out, cm_error *err)
 {
@@ -144,13 +156,17 @@ int cm_nc_attributes_read(cm_nc_file *file, int ncid, int varid, cm_nc_node *nod
     r.is_scale = node != NULL && find_scale(&r);
     int n = 0;
     int rc = varid == NC_GLOBAL ? nc_inq_natts(ncid, &n) : nc_inq_varnatts(ncid, varid, &n);
-    if (rc != CM_OK)
+    if (rc == NC_EATTMETA && varid == NC_GLOBAL && file->h5 >= 0 && h5_path != NULL) {
+        rc = read_by_hdf5(&r, h5_path);
+    } else if (rc != CM_OK) {
         rc = cm_fail(err, CM_EFORMAT, "%s: %s: the attributes cannot be read: %s", file->path,
                      where, nc_strerror(rc));
-    for (int i = 0; i < n && rc == CM_OK; i++)
-        rc = read_attribute(&r, i);
-    if (rc == CM_OK)
-        rc = look_for_unseen(&r, h5_path);
+    } else {
+        for (int i = 0; i < n && rc == CM_OK; i++)
+            rc = read_attribute(&r, i);
+        if (rc == CM_OK)
+            rc = look_for_unseen(&r, h5_path);
+    }
     if (rc != CM_OK) {
         cm_json_free(r.to.attrs);
         return rc;

@@ -60,19 +60,40 @@ static hid_t memory_type(hid_t type)
     return H5Tget_class(type) == H5T_STRING ? H5Tcopy(type) : -1;
 }
 
-static int set(reader *r, const char *name, hid_t type, const void *values, size_t nbytes,
-               bool varies, size_t nelem)
+/* The values of an attribute, in C order. */
+typedef struct values {
+    hid_t type;
+    const void *data;
+    size_t nbytes; /* of one; of texts of one length */
+    bool varies;   /* texts of any length */
+    size_t next;
+    int rank;
+    hsize_t shape[H5S_MAX_RANK];
+} values;
+
+/* The next values, those of dimension D and all behind it, as nested lists; NULL: no memory. */
+static cm_json *list_from(values *v, int d, cm_error *err)
 {
-    if (nelem == 1)
-        return cm_json_set(r->attrs, name, value_at(type, values, nbytes, varies, 0), r->err);
+    if (d == v->rank)
+        return value_at(v->type, v->data, v->nbytes, v->varies, v->next++);
     cm_json *list = cm_json_array();
-    int rc = CM_OK;
-    for (size_t i = 0; i < nelem && list != NULL && rc == CM_OK; i++)
-        rc = cm_json_append(list, value_at(type, values, nbytes, varies, i), r->err);
+    int rc = list != NULL ? CM_OK : CM_ENOMEM;
+    for (hsize_t i = 0; rc == CM_OK && i < v->shape[d]; i++)
+        rc = cm_json_append(list, list_from(v, d + 1, err), err);
     if (rc == CM_OK)
-        return cm_json_set(r->attrs, name, list, r->err);
+        return list;
     cm_json_free(list);
-    return rc;
+    return NULL;
+}
+
+/* A single value is no list, as netCDF-C has it, and no value an empty one. */
+static int set(reader *r, const char *name, values *v, size_t nelem)
+{
+    if (nelem == 0) { /* lengths beside one of 0 may be anything */
+        v->rank = 1;
+        v->shape[0] = 0;
+    }
+    return cm_json_set(r->attrs, name, list_from(v, nelem == 1 ? v->rank : 0, r->err), r->err);
 }
 
 static int left_out(reader *r, const char *name)
@@ -91,14 +112,16 @@ static int read_one(reader *r, const char *name, hid_t a, hid_t type, hid_t spac
     if (memory < 0 || nelem < 0 || nelem > MAX_NELEM || nbytes == 0 || nbytes > MAX_NELEM) {
         rc = left_out(r, name);
     } else {
-        void *values = cm_calloc((size_t)nelem + 1, nbytes, r->err);
-        rc = values == NULL ? CM_ENOMEM
-             : nelem > 0 && H5Aread(a, memory, values) < 0
+        void *data = cm_calloc((size_t)nelem + 1, nbytes, r->err);
+        values v = {.type = type, .data = data, .nbytes = nbytes, .varies = varies};
+        v.rank = H5Sget_simple_extent_dims(space, v.shape, NULL);
+        rc = data == NULL ? CM_ENOMEM
+             : v.rank < 0 || (nelem > 0 && H5Aread(a, memory, data) < 0)
                  ? left_out(r, name)
-                 : set(r, name, type, values, nbytes, varies, (size_t)nelem);
-        if (values != NULL && varies && nelem > 0)
-            H5Dvlen_reclaim(memory, space, H5P_DEFAULT, values);
-        free(values);
+                 : set(r, name, &v, (size_t)nelem);
+        if (data != NULL && varies && nelem > 0)
+            H5Dvlen_reclaim(memory, space, H5P_DEFAULT, data);
+        free(data);
     }
     if (memory >= 0)
         H5Tclose(memory);
