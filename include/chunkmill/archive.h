@@ -169,6 +169,7 @@ typedef struct cm_finding {
     double apart;
     uint64_t nelements; /* LENGTH: that all files have along the dimension */
     bool promotes;      /* STATIC: `promote` would keep all of them */
+    bool shifts;        /* COORDINATE: by more than a twentieth of a step, which is no rounding */
     bool limits;        /* MEANING, ATTRIBUTE: of valid numbers, which readers go by, too */
     /*
      * NAME: the name that it has elsewhere.  DIMENSIONS: what `merge_along` would be given to make

@@ -105,6 +105,19 @@ static int take_word(search *s, const char *const *word, size_t n, size_t k, cm_
     return rc;
 }
 
+/* The folder behind each one of a path: "in/" and a "*" for its folders. */
+static int take_folders(search *s, const char *path, cm_error *err)
+{
+    int rc = CM_OK;
+    const char *before = NULL, *end;
+    for (const char *at = path; rc == CM_OK && (end = strchr(at, '/')) != NULL; at = end + 1) {
+        if (before != NULL)
+            rc = take(s, cm_asprintf(err, "%.*s*/", (int)(at - before), before), err);
+        before = at < end ? at : NULL;
+    }
+    return rc;
+}
+
 static int by_stores(const void *a, const void *b)
 {
     const cm_store_pattern *x = a, *y = b;
@@ -115,11 +128,13 @@ int cm_store_patterns_find(const cm_archive_options *options, cm_survey *survey,
                            cm_store_pattern **out, size_t *n, cm_error *err)
 {
     search s = {.options = options, .survey = survey};
-    const char *word[MOST_WORDS + 1], *name = survey->nfiles > 0 ? survey->file[0].path : "";
-    name = cm_path_last(name);
-    /* Characters with a meaning in patterns. */
-    const size_t nwords = strpbrk(name, "%?*\\'") == NULL ? find_words(name, word) : 0;
+    const char *word[MOST_WORDS + 1], *path = survey->nfiles > 0 ? survey->file[0].path : "";
+    const char *name = cm_path_last(path);
+    static const char MEANT[] = "%?*\\'"; /* in patterns, or by a shell */
+    const size_t nwords = strpbrk(name, MEANT) == NULL ? find_words(name, word) : 0;
     int rc = take(&s, cm_strdup("{dir}", err), err);
+    if (rc == CM_OK && strpbrk(path, MEANT) == NULL)
+        rc = take_folders(&s, path, err);
     for (size_t k = 0; rc == CM_OK && k < nwords; k++)
         rc = take_word(&s, word, nwords, k, err);
     if (rc == CM_OK)

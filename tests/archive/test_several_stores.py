@@ -66,6 +66,63 @@ def test_a_store_of_each_variable(tmp_path):
     assert shlex.split(doc["command"])[1:3] == ["--store-per", "{variable}"]
 
 
+def day(name, kind, day, lat0=None, **more):
+    """A file of one day; on a coordinate from LAT0 on, if that is given."""
+    vars = field(kind, day)
+    if lat0 is not None:
+        vars["y"] = Var(("y",), lat0 + 5.0 * np.arange(SIZES[kind][0]), {"units": "degrees_north"})
+    return File(name, {**vars, **more})
+
+
+def proposed(folder, files):
+    F.write_all(files, folder)
+    _, doc = stores.survey(folder, status=4)
+    return shlex.split(doc["command"])[1:-2] if doc["command"] else None
+
+
+WITHOUT = {  # what else is decided, and the pattern
+    "a variable": lambda files: (files[1].vars.update(u=Var(("time", "y", "x"), np.ones((4, *SIZES["d01"]), "f4"))), ["--missing", "fill"])[1],
+    "members": lambda files: (files.extend(day(f"w_{k}_r2_{d}.nc", k, d) for k in ("d01", "d02") for d in (1, 2, 3)), ["--new-dim", "member=_r*_"])[1],
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_stores_beside_other_options(name, tmp_path):
+    files = [day(f"w_{k}_r1_{d}.nc", k, d) for k in ("d01", "d02") for d in (1, 2, 3)]
+    more = WITHOUT[name](files)
+    options = proposed(tmp_path / "in", files)
+    assert options == ["--store-per", "w_*_", *more]
+    tool.nc2zarr("-q", "--verify", "full", *options, tmp_path / "in", tmp_path / "out").ok()
+    for kind in ("d01", "d02"):
+        assert readers.arrays(tmp_path / "out" / f"{kind}.zarr")["t"].shape[-2:] == SIZES[kind]
+
+
+CUT = {  # series that a pattern would cut into parts
+    "days": lambda: [day(f"sst_2000010{d}.nc", "d01", d) for d in range(1, 6)] + [day(f"sst_2000010{d}_hires.nc", "d02", d) for d in (1, 2)],
+    "years": lambda: [day(f"p.{2000 + d}{v}.nc", k, d) for d in range(1, 4) for v, k in (("", "d01"), (".v2", "d02"))],
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_no_stores_that_cut_a_series(name, tmp_path):
+    assert proposed(tmp_path / "in", CUT[name]()) is None
+
+
+@pytest.mark.parametrize("form", ["{}/{}/out_{}.nc", "{}/{}/{}/t.nc"])
+def test_folders_of_folders(form, tmp_path):
+    """Of grids, and in these of years: a store for each grid."""
+    files = [day(form.format(k, y, 2 * y + d), k, 2 * y + d) for k in ("d01", "d02") for y in (1, 2) for d in (0, 1)]
+    options = proposed(tmp_path / "in", files)
+    assert options == ["--store-per", "in/*/"]
+
+
+@pytest.mark.parametrize("lat0, expected", [(1.0, "--store-per"), (1e-5, "--tolerance")])
+def test_a_shifted_grid_is_not_rounded(lat0, expected, tmp_path):
+    files = [day(f"out_{k}_{d}.nc", "d01", d, lat0=at) for k, at in (("p", 0.0), ("q", lat0)) for d in (1, 2)]
+    options = proposed(tmp_path / "in", files)
+    assert options[0] == expected and ("--tolerance" in options) == (expected == "--tolerance"), options
+
+
 @pytest.mark.parametrize("options", [["--store-per", "_*_"], ["--along", "y"]], ids=str)
 def test_what_was_asked_for_stays(options, tmp_path):
     F.write_all([File(f"w_{k}_{day}_.nc", field(k, day)) for k in ("d01", "d02") for day in (1, 2)], tmp_path / "in")
@@ -89,3 +146,16 @@ def test_stores_only_where_they_can_be_made(output, tmp_path):
     r = tool.nc2zarr(tmp_path / "in", target)
     assert r.status == 4 and ("--store-per" in r.err) == (output == "out.zarr"), str(r)
     assert stores.listing(tmp_path).keys() == {"in", *(f"in/{p.name}" for p in (tmp_path / "in").iterdir())}
+
+
+def test_stores_grow_one_by_one(tmp_path):
+    files = [day(f"t_{k}_0{d}.nc", k, d) for k in ("d01", "d02") for d in (0, 1, 2)]
+    made = [str(p) for p in F.write_all(files, tmp_path / "in")]
+    old, new = [p for p in made if not p.endswith("02.nc")], [p for p in made if p.endswith("02.nc")]
+    many = tmp_path / "many"
+    tool.nc2zarr("-q", "--store-per", "t_*_", *old, many).ok()
+    tool.nc2zarr("--store-per", "t_*_", "--append", "time", *new, many).fails(2, "--store-per: not with --append", "name that store")
+    tool.nc2zarr("--append", "time", *new, many).fails(2, f"{many}: is a folder of stores; name one of them, as {many}/d0")
+    for kind in ("d01", "d02"):
+        tool.nc2zarr("-q", "--append", "time", *(p for p in new if kind in p), many / f"{kind}.zarr").ok()
+        assert readers.arrays(many / f"{kind}.zarr")["t"].shape == (12, *SIZES[kind])

@@ -259,6 +259,8 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
                                 .overwrite = v->o.overwrite};
     status = v->a.store_per ? nc2zarr_check_stores(v, output, &outputs)
                             : cm_outputs_check(&NC2ZARR, v, &outputs);
+    if (status == CM_TOOL_RUN)
+        status = nc2zarr_check_grown(v, output);
     if (status == CM_TOOL_RUN && !v->o.check && !v->survey)
         status = cm_part_choose(&NC2ZARR, &v->part, common->verbosity < 0, &job.options.part);
     if (status == CM_TOOL_RUN)

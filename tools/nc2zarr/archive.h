@@ -34,4 +34,7 @@ int nc2zarr_convert_stores(archive_job *job, int *status);
 /* Whether the places that --store-per makes may be made; CM_TOOL_RUN, or an exit status. */
 int nc2zarr_check_stores(const nc2zarr_values *v, const char *output, const cm_outputs *outputs);
 
+/* Whether --append or --replace may change OUTPUT: not a folder of stores; as above. */
+int nc2zarr_check_grown(const nc2zarr_values *v, const char *output);
+
 #endif

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "../common/naming.h"
-#include "../common/repository.h"
 #include "base/mem.h"
 
 enum {
@@ -93,6 +92,7 @@ static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_findi
     own->apart = f->apart > own->apart ? f->apart : own->apart;
     own->promotes = f->promotes;
     own->limits |= f->limits;
+    own->shifts |= f->shifts;
     if (f->variable != NULL)
         nc2zarr_count_lost(own, r, f->variable, f);
     if (f->other != NULL && own->other == NULL && (own->other = cm_strdup(f->other, err)) == NULL)
@@ -375,6 +375,8 @@ static int try_round(const archive_job *job, nc2zarr_decisions *d, bool last, bo
         rc = begin_round(job, d, &r, err);
     }
     if (rc == CM_OK && *done)
+        d->cuts = d->n > 0 && d->of[0].nstores > 0 && nc2zarr_cuts_series(r.report, r.nstores);
+    if (rc == CM_OK && *done)
         rc = name_dropped(d, r.report, r.nstores, err);
     if (rc == CM_OK && *done)
         rc = nc2zarr_count_costs(d, job, r.report, r.nstores, err);
@@ -407,17 +409,23 @@ static int try_options(const archive_job *job, nc2zarr_decisions *d, cm_error *e
                                               : rc;
 }
 
-/* The decisions that follow from OPTION VALUE, instead of those that findings propose. */
+/*
+ * The decisions that follow from OPTION VALUE, instead of those that findings propose; NSTORES is
+ * not 0 where it makes several stores.
+ */
 static int try_instead(const archive_job *job, const char *option, const char *value,
-                       nc2zarr_decisions *rival, cm_error *err)
+                       size_t nstores, nc2zarr_decisions *rival, cm_error *err)
 {
     static const cm_finding ALONG = {.kind = CM_FINDING_ALONG, .weight = CM_WEIGHT_DECISION};
     nc2zarr_option o = {.name = option};
     bool grown;
-    *rival = (nc2zarr_decisions){.instead = true};
+    *rival = (nc2zarr_decisions){.instead = nstores == 0};
     snprintf(o.value, sizeof(o.value), "%s", value);
-    const int rc = decision_of(rival, &o, &ALONG, &grown, err) == NULL ? CM_ENOMEM : CM_OK;
-    return rc == CM_OK ? try_rounds(job, rival, err) : rc;
+    nc2zarr_decision *d = decision_of(rival, &o, &ALONG, &grown, err);
+    if (d == NULL)
+        return CM_ENOMEM;
+    d->nstores = nstores;
+    return try_rounds(job, rival, err);
 }
 
 /* *BEST becomes RIVAL where that is BETTER; the other one is released. */
@@ -433,7 +441,7 @@ static int try_along(const archive_job *job, const char *name, nc2zarr_decisions
                      cm_error *err)
 {
     nc2zarr_decisions rival;
-    const int rc = try_instead(job, "along", name, &rival, err);
+    const int rc = try_instead(job, "along", name, 0, &rival, err);
     choose(best, rival, rc == CM_OK && nc2zarr_is_better(&rival, best));
     return rc;
 }
@@ -456,40 +464,19 @@ static int try_rivals(const archive_job *job, nc2zarr_decisions *best, cm_error 
     return rc;
 }
 
-/* Whether --store-per goes with what else was asked for. */
-static bool may_make_stores(const archive_job *job)
-{
-    const cm_transform_options *o = &job->v->o;
-    const char *output = job->typed.output;
-    return job->asked.store_per == NULL && job->append == NULL && o->refer == NULL &&
-           o->stack.n == 0 && o->report == NULL && o->trace == NULL && !o->check &&
-           !job->options.part.on && (output == NULL || !cm_is_repository(output));
-}
-
-/* Whether D joins nothing, or leaves out what lies along a dimension that differs. */
-static bool may_be_several(const nc2zarr_decisions *d)
-{
-    bool several = d->obstacle != NULL;
-    for (size_t i = 0; i < d->n; i++)
-        several |= d->of[i].kind == CM_FINDING_LENGTH;
-    return several;
-}
-
-/* One store for each kind of files, where that needs no other decision. */
+/* One store for each kind of files, where that keeps all of them. */
 static int try_stores(const archive_job *job, nc2zarr_decisions *best, cm_error *err)
 {
     cm_store_pattern *list = NULL;
     size_t n = 0;
     bool found = false;
     int rc = CM_OK;
-    if (may_make_stores(job) && may_be_several(best))
+    if (nc2zarr_may_make_stores(job) && nc2zarr_may_be_several(best))
         rc = cm_archive_store_patterns(job->archive, &list, &n, err);
     for (size_t i = 0; rc == CM_OK && !found && i < n; i++) {
         nc2zarr_decisions rival;
-        rc = try_instead(job, "store-per", list[i].text, &rival, err);
-        found = rc == CM_OK && rival.obstacle == NULL && rival.n == 1;
-        if (found)
-            rival.of[0].nfiles = list[i].nstores;
+        rc = try_instead(job, "store-per", list[i].text, list[i].nstores, &rival, err);
+        found = rc == CM_OK && nc2zarr_keeps_all(&rival);
         choose(best, rival, found);
     }
     cm_store_patterns_free(list, n);

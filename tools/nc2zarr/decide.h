@@ -34,6 +34,8 @@ typedef struct nc2zarr_decision {
     uint64_t nlost;   /* bytes, decoded, that files have and the store does not get */
     bool promotes;    /* STATIC: --promote would keep all that files have */
     bool limits;      /* MEANING: of valid numbers, too */
+    bool shifts;      /* COORDINATE: of another grid rather than rounded */
+    size_t nstores;   /* that --store-per makes */
     bool of_store;    /* a store grows by the files */
     bool of_stack;    /* one of the variables is a channel of a stack, and cannot be left out */
     bool voluntary;   /* the files could be converted without it, unless their data differ */
@@ -53,6 +55,7 @@ typedef struct nc2zarr_decisions {
     size_t n;
     bool compares; /* steps that several files have, while data move */
     bool ordered;  /* along a joined dimension, by values of it */
+    bool cuts;     /* stores have parts of one series each */
     bool instead;  /* of the dimension that findings name, another is joined that drops less */
     char *rival[NC2ZARR_RIVALS]; /* dimensions that may be joined instead */
     size_t nrivals;
@@ -94,6 +97,15 @@ int nc2zarr_find_rivals(nc2zarr_decisions *d, const struct archive_job *job,
                         const cm_archive_report *joined, cm_error *err);
 /* Whether RIVAL joins the files and drops less than BEST, or as much and repeats less. */
 bool nc2zarr_is_better(const nc2zarr_decisions *rival, const nc2zarr_decisions *best);
+
+/* decide_stores.c: whether --store-per goes with all else that was asked for. */
+bool nc2zarr_may_make_stores(const struct archive_job *job);
+/* Whether D joins nothing, leaves out what lies along a dimension, or takes two grids for one. */
+bool nc2zarr_may_be_several(const nc2zarr_decisions *d);
+/* Whether D joins the files, and drops no element of them. */
+bool nc2zarr_keeps_all(const nc2zarr_decisions *d);
+/* Whether two of N stores hold the same variables of one shape at different steps. */
+bool nc2zarr_cuts_series(const cm_archive_report *const *report, size_t n);
 
 /* decide.c: tries options on what JOB surveyed until none is missing. */
 int nc2zarr_decide(const struct archive_job *job, nc2zarr_decisions *out, cm_error *err);

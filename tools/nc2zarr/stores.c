@@ -1,4 +1,5 @@
 /* --store-per: many stores of one survey, each made and committed by itself. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,33 @@ static bool is_there(const char *path)
     bool is_url;
     return !cm_store_url_is_remote(path) &&
            cm_fileurl_strip(path, &plain, &is_url, NULL) == CM_OK && lstat(plain, &st) == 0;
+}
+
+int nc2zarr_check_grown(const nc2zarr_values *v, const char *output)
+{
+    const char *folder = output;
+    bool is_url;
+    if (v->append == NULL && v->replace == NULL)
+        return CM_TOOL_RUN;
+    if (cm_store_url_is_remote(output) ||
+        cm_fileurl_strip(output, &folder, &is_url, NULL) != CM_OK || cm_input_is_store(folder))
+        return CM_TOOL_RUN;
+    DIR *dir = opendir(folder);
+    int status = CM_TOOL_RUN;
+    for (struct dirent *e; dir != NULL && status == CM_TOOL_RUN && (e = readdir(dir)) != NULL;) {
+        char *path = below(folder, e->d_name, "", NULL);
+        const size_t n = strlen(e->d_name);
+        if (path != NULL && n > 5 && strcmp(e->d_name + n - 5, ".zarr") == 0 &&
+            cm_input_is_store(path))
+            status = cm_run_refuse(&NC2ZARR,
+                                   "%s: is a folder of stores; name one of them, as %s, and the "
+                                   "files that belong to it",
+                                   output, path);
+        free(path);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return status;
 }
 
 int nc2zarr_check_stores(const nc2zarr_values *v, const char *output, const cm_outputs *outputs)

@@ -231,7 +231,7 @@ static void tell_store_per(const nc2zarr_decision *d, const nc2zarr_decisions *a
     cm_print(f,
              "%zu stores in the folder of the output, each of files that go together; nothing is "
              "dropped",
-             d->nfiles);
+             d->nstores);
 }
 
 static void tell_tolerance(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)

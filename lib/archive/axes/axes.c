@@ -109,6 +109,7 @@ static int find_blurred(const cm_join_input *in, cm_join_findings *findings, cm_
     if (f == NULL)
         return CM_ENOMEM;
     f->apart = most;
+    f->shifts = most > least_step(d) / 20;
     int rc = count_others(in, findings, d, f, err);
     for (size_t i = 0; within && i < d->nvecs; i++)
         d->vec[i].same = 0;

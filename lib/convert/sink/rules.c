@@ -32,6 +32,7 @@ static const char UNREAD[] = "references are made without reading the data";
 static const char UNWRITTEN[] = "nothing is written";
 static const char BEHIND[] = "the branch to compare stands in the path: icechunk:PATH@BRANCH";
 static const char AS_IT_IS[] = ", which leaves a store as it is";
+static const char ONE[] = ", which changes one store; name that store, and its files";
 static const char AGAIN[] = "; the same command again completes one that was stopped";
 
 const cm_sink_rule cm_sink_rules[] = {
@@ -64,7 +65,7 @@ const cm_sink_rule cm_sink_rules[] = {
     {"`skip_unsupported`", FLAG(skip_unsupported), .of = CM_SINK_ONE, .why = {[GROWS] = OTHER}},
     {.option = "zarr-format", .typed = AS_IT_IS},
     {.option = "along", .of = CM_SINK_FILES, .typed = AS_IT_IS},
-    {.option = "store-per", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {.option = "store-per", .of = CM_SINK_FILES, .typed = ONE},
     {.option = "file-attr", .of = CM_SINK_FILES, .typed = AS_IT_IS},
     {.option = "survey", .of = CM_SINK_FILES, .typed = AS_IT_IS},
     {.option = "stack", .of = CM_SINK_FILES, .typed = AS_IT_IS},
