@@ -208,19 +208,26 @@ def test_refused(name, tmp_path):
     assert failio.contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", ["scalar", "own"])
+FORGOTTEN = {"scalar": "time=@t", "own": "t=@t", "day": "time=%Y%m%d"}
+
+
+@pytest.mark.parametrize("kind", FORGOTTEN)
 def test_an_option_that_was_forgotten_is_proposed(kind, tmp_path):
-    """Where files have a number of the name of the store's dimension; the command that is printed runs."""
+    """A number of the name of the store's dimension, a time, or a date in the names of files without one; the command runs."""
     files, store = scenes(tmp_path, 3), tmp_path / "s.zarr"
     make, add = case(kind)
+    if kind == "day":
+        make, add = ([*a, "--exclude", "t,t_bounds"] for a in (make, add))
+        for p in files:
+            with netCDF4.Dataset(p, "a") as nc:  # without a time of its own
+                del nc["t"].units
     tool.nc2zarr("-q", *make, *files[:2], store).ok()
-    r = tool.nc2zarr(*add[:2], files[2], store)
+    r = tool.nc2zarr(*add[:2], *(make[-2:] if kind == "day" else ()), files[2], store)
     assert r.status == 4 and "it has no dimension" in r.err, str(r)
-    assert ("; --new-dim t=@t" in " ".join(r.err.split())) == (kind == "own"), str(r)
-    if kind == "own":
-        subprocess.run(r.err.splitlines()[-1], shell=True, capture_output=True, check=True)
-        tool.nc2zarr("-q", *make, *files, tmp_path / "w.zarr").ok()
-        assert digest(store) == digest(tmp_path / "w.zarr")
+    assert f"; --new-dim {FORGOTTEN[kind]}" in " ".join(r.err.split()), str(r)
+    subprocess.run(r.err.splitlines()[-1], shell=True, capture_output=True, check=True)
+    tool.nc2zarr("-q", *make, *files, tmp_path / "w.zarr").ok()
+    assert digest(store) == digest(tmp_path / "w.zarr")
 
 
 def test_texts_are_refused(tmp_path):

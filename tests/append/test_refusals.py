@@ -336,3 +336,17 @@ def test_a_replacement_of_a_dimension_with_an_odd_name(tmp_path):
     note.write_text(f"0 2 {dim}\n")
     r = tool.run("rechunk", "--append", dim, tmp_path / "t.zarr", tmp_path / "s.zarr")
     assert r.status == 1 and "a replacement of a\\x0ab c=d=0:2 was stopped half-way" in r.err, str(r)
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--subset", "lat=1:2"], "--subset: files are added as they are"),
+    (["--unpack", "all"], "--unpack: leave it out"),
+    (["--chunks", "time=9"], "--chunks: a store that is changed in place keeps its layout"),
+    (["--stack", "x=tas"], "--stack: not with --append, which keeps what a store is made of"),
+    (["--survey"], "--survey: not with --append, which surveys the files before it adds them"),
+])  # fmt: skip
+def test_options_of_a_conversion_are_refused_before_files_are_read(made, options, words, tmp_path):
+    """Whatever is wrong with the files: these are not there."""
+    store = work_on(made, tmp_path)
+    tool.nc2zarr("--append", "time", *options, tmp_path / "nosuch.nc", store).fails(2, words)
+    assert untouched(made, store)

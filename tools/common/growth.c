@@ -7,15 +7,20 @@
 #include "convert/sink/rules.h"
 #include "naming.h"
 #include "print.h"
+#include "run.h"
 #include "say.h"
 
 int cm_growth_refuse(const cm_tool *tool, const cm_common_options *common, const char *asked,
-                     bool of_files)
+                     const cm_transform_options *o, bool of_files)
 {
+    cm_error err = {0};
     for (const cm_sink_rule *r = cm_sink_rules; r->setting || r->option; r++)
         if (r->option && cm_sink_rule_is_of(r, of_files) && cm_tool_given(tool, common, r->option))
             return cm_tool_usage_error(tool, "--%s: not with --%s%s", r->option, asked, r->typed);
-    return CM_TOOL_RUN;
+    if (cm_sink_check_rules(o, CM_SINK_GROWS, of_files, &err) == CM_OK)
+        return CM_TOOL_RUN;
+    cm_tool_name_error(tool, &err);
+    return cm_run_refuse(tool, "%s", err.text);
 }
 
 bool cm_growth_forbids(const cm_tool *tool, const char *option, bool of_files)

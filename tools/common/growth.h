@@ -13,7 +13,7 @@
  * store.  Returns CM_TOOL_RUN where there is none.
  */
 int cm_growth_refuse(const cm_tool *tool, const cm_common_options *common, const char *asked,
-                     bool of_files);
+                     const cm_transform_options *o, bool of_files);
 /* Whether that table refuses OPTION, however it is given. */
 bool cm_growth_forbids(const cm_tool *tool, const char *option, bool of_files);
 

@@ -59,7 +59,7 @@ static int refuse_append(const nc2zarr_values *v, const cm_common_options *commo
                                    "--%s: --virtual writes OUT.json anew each time; "
                                    "name all files that it is to refer to",
                                    asked);
-    return cm_growth_refuse(&NC2ZARR, common, asked, true);
+    return cm_growth_refuse(&NC2ZARR, common, asked, &v->o, true);
 }
 
 int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, const cm_texts *paths)

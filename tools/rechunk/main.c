@@ -102,7 +102,7 @@ static int refuse_append(const rechunk_values *v, const cm_common_options *commo
          cm_tool_given(&RECHUNK, common, "parts")))
         return cm_tool_usage_error(&RECHUNK, "--part: not with --append; one process adds what a "
                                              "source has grown by");
-    return v->append ? cm_growth_refuse(&RECHUNK, common, "append", false) : CM_TOOL_RUN;
+    return v->append ? cm_growth_refuse(&RECHUNK, common, "append", &v->o, false) : CM_TOOL_RUN;
 }
 
 static int run(int argc, char **argv, const rechunk_values *v, const cm_common_options *common,

@@ -158,6 +158,12 @@ static bool find_text(const cm_name_pattern *pattern, const char *path, found *o
     return true;
 }
 
+/* The first of the files, behind a store that they are added to. */
+static uint32_t first_of(const cm_join_input *in)
+{
+    return in->has_base && in->nfiles > 1 ? 1 : 0;
+}
+
 /* Whether FIND finds something by PATTERN in the name of each file, and tells files apart by it. */
 static bool tells_apart(const cm_join_input *in, const char *pattern, find_in_name *find)
 {
@@ -166,13 +172,13 @@ static bool tells_apart(const cm_join_input *in, const char *pattern, find_in_na
     char option[CM_MOST_PROPOSED + 8];
     snprintf(option, sizeof(option), "x=%s", pattern);
     bool fine = cm_name_pattern_parse(option, &p, NULL) == CM_OK;
-    for (uint32_t i = 0; fine && i < in->nfiles; i++) {
+    for (uint32_t i = first_of(in); fine && i < in->nfiles; i++) {
         found own;
         fine = find(&p, in->file[i]->path, &own) &&
                add(&d, own.value, own.nbytes, cm_join_skeleton(in, i));
     }
     cm_known_release(&d.known);
-    return fine && !d.repeated && d.n > 1;
+    return fine && !d.repeated && d.n > (in->has_base ? 0 : 1);
 }
 
 /* Whether DATE, which begins at P in NAME, tells files apart: the pattern of it. */
@@ -195,7 +201,7 @@ static bool try_date(const cm_join_input *in, const char *name, const char *p, c
 static bool find_dates(const cm_join_input *in, char *out)
 {
     char date[CM_MOST_PROPOSED];
-    const char *name = cm_path_last(in->file[0]->path);
+    const char *name = cm_path_last(in->file[first_of(in)]->path);
     for (const char *p = name; *p != '\0'; p++) {
         if (!isdigit((unsigned char)*p) || (p > name && isdigit((unsigned char)p[-1])))
             continue;
@@ -232,7 +238,7 @@ static bool try_folder_date(const cm_join_input *in, const char *begin, const ch
 static bool find_folder_dates(const cm_join_input *in, char *out)
 {
     char date[CM_MOST_PROPOSED];
-    const char *path = in->file[0]->path, *end = cm_path_last(path);
+    const char *path = in->file[first_of(in)]->path, *end = cm_path_last(path);
     while (end > path) {
         const char *begin = --end;
         while (begin > path && begin[-1] != '/')
@@ -247,6 +253,11 @@ static bool find_folder_dates(const cm_join_input *in, char *out)
         end = begin;
     }
     return false;
+}
+
+bool cm_join_find_dates(const cm_join_input *in, char *out)
+{
+    return find_dates(in, out) || find_folder_dates(in, out);
 }
 
 /* ---- anything else in names ---- */
@@ -515,7 +526,7 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables, cm_d
         *by = CM_DECIDER_ALONG;
         return cm_strdup(d->name, err);
     }
-    if (find_dates(in, pattern) || find_folder_dates(in, pattern))
+    if (cm_join_find_dates(in, pattern))
         return cm_asprintf(err, "%s=%s", unused(tables, "time", "date"), pattern);
     v = find_scalar(in, tables, false);
     if (v != NULL)

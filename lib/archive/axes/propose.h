@@ -25,6 +25,12 @@ bool cm_join_value_splits(const cm_join_input *in, const cm_join_tables *tables,
 bool cm_join_find_pair(const cm_join_input *in, const cm_join_tables *tables, uint32_t *a,
                        uint32_t *b);
 
+/*
+ * A pattern of dates that the names or folders of all files have, each another one, into OUT,
+ * CM_MOST_PROPOSED characters; of a store that grows only its new files are asked.
+ */
+bool cm_join_find_dates(const cm_join_input *in, char *out);
+
 /* The common beginning and end of files' names; digits are part of what differs. */
 typedef struct cm_join_ends {
     const char *first;     /* the name of the first file */

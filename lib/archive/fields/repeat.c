@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/axes/propose.h"
 #include "archive/fields/fields.h"
 #include "archive/tables/described.h"
 #include "options/varopt.h"
@@ -185,16 +186,53 @@ static int name_halves(const cm_join_dim *d, char **out, cm_error *err)
     return rc;
 }
 
+/* The only number of FILE that is a time, in *OUT; how many there are. */
+static unsigned find_times(const cm_join_input *in, const cm_join_tables *tables, uint32_t file,
+                           const char **out)
+{
+    unsigned n = 0;
+    for (uint32_t at = 0; at < tables->nvars; at++) {
+        const cm_described *own = cm_join_described(in, tables, at, file);
+        if (own == NULL || own->rank != 0 || !cm_join_counts_time(own))
+            continue;
+        *out = tables->var[at].name;
+        n++;
+    }
+    return n;
+}
+
+/*
+ * By the number of a file that is added to a store that says its step, or else is a time, or by the
+ * dates in the names of those that have no time.
+ */
+static int propose_step(const cm_join_input *in, const cm_join_tables *tables, const cm_join_dim *d,
+                        uint32_t file, cm_finding *f, cm_error *err)
+{
+    char pattern[CM_MOST_PROPOSED];
+    const char *time = NULL;
+    const bool asks = d->kind == CM_KEY_TIME && in->options->new_dim.n == 0;
+    const unsigned ntimes = asks ? find_times(in, tables, file, &time) : 0;
+    if (says_step(in, tables, d, file))
+        f->value = cm_asprintf(err, "%s=@%s", d->name, d->name);
+    else if (ntimes == 1)
+        f->value = cm_asprintf(err, "%s=@%s", d->name, time);
+    else if (asks && ntimes == 0 && cm_join_find_dates(in, pattern))
+        f->value = cm_asprintf(err, "%s=%s", d->name, pattern);
+    else
+        return CM_OK;
+    f->by = CM_DECIDER_NEW_DIM;
+    return f->value != NULL ? CM_OK : CM_ENOMEM;
+}
+
 static int propose(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
                    const cm_join_dim *d, uint32_t file, cm_finding *f, cm_error *err)
 {
-    if (in->has_base && !says_step(in, tables, d, file))
-        return CM_OK;
-    if (!in->has_base && name_halves(d, &f->other, err) != CM_OK)
+    if (in->has_base)
+        return propose_step(in, tables, d, file, f, err);
+    if (name_halves(d, &f->other, err) != CM_OK)
         return CM_ENOMEM;
-    f->by = in->has_base ? CM_DECIDER_NEW_DIM : CM_DECIDER_PROMOTE;
-    f->value =
-        in->has_base ? cm_asprintf(err, "%s=@%s", d->name, d->name) : cm_strdup(v->name, err);
+    f->by = CM_DECIDER_PROMOTE;
+    f->value = cm_strdup(v->name, err);
     return f->value != NULL ? CM_OK : CM_ENOMEM;
 }
 

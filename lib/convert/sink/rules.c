@@ -27,12 +27,18 @@ static const char VALUES[] = "a source is added as it is; make another store of 
                              "option first, and add from that one";
 static const char FILE_VALUES[] = /* VALUES, where files are added */
     "files are added as they are, to a store that keeps its dimensions and types";
+static const char UNPACKED[] =
+    "a source is added as it is; make an unpacked store of it first, and "
+    "add from that one";
+static const char FILE_UNPACKED[] = "leave it out; where the store is unpacked and files are not, "
+                                    "the command that adds them is shown";
 static const char POINT[] = "references point to the files' own bytes and cannot change them";
 static const char UNREAD[] = "references are made without reading the data";
 static const char UNWRITTEN[] = "nothing is written";
 static const char BEHIND[] = "the branch to compare stands in the path: icechunk:PATH@BRANCH";
-static const char AS_IT_IS[] = ", which leaves a store as it is";
+static const char AS_IT_IS[] = ", which keeps what a store is made of";
 static const char ONE[] = ", which changes one store; name that store, and its files";
+static const char SURVEYS[] = ", which surveys the files before it adds them";
 static const char AGAIN[] = "; the same command again completes one that was stopped";
 
 const cm_sink_rule cm_sink_rules[] = {
@@ -48,7 +54,7 @@ const cm_sink_rule cm_sink_rules[] = {
              [COMMITS] = "a repository counts chunks of one length along a dimension"}},
     {"`sample`", TEXT(sample), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`dtype`", TEXTS(dtype), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
-    {"`unpack`", TEXTS(unpack), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
+    {"`unpack`", TEXTS(unpack), .why = {[GROWS] = UNPACKED, [REFERS] = POINT}},
     {"`keepbits`", TEXTS(keepbits), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
     {"`subset`", TEXTS(subset), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
     {"`fill_value`", TEXTS(fill_value), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
@@ -67,7 +73,7 @@ const cm_sink_rule cm_sink_rules[] = {
     {.option = "along", .of = CM_SINK_FILES, .typed = AS_IT_IS},
     {.option = "store-per", .of = CM_SINK_FILES, .typed = ONE},
     {.option = "file-attr", .of = CM_SINK_FILES, .typed = AS_IT_IS},
-    {.option = "survey", .of = CM_SINK_FILES, .typed = AS_IT_IS},
+    {.option = "survey", .of = CM_SINK_FILES, .typed = SURVEYS},
     {.option = "stack", .of = CM_SINK_FILES, .typed = AS_IT_IS},
     {.option = "resume", .typed = AGAIN},
     {0},
@@ -96,17 +102,23 @@ bool cm_sink_rule_is_of(const cm_sink_rule *r, bool files)
     return r->of == CM_SINK_ANY || (r->of == CM_SINK_FILES) == files;
 }
 
+/* Why R's option leaves a sink of KIND no choice, of FILES or of one source; NULL: it does. */
+static const char *find_why(const cm_sink_rule *r, cm_sink_kind kind, bool files)
+{
+    const char *why = cm_sink_rule_is_of(r, files) ? r->why[kind] : NULL;
+    return why == VALUES && files ? FILE_VALUES : why == UNPACKED && files ? FILE_UNPACKED : why;
+}
+
 /* ---- what is set ---- */
 
-static int check_rules(const cm_transform_options *o, cm_sink_kind kind, cm_error *err)
+int cm_sink_check_rules(const cm_transform_options *o, cm_sink_kind kind, bool files, cm_error *err)
 {
-    const bool files = o->dataset != NULL;
     for (const cm_sink_rule *r = cm_sink_rules; r->setting != NULL; r++) {
-        const char *why = r->why[kind];
-        if (why == NULL || !is_set(r, o) || !cm_sink_rule_is_of(r, files))
-            continue;
-        return cm_fail(err, CM_EINVAL, kind == CM_SINK_COMPARES ? "%s and `check`: %s" : "%s: %s",
-                       r->setting, why == VALUES && files ? FILE_VALUES : why);
+        const char *why = find_why(r, kind, files);
+        if (why != NULL && is_set(r, o))
+            return cm_fail(err, CM_EINVAL,
+                           kind == CM_SINK_COMPARES ? "%s and `check`: %s" : "%s: %s", r->setting,
+                           why);
     }
     return CM_OK;
 }
@@ -193,5 +205,5 @@ int cm_sink_check_options(const cm_transform_options *o, cm_sink_kind kind, cm_e
     int rc = check_combinations(o, err);
     if (rc == CM_OK)
         rc = check_zip(o, kind, err);
-    return rc == CM_OK ? check_rules(o, kind, err) : rc;
+    return rc == CM_OK ? cm_sink_check_rules(o, kind, o->dataset != NULL, err) : rc;
 }

@@ -51,5 +51,8 @@ bool cm_sink_rule_is_of(const cm_sink_rule *r, bool files);
 
 /* CM_EINVAL, naming the option, where O asks for what a sink of KIND leaves no choice of. */
 int cm_sink_check_options(const cm_transform_options *o, cm_sink_kind kind, cm_error *err);
+/* The same of the table alone, before it is known what is opened: FILES, or one source. */
+int cm_sink_check_rules(const cm_transform_options *o, cm_sink_kind kind, bool files,
+                        cm_error *err);
 
 #endif
