@@ -200,6 +200,18 @@ def test_an_unknown_codec_is_refused_by_name_where_it_matters(tmp_path, out, opt
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [["--chunks", "2x8"], ["--chunks", "2x8", "--shards", "4x8"], ["--shards", "auto"], ["--sample", "2x8"]],
+    ids=" ".join,
+)
+def test_an_unknown_codec_of_the_only_array_refuses_what_all_are_asked(tmp_path, out, options):
+    source = strange(tmp_path / "in.zarr")
+    for chosen in ([f"{source}::strange"], ["--variable", "strange", source]):
+        run(*options, *chosen, out).fails(1, "lzma", "can only be carried over as it is")
+        assert not out.exists()
+
+
 def test_an_unknown_codec_can_be_left_out(tmp_path, out):
     source = strange(tmp_path / "in.zarr")
     rechunked.run(source, out, "--variable", "tas", "--chunks", "4x4x4", "--codec", "zstd")
