@@ -287,6 +287,18 @@ def test_traffic_is_what_is_counted(tmp_path, out):
     assert found["plan"]["kind"] == "sweep"
 
 
+def test_a_plan_says_why_it_was_taken(tmp_path, out):
+    """Too small for a probe, so that bytes alone decide; what is counted is what was planned."""
+    a = zarr.create_array(str(tmp_path / "in.zarr"), shape=(48, 1024, 256), chunks=(1, 1024, 256), dtype="f4", compressors=None)
+    a[...] = np.random.default_rng(0).random(a.shape, "f4")
+    options = ["--memory", "36MiB", "-j", "1", "--chunks", "48x30x30"]
+    (plan,) = rechunked.run(tmp_path / "in.zarr", out, "--dry-run", *options)["arrays"]
+    assert plan["plan"]["kind"] != "sweep" and not plan["plan"]["seconds"]
+    assert plan["plan"]["reason"].endswith("; with 1 thread no other plan in this memory moves fewer bytes")
+    (found,) = rechunked.run(tmp_path / "in.zarr", out, *options)["arrays"]
+    assert found["plan"]["reason"] == plan["plan"]["reason"] and found["counted"] == plan["planned"]
+
+
 def test_missing_chunks_are_known_from_empty_ones(store, out):
     found = rechunked.arrays(rechunked.run(store, out, "--chunks", "tas:7x9x12"))["tas"]
     assert found["before"]["missing"] == 9 and found["before"]["nchunks"] == 54
