@@ -296,7 +296,7 @@ def test_a_plan_says_why_it_was_taken(tmp_path, out):
     assert plan["plan"]["kind"] != "sweep" and not plan["plan"]["seconds"]
     assert plan["plan"]["reason"].endswith("; with 1 thread no other plan in this memory moves fewer bytes")
     (found,) = rechunked.run(tmp_path / "in.zarr", out, *options)["arrays"]
-    assert found["plan"]["reason"] == plan["plan"]["reason"] and found["counted"] == plan["planned"]
+    assert found["plan"]["kind"] == plan["plan"]["kind"] and found["counted"] == found["planned"]
 
 
 def test_missing_chunks_are_known_from_empty_ones(store, out):
