@@ -43,7 +43,8 @@ static cm_plan_kind plan_of(const cm_job_var *v)
     return v->plan.routed ? plan[v->plan.route.kind] : CM_PLAN_SWEEP;
 }
 
-static char *route_reason(const cm_job_var *v, cm_error *err)
+/* How the route moves the array. */
+static char *route_way(const cm_job_var *v, cm_error *err)
 {
     const cm_route *r = &v->plan.route;
     char size[32];
@@ -59,16 +60,37 @@ static char *route_reason(const cm_job_var *v, cm_error *err)
                            (double)r->chunk_reads / (double)r->sweep.source_chunks);
     case CM_ROUTE_SPILL:
         return cm_asprintf(
-            err, "%s of the array go through scratch files, which is less than reading again",
+            err, "%s of the array go through scratch files",
             cm_format_size(r->nelem_spilled * v->source->dtype.nbytes, size, sizeof(size)));
     case CM_ROUTE_REREAD:
-        return cm_asprintf(err, "reading %.3g times costs less than scratch files",
+        return cm_asprintf(err, "the source is read %.3g times",
                            (double)r->nelem_read / (double)r->nelem_written);
     }
     return cm_strdup("", err);
 }
 
-static char *reason_of(const cm_job_var *v, cm_error *err)
+/* The way, and why it was taken where there were others. */
+static char *route_reason(const cm_job *job, const cm_job_var *v, cm_error *err)
+{
+    const cm_route *r = &v->plan.route;
+    const unsigned n = job->budget.nthreads;
+    char size[32], *way = route_way(v, err), *reason = way;
+    if (way == NULL || r->kind == CM_ROUTE_SWEEP || r->least == 0)
+        return way;
+    if (r->traffic > r->least)
+        reason = cm_asprintf(
+            err, "%s; expected to be quicker here than to move %s, the fewest bytes", way,
+            cm_format_size(r->least * v->source->dtype.nbytes, size, sizeof(size)));
+    else
+        reason = cm_asprintf(err,
+                             "%s; with %u thread%s no other plan in this memory moves fewer "
+                             "bytes",
+                             way, n, n == 1 ? "" : "s");
+    free(way);
+    return reason;
+}
+
+static char *reason_of(const cm_job *job, const cm_job_var *v, cm_error *err)
 {
     if (v->stored.as_objects)
         return cm_asprintf(err, "its objects are copied as they are, since %s",
@@ -77,7 +99,7 @@ static char *reason_of(const cm_job_var *v, cm_error *err)
         return cm_strdup("chunks and codecs stay, so stored bytes pass through", err);
     if (v->view.as_strings)
         return cm_strdup("elements of variable length move chunk by chunk", err);
-    return v->plan.routed ? route_reason(v, err) : cm_strdup("it has no elements", err);
+    return v->plan.routed ? route_reason(job, v, err) : cm_strdup("it has no elements", err);
 }
 
 /* ---- one variable ---- */
@@ -98,7 +120,7 @@ static int set_texts(const cm_job *job, const cm_job_var *v, cm_transform_variab
     out->access = s->access_reason == NULL
                       ? cm_strdup(s->access, err)
                       : cm_asprintf(err, "%s: %s", s->access, s->access_reason);
-    out->plan_reason = reason_of(v, err);
+    out->plan_reason = reason_of(job, v, err);
     if (!out->name || !out->source || !out->type || !out->codec || !out->access ||
         !out->plan_reason)
         return CM_ENOMEM;

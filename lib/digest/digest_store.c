@@ -15,7 +15,8 @@
 
 enum {
     INDEX_CACHE = 4 << 20,
-    REMOTE_THREADS = 16 /* behind a network */
+    LEAST_SPARE = 1 << 20, /* so that the least that is named is enough */
+    REMOTE_THREADS = 16    /* behind a network */
 };
 
 typedef struct walk {
@@ -24,6 +25,7 @@ typedef struct walk {
     const char *node; /* "": all */
     unsigned nthreads;
     uint64_t memory;
+    bool limited; /* MEMORY was asked for */
     cm_monitor *monitor;
     cm_digest_visit *visit;
     void *context;
@@ -59,6 +61,23 @@ static int report_undigested(walk *w, const cm_variable *v, const cm_error *why,
         err);
 }
 
+/* A chunk is there stored, decoded, and as a box.  Text is known only once it is read. */
+static int check_memory(const walk *w, const cm_array *a, uint64_t held, cm_error *err)
+{
+    char limit[32], least[32];
+    if (!w->limited || !a->chunked || cm_dtype_is_vlen(&a->dtype))
+        return CM_OK;
+    uint64_t need = held + cm_pairs_digest_nbytes(a->chain);
+    if (need <= w->memory)
+        return CM_OK;
+    return cm_fail(err, CM_EBUDGET,
+                   "array %s: not enough memory: the limit is %s, its chunks need at least %s; "
+                   "raise `memory`",
+                   a->name[0] != '\0' ? a->name : "/",
+                   cm_format_size(w->memory, limit, sizeof(limit)),
+                   cm_format_size(need + LEAST_SPARE, least, sizeof(least)));
+}
+
 /*
  * Text that is too long for the part of one of several threads may be short enough for one
  * alone.
@@ -66,10 +85,13 @@ static int report_undigested(walk *w, const cm_variable *v, const cm_error *why,
 static int sum(const walk *w, cm_pair *pair, bool serial, cm_error *err)
 {
     cm_array *a = pair->want;
-    uint64_t held = cm_peak_rss();
+    const uint64_t resident = cm_resident(NULL), held = resident > 0 ? resident : cm_peak_rss();
     uint64_t memory = w->memory > 2 * held ? w->memory - held : w->memory / 2;
     unsigned nthreads = serial ? 1 : w->nthreads;
-    int rc = cm_pairs_run(pair, 1, nthreads, memory, w->monitor, err);
+    int rc = check_memory(w, a, held, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_pairs_run(pair, 1, nthreads, memory, w->monitor, err);
     cm_pair_release(pair);
     if (rc == CM_EBUDGET && nthreads > 1) {
         *pair = (cm_pair){.want = a};
@@ -161,6 +183,7 @@ int cm_digest_store(const char *path, cm_net *net, unsigned nthreads, uint64_t m
               .nthreads = nthreads > 0  ? nthreads
                           : net != NULL ? REMOTE_THREADS
                                         : cm_cpu_count(),
+              .limited = memory > 0,
               .monitor = monitor,
               .visit = visit,
               .context = context};

@@ -277,6 +277,12 @@ static void worker_main(void *context, unsigned index)
 
 /* ---- all ---- */
 
+size_t cm_pairs_digest_nbytes(const cm_chain *chain)
+{
+    return 2 * cm_chain_decoded_nbytes(chain) + cm_chain_decode_memory(chain) +
+           cm_chain_encoded_bound(chain);
+}
+
 /* A worker decodes a chunk of either side for each box: what that takes beside the boxes. */
 static size_t decoding_nbytes(const cm_pair *pair, size_t n)
 {

@@ -32,6 +32,8 @@ typedef struct cm_pair {
 /* NBYTES of memory for all buffers, NTHREADS workers at most. */
 int cm_pairs_run(cm_pair *pair, size_t n, unsigned nthreads, uint64_t nbytes, cm_monitor *monitor,
                  cm_error *err);
+/* A chunk of CHAIN, stored and decoded, and its elements: what one thread takes to digest it. */
+size_t cm_pairs_digest_nbytes(const cm_chain *chain);
 void cm_pair_release(cm_pair *pair); /* not the arrays */
 
 #endif

@@ -18,8 +18,7 @@ enum {
     MAX_LENGTHS = 24,  /* tile lengths looked at along one dimension */
     MAX_WIDTHS = 6,    /* blocks for each */
     MAX_TILES = 20000, /* tile shapes in all */
-    MAX_PERMUTED = 6,  /* dimensions of which all orders are tried: 720 */
-    MAX_RAGGED = 12    /* dimensions whose last box counts in the bound: 4096 sums */
+    MAX_PERMUTED = 6   /* dimensions of which all orders are tried: 720 */
 };
 
 /* A block length along one dimension and what follows from it. */
@@ -53,8 +52,9 @@ typedef struct search {
     uint64_t uncut; /* elements of the array along the dimensions that are not in dim */
     bool may_clip;  /* and something is saved by that */
     bool by_time;
-    double most_traffic;
-    bool clips; /* how target chunks are held in what is looked at */
+    double most_traffic; /* by time */
+    double most_seconds; /* by bytes; 0: any */
+    bool clips;          /* how target chunks are held in what is looked at */
     /* the best so far */
     bool found, best_clips;
     double cost;
@@ -214,7 +214,13 @@ static const length *length_at(const search *s, const unsigned *at, unsigned i)
     return &s->dim[i].length[at[i]];
 }
 
-/* Traffic, or seconds, of tile AT with blocks WIDE; infinite when it may not be. */
+static double seconds_of(const cm_route_request *r, double read, double written, double spilled)
+{
+    return (read / r->rates.read + written / r->rates.write + 2 * spilled / r->rates.scratch) *
+           (double)r->itemsize;
+}
+
+/* Traffic, or seconds, of tile AT with blocks WIDE; negative when it may not be. */
 static double cost_of(const search *s, const unsigned *at, const unsigned *wide)
 {
     const cm_route_request *r = s->request;
@@ -239,13 +245,11 @@ static double cost_of(const search *s, const unsigned *at, const unsigned *wide)
     double scratch = spills ? (block - tile) * (double)r->itemsize : 0;
     if (r->scratch_nbytes != UINT64_MAX && scratch > (double)r->scratch_nbytes)
         return -1;
-    if (!s->by_time)
-        return traffic;
-    if (traffic > s->most_traffic)
+    if (s->by_time)
+        return traffic > s->most_traffic ? -1 : seconds_of(r, read, s->nelem, spilled);
+    if (s->most_seconds > 0 && seconds_of(r, read, s->nelem, spilled) > s->most_seconds)
         return -1;
-    return ((read / r->rates.read) + (s->nelem / r->rates.write) +
-            (2 * spilled / r->rates.scratch)) *
-           (double)r->itemsize;
+    return traffic;
 }
 
 /* Bytes that the target chunks of a tile take in ORDER. */
@@ -369,6 +373,11 @@ static void fill_request(const cm_route_request *r, cm_sweep_request *out)
         out->step[j] = 1;
 }
 
+static bool rates_known(const cm_route_request *r)
+{
+    return r->rates.read > 0 && r->rates.write > 0 && r->rates.scratch > 0;
+}
+
 static void classify(const search *s, cm_route *out)
 {
     uint64_t n = out->nelem_written;
@@ -377,13 +386,11 @@ static void classify(const search *s, cm_route *out)
                 : once                    ? CM_ROUTE_SWEEP
                 : out->nelem_read / 2 < n ? CM_ROUTE_COLUMN
                                           : CM_ROUTE_REREAD;
-    const cm_rates *rate = &s->request->rates;
     out->traffic = cm_add_sat(cm_add_sat(out->nelem_read, n), cm_mul_sat(2, out->nelem_spilled));
-    out->seconds = 0;
-    if (rate->read > 0 && rate->write > 0 && rate->scratch > 0)
-        out->seconds = ((double)out->nelem_read / rate->read + (double)n / rate->write +
-                        2 * (double)out->nelem_spilled / rate->scratch) *
-                       (double)s->request->itemsize;
+    out->least = out->traffic;
+    out->seconds = rates_known(s->request) ? seconds_of(s->request, (double)out->nelem_read,
+                                                        (double)n, (double)out->nelem_spilled)
+                                           : 0;
 }
 
 static uint64_t held_nbytes(const search *s, const cm_route *out)
@@ -437,11 +444,6 @@ static void build(const search *s, cm_route *out)
     out->nelem_spilled = out->spills ? out->nelem_written - resident : 0;
     out->scratch_nelem = out->spills ? block_nelem - tile_nelem : 0;
     classify(s, out);
-}
-
-static bool rates_known(const cm_route_request *r)
-{
-    return r->rates.read > 0 && r->rates.write > 0 && r->rates.scratch > 0;
 }
 
 /* ---- swept, without scratch ---- */
@@ -510,10 +512,37 @@ static void route_by_sweep(const cm_route_request *request, cm_route *out)
         out->nelem_written = cm_mul_sat(out->nelem_written, r.shape[j]);
     }
     classify(&s, out);
+    out->least = 0;
     out->bound = out->kind == CM_ROUTE_SWEEP ? out->traffic : cm_mul_sat(2, out->nelem_written);
 }
 
 /* ---- the choice ---- */
+
+/* Of all within the noise of the quickest, the one of the least traffic. */
+static void choose(search *s, cm_route *out)
+{
+    look(s);
+    if (is_canceled(s->request))
+        return;
+    build(s, out);
+    const double least = s->cost, four = 4 * s->nelem;
+    if (least <= 2 * s->nelem || !rates_known(s->request))
+        return;
+    s->by_time = true;
+    s->most_traffic = 1.5 * least > four ? four : 1.5 * least;
+    s->most_traffic = s->most_traffic < least ? least : s->most_traffic;
+    look(s);
+    s->most_seconds = CM_ROUTE_NOISE * s->cost;
+    if (out->seconds <= s->most_seconds)
+        return;
+    s->by_time = false;
+    look(s);
+    if (is_canceled(s->request))
+        return;
+    const uint64_t traffic = out->traffic;
+    build(s, out);
+    out->least = traffic;
+}
 
 int cm_route_plan(const cm_route_request *request, cm_route *out, cm_error *err)
 {
@@ -527,70 +556,12 @@ int cm_route_plan(const cm_route_request *request, cm_route *out, cm_error *err)
     }
     int rc = prepare(&s, err);
     if (rc == CM_OK) {
-        look(&s);
-        double least = s.cost, four = 4 * s.nelem;
-        if (least > 2 * s.nelem && rates_known(request)) {
-            s.by_time = true;
-            s.most_traffic = 1.5 * least > four ? four : 1.5 * least;
-            s.most_traffic = s.most_traffic < least ? least : s.most_traffic;
-            look(&s);
-        }
+        choose(&s, out);
         rc = is_canceled(request) ? cm_fail(err, CM_ECANCELED, "stopped by request") : CM_OK;
     }
-    if (rc == CM_OK) {
-        build(&s, out);
+    if (rc == CM_OK)
         out->bound = cm_route_bound(request);
-    }
     for (unsigned i = 0; i < s.ndims; i++)
         free(s.dim[i].length);
     return rc;
-}
-
-/* ---- the bound ---- */
-
-/* The boxes along one dimension: COUNT of LENGTH and, where REST > 0, one of that. */
-typedef struct boxes {
-    uint64_t length, count, rest;
-} boxes;
-
-static bool boxes_along(const cm_route_request *r, unsigned j, boxes *out)
-{
-    uint64_t n = r->shape[j], s = cm_min_u64(r->source[j], n), t = cm_min_u64(r->target[j], n);
-    uint64_t longer = s > t ? s : t, shorter = s > t ? t : s;
-    *out = (boxes){.length = longer, .count = n / longer, .rest = n % longer};
-    return longer == n || longer % shorter == 0;
-}
-
-uint64_t cm_route_bound(const cm_route_request *r)
-{
-    boxes along[CM_MAX_RANK];
-    unsigned ragged[MAX_RAGGED], nragged = 0;
-    uint64_t total = 1, extra = 0;
-    bool nested = true;
-    for (unsigned j = 0; j < r->rank; j++) {
-        total *= r->shape[j];
-        nested = boxes_along(r, j, &along[j]) && nested;
-        if (along[j].rest > 0 && nragged < MAX_RAGGED)
-            ragged[nragged++] = j;
-    }
-    total = cm_mul_sat(2, total);
-    if (!nested)
-        return total;
-    for (unsigned which = 0; which < 1u << nragged; which++) {
-        uint64_t count = 1, volume = 1;
-        for (unsigned j = 0; j < r->rank; j++)
-            volume = cm_mul_sat(volume, along[j].length);
-        for (unsigned j = 0, k = 0; j < r->rank; j++) {
-            bool is_ragged = k < nragged && ragged[k] == j;
-            bool rest = is_ragged && (which >> k & 1) != 0;
-            k += is_ragged;
-            if (rest)
-                volume = volume / along[j].length * along[j].rest;
-            else
-                count = cm_mul_sat(count, along[j].count);
-        }
-        if (volume > r->memory_nelem)
-            extra = cm_add_sat(extra, cm_mul_sat(count, 2 * (volume - r->memory_nelem)));
-    }
-    return cm_add_sat(total, extra);
 }

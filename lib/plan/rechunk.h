@@ -79,16 +79,25 @@ typedef struct cm_route {
     uint64_t nelem_spilled; /* written to, and once read from, scratch */
     uint64_t scratch_nelem; /* at most at one time */
     uint64_t traffic;       /* elements read, written, and twice those spilled */
+    uint64_t least;         /* traffic of the route that has the least; 0: none beside it */
     uint64_t bound;         /* no way of moving the array within the memory has less */
     double seconds;         /* by the rates; 0: not known */
 } cm_route;
 
 /*
+ * Times expected from rates that a short probe gives are not told apart within
+ * this: so that the next probe leads to the same route.
+ */
+#define CM_ROUTE_NOISE 1.1
+
+/*
  * Chooses the route of the least traffic.  Where that is not the least possible
- * and the rates are known, the quickest of those with at most half as much
- * again, and never more than four volumes on that account.  The array has no
- * zero-length dimension.  There is always a route: one target chunk after the
- * other takes one slot.  Only CM_ENOMEM and CM_ECANCELED can come.
+ * and the rates are known, routes with at most half as much again, and never
+ * more than four volumes on that account, compete by time: of those that take
+ * at most CM_ROUTE_NOISE times as long as the quickest, the one of the least
+ * traffic.  The array has no zero-length dimension.  There is always a route:
+ * one target chunk after the other takes one slot.  Only CM_ENOMEM and
+ * CM_ECANCELED can come.
  */
 int cm_route_plan(const cm_route_request *request, cm_route *out, cm_error *err);
 

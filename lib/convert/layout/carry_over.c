@@ -16,6 +16,37 @@ static bool asks(cm_varopts *opts, const cm_job_var *v, bool general, const char
     return true;
 }
 
+/* Whether OPTS, which name no array, ask another than V for what it has not. */
+static bool others_take(const cm_job *job, const cm_job_var *v, cm_varopts *opts)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *other = &job->var[i];
+        bool named = false;
+        if (other != v && !other->stored.as_objects && other->view.rank >= 2 &&
+            asks(opts, other, true, "source", &named) && !named)
+            return true;
+    }
+    return false;
+}
+
+/* Chunks of the source are not chosen for a sample. */
+static bool takes_sample(const cm_shape_option *sample, cm_varopts *chunks, const cm_job_var *v)
+{
+    const char *value = cm_varopts_get(chunks, v->name, v->view.rank >= 2, NULL);
+    return sample != NULL && (value == NULL || strcmp(value, "source") != 0) &&
+           cm_shape_option_fits(sample, v->view.rank, v->source->dim_name);
+}
+
+static bool others_take_sample(const cm_job *job, const cm_job_var *v, cm_varopts *chunks,
+                               const cm_shape_option *sample)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (&job->var[i] != v && !job->var[i].stored.as_objects &&
+            takes_sample(sample, chunks, &job->var[i]))
+            return true;
+    return false;
+}
+
 /* Whether a part of V is asked for, or a name that its document says becomes another. */
 static int says_otherwise(const cm_job *job, const cm_job_var *v, bool *out, cm_error *err)
 {
@@ -36,13 +67,15 @@ static int says_otherwise(const cm_job *job, const cm_job_var *v, bool *out, cm_
 }
 
 int cm_job_carry_over(cm_job *job, const cm_job_var *v, cm_layout *out, cm_varopts *chunks,
-                      cm_varopts *shards, cm_varopts *codec, cm_error *err)
+                      cm_varopts *shards, cm_varopts *codec, const cm_shape_option *sample,
+                      cm_error *err)
 {
     const char *why = v->source->unsupported, *name = cm_job_name(v);
     const bool general = v->view.rank != 1;
     bool named = false, otherwise;
     const bool cut = asks(chunks, v, general, "source", &named);
     const bool sharded = asks(shards, v, general, "source", &named);
+    const bool sampled = takes_sample(sample, chunks, v);
     const bool coded = asks(codec, v, true, "same", &named);
     out->same_codec = true;
     memcpy(out->chunk, v->source->words->chunk, sizeof(out->chunk));
@@ -52,12 +85,16 @@ int cm_job_carry_over(cm_job *job, const cm_job_var *v, cm_layout *out, cm_varop
     int rc = says_otherwise(job, v, &otherwise, err);
     if (rc != CM_OK)
         return rc;
-    if (named || coded || otherwise)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "array %s can only be carried over as it is: %s; name the arrays that are "
-                       "to be changed, or leave it out of those that are chosen",
-                       name, why);
-    if (!cut && !sharded)
+    const bool in_vain = (cut && !others_take(job, v, chunks)) ||
+                         (sharded && !others_take(job, v, shards)) ||
+                         (sampled && !others_take_sample(job, v, chunks, sample));
+    if (named || coded || otherwise || in_vain)
+        return cm_fail(err, CM_EUNSUPPORTED, "array %s can only be carried over as it is: %s%s",
+                       name, why,
+                       job->nvars == 1 ? ""
+                                       : "; name the arrays that are to be changed, or leave it "
+                                         "out of those that are chosen");
+    if (!cut && !sharded && !sampled)
         return CM_OK;
     return cm_job_warn(job, err, "array %s keeps its chunks: %s", name, why);
 }

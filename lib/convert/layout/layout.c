@@ -461,7 +461,8 @@ static int choose_layout(layout *l, const cm_job_var *v, cm_layout *out, uint64_
                          uint64_t *objects, cm_error *err)
 {
     if (v->stored.as_objects)
-        return cm_job_carry_over(l->job, v, out, &l->chunks, &l->shards, &l->codec, err);
+        return cm_job_carry_over(l->job, v, out, &l->chunks, &l->shards, &l->codec,
+                                 l->has_sample ? &l->sample : NULL, err);
     int rc = choose_codec(l, v, out, err);
     if (rc == CM_OK)
         rc = choose_grid(l, v, out, err);

@@ -15,6 +15,7 @@
 #include "base/cpu.h"
 #include "base/number.h"
 #include "convert/plan/plan.h"
+#include "convert/plan/plan_option.h"
 #include "convert/plan/plan_send.h"
 #include "engine/buffers.h"
 #include "engine/plan.h"
@@ -42,15 +43,6 @@ enum {
     EARLY_NBYTES = 8 << 20,
     EARLY_CHUNKS = 4 /* of a worker */
 };
-
-/* One way to plan: the means that it may use, and its workers. */
-typedef struct option {
-    unsigned nthreads;
-    bool may_spill, may_clip, may_send;
-    unsigned ahead; /* chunks that each has on their way */
-    size_t piece_nbytes;
-    double cost;
-} option;
 
 bool cm_job_has_transfer(const cm_job_var *v)
 {
@@ -112,7 +104,7 @@ static size_t worker_of(const cm_job_var *v, bool spills, bool clips)
 }
 
 /* One worker for all variables, by what option O allows. */
-static size_t worker_of_all(const cm_job *job, size_t free, option *o)
+static size_t worker_of_all(const cm_job *job, size_t free, cm_plan_option *o)
 {
     cm_worker_need need = {0};
     for (size_t i = 0; i < job->nvars; i++) {
@@ -147,7 +139,7 @@ static size_t piece_for(size_t free, unsigned nthreads)
 /* The least that any plan needs: one worker, one target chunk, one shard. */
 static size_t least_to_move(const cm_job *job)
 {
-    option least = {.nthreads = 1, .piece_nbytes = MIN_PIECE};
+    cm_plan_option least = {.nthreads = 1, .piece_nbytes = MIN_PIECE};
     size_t target = 0;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
@@ -177,7 +169,7 @@ static uint64_t scratch_available(const cm_job *job)
     return nbytes > SAME_FOLDER_SPARE ? nbytes - SAME_FOLDER_SPARE : 0;
 }
 
-static void fill_request(const cm_job *job, const cm_job_var *v, const option *o,
+static void fill_request(const cm_job *job, const cm_job_var *v, const cm_plan_option *o,
                          cm_route_request *r)
 {
     const cm_grid *grid = cm_zarr_writer_grid(v->move.writer);
@@ -210,8 +202,8 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
  * A route in ROOM bytes for target chunks; *shards gets what shards in assembly hold of it.
  * False: no room.
  */
-static int route_in(const cm_job *job, cm_job_var *v, size_t room, uint64_t memory, const option *o,
-                    size_t *shards, bool *fits, cm_error *err)
+static int route_in(const cm_job *job, cm_job_var *v, size_t room, uint64_t memory,
+                    const cm_plan_option *o, size_t *shards, bool *fits, cm_error *err)
 {
     size_t shard = cm_zarr_writer_target(v->move.writer)->shard_nbytes;
     cm_route_request r;
@@ -271,13 +263,13 @@ static void raise_shards(cm_job *job, const cm_job_var *v, size_t shards)
 }
 
 /* Routes in FREE bytes by option O, whose cost is set. */
-static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *err)
+static int plan_with(cm_job *job, size_t free, cm_plan_option *o, bool *fits, cm_error *err)
 {
     unsigned nthreads = o->nthreads;
     o->piece_nbytes = piece_for(free, nthreads);
     size_t worker = worker_of_all(job, free, o);
     set_rates(job, nthreads);
-    o->cost = 0;
+    o->cost = o->traffic = 0;
     *fits = free / nthreads >= worker;
     job->budget.slots_nbytes = job->budget.shards_nbytes = job->budget.sent_nbytes = 0;
     size_t room = *fits ? free - nthreads * worker : 0;
@@ -295,6 +287,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
             want > job->budget.slots_nbytes ? want : job->budget.slots_nbytes;
         raise_shards(job, v, shards);
         o->cost += cost_of(v);
+        o->traffic += (double)v->plan.route.traffic * v->source->dtype.nbytes;
     }
     if (job->speed.read <= 0)
         o->cost /= nthreads;
@@ -320,50 +313,51 @@ static bool clipping_may_help(const cm_job *job)
  * With scratch files allowed the routes are judged by their bytes too; without
  * them only where those do not fit.
  */
-static int try_option(cm_job *job, size_t free, unsigned nthreads, bool clip, option *best,
-                      cm_error *err)
+static int try_option(cm_job *job, size_t free, unsigned nthreads, bool clip,
+                      cm_plan_options *found, cm_error *err)
 {
     bool fits = false;
     int rc = CM_OK;
     for (int spill = 1; spill >= 0 && !fits && rc == CM_OK; spill--) {
-        option o = {
+        cm_plan_option o = {
             .nthreads = nthreads, .may_spill = spill != 0, .may_clip = clip, .may_send = true};
         rc = plan_with(job, free, &o, &fits, err);
         if (rc == CM_OK && !fits && o.ahead > 0) {
             o.may_send = false;
             rc = plan_with(job, free, &o, &fits, err);
         }
-        if (rc == CM_OK && fits && (best->nthreads == 0 || o.cost < best->cost))
-            *best = o;
+        if (rc == CM_OK && fits && found->n < CM_PLAN_OPTIONS)
+            found->item[found->n++] = o;
     }
     return rc;
 }
 
 static int plan_best(cm_job *job, size_t free, unsigned most, cm_error *err)
 {
-    option best = {0};
+    cm_plan_options found = {.n = 0};
     bool fits;
     int rc = CM_OK;
     for (unsigned n = most; n > 0 && rc == CM_OK; n /= 2) {
-        rc = try_option(job, free, n, false, &best, err);
+        rc = try_option(job, free, n, false, &found, err);
         if (rc == CM_OK && clipping_may_help(job))
-            rc = try_option(job, free, n, true, &best, err);
+            rc = try_option(job, free, n, true, &found, err);
     }
-    job->budget.nthreads = best.nthreads;
-    if (best.nthreads == 0 || rc != CM_OK)
+    cm_plan_option *best = cm_plan_choose(&found, job->speed.read > 0);
+    job->budget.nthreads = best != NULL ? best->nthreads : 0;
+    if (best == NULL || rc != CM_OK)
         return rc;
-    return plan_with(job, free, &best, &fits, err);
+    return plan_with(job, free, best, &fits, err);
 }
 
 /* ---- too little memory ---- */
 
 static int fits_in(cm_job *job, size_t free, bool *fits, cm_error *err)
 {
-    option best = {0};
-    int rc = try_option(job, free, 1, false, &best, err);
-    if (rc == CM_OK && best.nthreads == 0)
-        rc = try_option(job, free, 1, true, &best, err);
-    *fits = best.nthreads != 0;
+    cm_plan_options found = {.n = 0};
+    int rc = try_option(job, free, 1, false, &found, err);
+    if (rc == CM_OK && found.n == 0)
+        rc = try_option(job, free, 1, true, &found, err);
+    *fits = found.n > 0;
     return rc;
 }
 

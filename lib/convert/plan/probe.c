@@ -1,6 +1,9 @@
 /*
  * Probes this machine with the array's own chunks: the time to read, decode, encode and write a
  * decoded byte, and to use scratch.
+ *
+ * Each rate is the median of several, and codecs are timed by their CPU time: another process, or a
+ * cold file, that holds one of them up does not lead to another plan.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +18,49 @@ enum {
     MAX_CHUNKS = 8,
     MAX_NS = 25 * 1000 * 1000, /* of reading, and of writing */
     WRITE_NBYTES = 4 << 20,    /* one small write tells of a cold file, and of no rate */
-    WORTH_NBYTES = 64 << 20    /* a smaller array is done before a plan could pay */
+    STEP_NBYTES = WRITE_NBYTES / MAX_CHUNKS,
+    WORTH_NBYTES = 64 << 20 /* a smaller array is done before a plan could pay */
 };
+
+/* Rates of one kind, in bytes a second; of the one that is being measured, its bytes and time. */
+typedef struct series {
+    double rate[MAX_CHUNKS];
+    unsigned n;
+    uint64_t nbytes, ns;
+} series;
 
 typedef struct probe {
     cm_job_var *v;
     cm_codec_ctx *ctx;
     cm_buf stored, decoded, target, encoded;
-    uint64_t read_ns, decode_ns, nread; /* decoded bytes */
-    uint64_t encode_ns, write_ns, nwritten;
-    uint64_t scratch_ns, nscratch;
+    series read, decode, encode, write, scratch; /* of decoded bytes */
+    uint64_t read_ns, write_ns;                  /* with decoding, with encoding */
 } probe;
+
+/* NBYTES took NS; a rate is that of STEP bytes or more. */
+static void note(series *s, uint64_t nbytes, uint64_t ns, uint64_t step)
+{
+    s->nbytes += nbytes;
+    s->ns += ns;
+    if (s->nbytes < step || s->n == MAX_CHUNKS)
+        return;
+    s->rate[s->n++] = (double)s->nbytes / ((double)(s->ns > 0 ? s->ns : 1) * 1e-9);
+    s->nbytes = s->ns = 0;
+}
+
+static int compare_rates(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y ? 1 : 0;
+}
+
+static double median(series *s)
+{
+    if (s->n == 0) /* less than a step took all the time there was */
+        note(s, 0, 0, 0);
+    qsort(s->rate, s->n, sizeof(s->rate[0]), compare_rates);
+    return s->rate[s->n / 2];
+}
 
 /* The I-th chunk to probe: present ones, spread over the array. */
 static bool pick(const cm_job_var *v, uint64_t i, uint64_t *number)
@@ -45,15 +80,16 @@ static int read_chunk(probe *p, uint64_t number, cm_error *err)
     cm_fetch fetch = {0};
     uint64_t start = cm_now_ns();
     int rc = s->ops->fetch(s, number, &p->stored, &fetch, err);
-    uint64_t fetched = cm_now_ns();
+    uint64_t fetched = cm_now_ns(), busy = cm_thread_cpu_ns();
     if (rc != CM_OK || !fetch.present)
         return rc;
     const cm_chain *chain = cm_array_chain(s, fetch.chain);
     rc = cm_chain_decode(chain, p->ctx, p->stored.data, p->stored.nbytes, fetch.skip,
                          p->decoded.data, err);
-    p->read_ns += fetched - start;
-    p->decode_ns += cm_now_ns() - fetched;
-    p->nread += cm_chain_decoded_nbytes(chain);
+    uint64_t end = cm_now_ns(), nbytes = cm_chain_decoded_nbytes(chain);
+    note(&p->read, nbytes, fetched - start, nbytes);
+    note(&p->decode, nbytes, cm_thread_cpu_ns() - busy, nbytes);
+    p->read_ns += end - start;
     return rc;
 }
 
@@ -76,13 +112,14 @@ static int write_chunk(probe *p, const char *folder, int fd, uint64_t *at, cm_er
     const cm_chain *chain = cm_zarr_writer_chain(p->v->move.writer);
     size_t nbytes = p->target.nbytes;
     const cm_buf *from = &p->target;
-    uint64_t start = cm_now_ns();
+    uint64_t start = cm_now_ns(), busy = cm_thread_cpu_ns();
     int own = -1, rc = CM_OK;
     if (!cm_chain_is_raw(chain)) {
         rc = cm_chain_encode(chain, p->ctx, p->target.data, p->encoded.data, &nbytes, err);
         from = &p->encoded;
     }
     uint64_t encoded = cm_now_ns();
+    busy = cm_thread_cpu_ns() - busy;
     if (rc == CM_OK && fd < 0)
         rc = cm_scratch_open(folder, &own, err);
     if (rc != CM_OK)
@@ -90,9 +127,10 @@ static int write_chunk(probe *p, const char *folder, int fd, uint64_t *at, cm_er
     int errnum = cm_fd_write_at(fd < 0 ? own : fd, from->data, nbytes, fd < 0 ? 0 : *at);
     if (own >= 0)
         close(own);
-    p->encode_ns += encoded - start;
-    p->write_ns += cm_now_ns() - encoded;
-    p->nwritten += p->target.nbytes;
+    uint64_t end = cm_now_ns();
+    note(&p->encode, p->target.nbytes, busy, STEP_NBYTES);
+    note(&p->write, p->target.nbytes, end - encoded, STEP_NBYTES);
+    p->write_ns += end - start;
     *at += nbytes;
     return errnum == 0 ? CM_OK : cm_fail_errno(err, errnum, "cannot write to the scratch file");
 }
@@ -101,35 +139,30 @@ static int write_chunk(probe *p, const char *folder, int fd, uint64_t *at, cm_er
 static int write_chunks(probe *p, const char *folder, int fd, cm_error *err)
 {
     const bool shards = cm_transfer_has_shards(&p->v->move.transfer);
-    uint64_t at = 0;
+    uint64_t at = 0, nwritten = 0, nscratch = 0;
     int rc = CM_OK;
     fill_target(p);
-    do
+    for (; rc == CM_OK && nwritten < WRITE_NBYTES && p->write_ns < MAX_NS;
+         nwritten += p->target.nbytes)
         rc = write_chunk(p, folder, shards ? fd : -1, &at, err);
-    while (rc == CM_OK && p->nwritten < WRITE_NBYTES && p->encode_ns + p->write_ns < MAX_NS);
-    uint64_t start = cm_now_ns();
-    for (; rc == CM_OK && p->nscratch < p->nwritten;
-         p->nscratch += p->target.nbytes, at += p->target.nbytes) {
+    for (; rc == CM_OK && nscratch < nwritten;
+         nscratch += p->target.nbytes, at += p->target.nbytes) {
+        uint64_t start = cm_now_ns();
         int errnum = cm_fd_write_at(fd, p->target.data, p->target.nbytes, at);
+        note(&p->scratch, p->target.nbytes, cm_now_ns() - start, STEP_NBYTES);
         if (errnum != 0)
             rc = cm_fail_errno(err, errnum, "cannot write to the scratch file");
     }
-    p->scratch_ns = cm_now_ns() - start;
     return rc;
 }
 
-static double rate(uint64_t nbytes, uint64_t ns)
+static void keep(cm_job *job, probe *p)
 {
-    return (double)nbytes / ((double)(ns > 0 ? ns : 1) * 1e-9);
-}
-
-static void keep(cm_job *job, const probe *p)
-{
-    job->speed.read = rate(p->nread, p->read_ns);
-    job->speed.decode = rate(p->nread, p->decode_ns);
-    job->speed.encode = rate(p->nwritten, p->encode_ns);
-    job->speed.write = rate(p->nwritten, p->write_ns);
-    job->speed.scratch = rate(p->nscratch, p->scratch_ns);
+    job->speed.read = median(&p->read);
+    job->speed.decode = median(&p->decode);
+    job->speed.encode = median(&p->encode);
+    job->speed.write = median(&p->write);
+    job->speed.scratch = median(&p->scratch);
 }
 
 static int prepare(probe *p, cm_error *err)
@@ -156,16 +189,16 @@ static bool measure(probe *p, const char *folder)
     int fd = -1;
     int rc = cm_scratch_open(folder, &fd, NULL);
     for (uint64_t i = 0; rc == CM_OK && i < MAX_CHUNKS; i++) {
-        if (p->read_ns + p->decode_ns > MAX_NS)
+        if (p->read_ns > MAX_NS)
             break;
         if (pick(p->v, i, &number))
             rc = read_chunk(p, number, NULL);
     }
-    if (rc == CM_OK && p->nread > 0)
+    if (rc == CM_OK && p->read.n > 0)
         rc = write_chunks(p, folder, fd, NULL);
     if (fd >= 0)
         close(fd);
-    return rc == CM_OK && p->nread > 0;
+    return rc == CM_OK && p->read.n > 0;
 }
 
 int cm_job_probe(cm_job *job, cm_job_var *v, const char *folder, cm_error *err)

@@ -1,6 +1,7 @@
 #include "convert/plan/verify_memory.h"
 
 #include "base/budget.h"
+#include "digest/pairs.h"
 
 enum {
     MIN_SHARE = 1 << 20 /* of one thread's boxes */
@@ -79,13 +80,6 @@ bool cm_job_compares_digests(const cm_job *job)
     return all;
 }
 
-/* A chunk as stored and as decoded, and its elements: what the digest of an array takes. */
-static size_t digest_nbytes(const cm_chain *chain)
-{
-    return 2 * cm_chain_decoded_nbytes(chain) + cm_chain_decode_memory(chain) +
-           cm_chain_encoded_bound(chain);
-}
-
 static size_t least_for_digests(const cm_job *job)
 {
     size_t most = 0;
@@ -93,8 +87,8 @@ static size_t least_for_digests(const cm_job *job)
         const cm_job_var *v = &job->var[i];
         if (v->move.writer == NULL || v->view.as_strings)
             continue;
-        size_t before = digest_nbytes(v->source->array->chain);
-        size_t after = digest_nbytes(cm_zarr_writer_chain(v->move.writer));
+        size_t before = cm_pairs_digest_nbytes(v->source->array->chain);
+        size_t after = cm_pairs_digest_nbytes(cm_zarr_writer_chain(v->move.writer));
         most = before > most ? before : most;
         most = after > most ? after : most;
     }

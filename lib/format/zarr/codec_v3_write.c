@@ -158,3 +158,19 @@ int cm_zarr_codecs_to_v3(const cm_codec_spec *specs, size_t n, const cm_dtype *t
     *out = list;
     return CM_OK;
 }
+
+int cm_zarr_codecs_check_v3(const cm_codec_spec *specs, size_t n, const cm_dtype *type,
+                            cm_error *err)
+{
+    cm_codec_scene scene = {.type = *type};
+    for (size_t i = 0; i < n && !scene.is_bytes; i++) {
+        const uint32_t nbytes = cm_dtype_swap_nbytes(&scene.type);
+        cm_codec_scene_pass(&scene, &specs[i]);
+        if (scene.is_bytes && nbytes > 1 && cm_dtype_swap_nbytes(type) == 1)
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "its filters store elements of one byte as those of %u, which "
+                           "zarr-python does not read in Zarr v3; `codec` chooses others",
+                           (unsigned)nbytes);
+    }
+    return CM_OK;
+}

@@ -86,6 +86,12 @@ int cm_zarr_codecs_from_v3(const cm_json *list, const cm_dtype *type, unsigned r
                            cm_codec_spec **out, size_t *n, cm_error *err);
 int cm_zarr_codecs_to_v3(const cm_codec_spec *specs, size_t n, const cm_dtype *type, unsigned rank,
                          cm_json **out, cm_error *err);
+/*
+ * CM_EUNSUPPORTED for codecs of v2 that zarr-python does not read in v3: its codec `bytes` has no
+ * byte order where the array's own elements have one byte (BytesCodec.evolve_from_array_spec).
+ */
+int cm_zarr_codecs_check_v3(const cm_codec_spec *specs, size_t n, const cm_dtype *type,
+                            cm_error *err);
 
 /*
  * Convert the members order, filters and compressor, and the dtype's byte order, to one chain, and

@@ -87,8 +87,11 @@ int cm_zarr_meta_set_format(cm_zarr_meta *meta, int zarr_format, cm_error *err)
     meta->key_v2 = false;
     /* Writing shows whether the format can express it. */
     cm_json *j = NULL, *attrs = NULL;
-    int rc = zarr_format == 3 ? cm_zarr_meta_to_v3(meta, &j, err)
-                              : cm_zarr_meta_to_v2(meta, &j, &attrs, err);
+    int rc = zarr_format == 3
+                 ? cm_zarr_codecs_check_v3(meta->codecs, meta->ncodecs, &meta->dtype, err)
+                 : cm_zarr_meta_to_v2(meta, &j, &attrs, err);
+    if (rc == CM_OK && zarr_format == 3)
+        rc = cm_zarr_meta_to_v3(meta, &j, err);
     if (rc != CM_OK) {
         *meta = old;
         return rc;

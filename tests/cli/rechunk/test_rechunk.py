@@ -200,6 +200,18 @@ def test_an_unknown_codec_is_refused_by_name_where_it_matters(tmp_path, out, opt
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [["--chunks", "2x8"], ["--chunks", "2x8", "--shards", "4x8"], ["--shards", "auto"], ["--sample", "2x8"]],
+    ids=" ".join,
+)
+def test_an_unknown_codec_of_the_only_array_refuses_what_all_are_asked(tmp_path, out, options):
+    source = strange(tmp_path / "in.zarr")
+    for chosen in ([f"{source}::strange"], ["--variable", "strange", source]):
+        run(*options, *chosen, out).fails(1, "lzma", "can only be carried over as it is")
+        assert not out.exists()
+
+
 def test_an_unknown_codec_can_be_left_out(tmp_path, out):
     source = strange(tmp_path / "in.zarr")
     rechunked.run(source, out, "--variable", "tas", "--chunks", "4x4x4", "--codec", "zstd")
@@ -273,6 +285,18 @@ def test_traffic_is_what_is_counted(tmp_path, out):
         found["plan"]["traffic_nbytes"] == 2 * a.nbytes == found["plan"]["bound_nbytes"] and found["plan"]["gap"] == 0
     )
     assert found["plan"]["kind"] == "sweep"
+
+
+def test_a_plan_says_why_it_was_taken(tmp_path, out):
+    """Too small for a probe, so that bytes alone decide; what is counted is what was planned."""
+    a = zarr.create_array(str(tmp_path / "in.zarr"), shape=(48, 1024, 256), chunks=(1, 1024, 256), dtype="f4", compressors=None)
+    a[...] = np.random.default_rng(0).random(a.shape, "f4")
+    options = ["--memory", "36MiB", "-j", "1", "--chunks", "48x30x30"]
+    (plan,) = rechunked.run(tmp_path / "in.zarr", out, "--dry-run", *options)["arrays"]
+    assert plan["plan"]["kind"] != "sweep" and not plan["plan"]["seconds"]
+    assert plan["plan"]["reason"].endswith("; with 1 thread no other plan in this memory moves fewer bytes")
+    (found,) = rechunked.run(tmp_path / "in.zarr", out, *options)["arrays"]
+    assert found["plan"]["kind"] == plan["plan"]["kind"] and found["counted"] == found["planned"]
 
 
 def test_missing_chunks_are_known_from_empty_ones(store, out):

@@ -232,6 +232,26 @@ def test_digests_of_long_text_keep_to_the_memory(tmp_path):
             done.fails(1, "chunk 0", "the limit is 48.00 MiB")
 
 
+@pytest.mark.parametrize("compressor", [None, zarr.codecs.ZstdCodec()], ids=["raw", "zstd"])
+@pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
+def test_digests_keep_to_the_memory(tmp_path, compressor):
+    """The least that is named for the chunks of two arrays is enough, for any number of threads, and is kept."""
+    for name in "ab":
+        z = zarr.create_array(
+            tmp_path / "in.zarr", name=name, shape=(6 << 20,), chunks=(3 << 20,), dtype="f4", compressors=compressor
+        )
+        z[...] = np.random.default_rng(0).random(z.shape, "f4")
+    least = tool.least_mib("rechunk", "--digest", tmp_path / "in.zarr")
+    for threads in (1, 4):
+        done = tool.run(
+            "rechunk", "--digest", "-j", threads, "--memory", f"{least + 1}MiB", tmp_path / "in.zarr", peak=True
+        ).ok()
+        assert done.peak <= (least + 1) << 20, str(done)
+        tool.run("rechunk", "--digest", "-j", threads, "--memory", f"{least // 2}MiB", tmp_path / "in.zarr").fails(
+            1, "array a", "--memory"
+        )
+
+
 def test_a_dry_run_counts_the_memory_of_verification(tmp_path, out):
     source = tmp_path / "in.zarr"
     zarr.create_array(source, data=np.arange(2_000_000.0), chunks=(2_000_000,), fill_value=0, compressors=None)

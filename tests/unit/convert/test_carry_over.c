@@ -6,11 +6,15 @@
 static const made_file ONE = {"f",
                               .var = {{"v", "int16", "t*=4 y=6", .attrs = "{'coordinates': 'lat'}"},
                                       {"lat", "int16", "y=6"}}};
+static const made_file TWO = {
+    "f", .var = {{"v", "int16", "t*=4 y=6"}, {"w", "int16", "t*=4 y=6"}, {"lat", "int16", "y=6"}}};
+static const made_file ALONE = {"f", .var = {{"v", "int16", "t*=4 y=6"}}};
 static const made_file LINE = {"f", .var = {{"v", "int16", "t*=4"}, {"lat", "int16", "y=6"}}};
 
+#define ALL_REFUSED "array v can only be carried over as it is: its codec is not known"
 #define REFUSED                                                                                    \
-    "array v can only be carried over as it is: its codec is not known; name the arrays that are " \
-    "to be changed, or leave it out of those that are chosen"
+    ALL_REFUSED "; name the arrays that are to be changed, or leave it out of those that are "     \
+                "chosen"
 #define KEEPS "array v keeps its chunks: its codec is not known"
 
 static const struct {
@@ -21,14 +25,33 @@ static const struct {
     const char *error, *warning;
 } ROWS[] = {
     {"nothing", &ONE, {0}, 3, NULL, NULL},
-    {"chunks of all", &ONE, {.chunks = TEXTS("2x3")}, 3, NULL, KEEPS},
+    {"chunks of all", &TWO, {.chunks = TEXTS("2x3")}, 3, NULL, KEEPS},
+    {"chunks of all, which no other takes", &ONE, {.chunks = TEXTS("2x3")}, 3, REFUSED, NULL},
+    {"chunks that the other has by its name",
+     &TWO,
+     {.chunks = TEXTS("2x3", "w:2x2")},
+     3,
+     REFUSED,
+     NULL},
+    {"chunks of all that it is", &ALONE, {.chunks = TEXTS("2x3")}, 3, ALL_REFUSED, NULL},
+    {"shards of all that it is", &ALONE, {.shards = TEXTS("auto")}, 3, ALL_REFUSED, NULL},
+    {"a codec of all that it is", &ALONE, {.codec = TEXTS("zstd")}, 3, ALL_REFUSED, NULL},
+    {"chunks for a sample of it", &ALONE, {.sample = "t=2"}, 3, ALL_REFUSED, NULL},
+    {"but its own for a sample of it",
+     &ALONE,
+     {.sample = "t=2", .chunks = TEXTS("v:source")},
+     3,
+     NULL,
+     NULL},
+    {"chunks for a sample", &TWO, {.sample = "t=2"}, 3, NULL, KEEPS},
+    {"chunks for a sample of others", &ONE, {.sample = "z=2"}, 3, NULL, NULL},
     {"those of the source", &ONE, {.chunks = TEXTS("source")}, 3, NULL, NULL},
     {"that are its own", &ONE, {.chunks = TEXTS("v:source")}, 3, NULL, NULL},
     {"its chunks", &ONE, {.chunks = TEXTS("v:2x3")}, 3, REFUSED, NULL},
     {"by a pattern", &ONE, {.chunks = TEXTS("v*:2x3")}, 3, REFUSED, NULL},
     {"another's", &ONE, {.chunks = TEXTS("lat:3")}, 3, NULL, NULL},
     {"chunks of all, which a line is not asked for", &LINE, {.chunks = TEXTS("2")}, 3, NULL, NULL},
-    {"shards of all", &ONE, {.shards = TEXTS("auto")}, 3, NULL, KEEPS},
+    {"shards of all", &TWO, {.shards = TEXTS("auto")}, 3, NULL, KEEPS},
     {"its shards", &ONE, {.shards = TEXTS("v:4x6")}, 3, REFUSED, NULL},
     {"a codec of all", &ONE, {.codec = TEXTS("zstd")}, 3, REFUSED, NULL},
     {"even of a line", &LINE, {.codec = TEXTS("zstd")}, 3, REFUSED, NULL},
@@ -58,6 +81,7 @@ static void carried_over(void **state)
         planned p;
         cm_layout layout = {0};
         cm_error why = {0};
+        cm_shape_option sample = {0};
         cm_varopts chunks = {0}, shards = {0}, codec = {0};
         const cm_zarr_meta words = {.zarr_format = ROWS[i].format, .chunk = {2, 5}};
         planned_make(&p, ROWS[i].file, &ROWS[i].options, STEP_VIEW);
@@ -69,8 +93,10 @@ static void carried_over(void **state)
         p.job.var[0].source->words = &words;
         p.job.var[0].source->unsupported = "its codec is not known";
         const size_t nbefore = p.report.nwarnings;
-        const int rc =
-            cm_job_carry_over(&p.job, &p.job.var[0], &layout, &chunks, &shards, &codec, &why);
+        if (ROWS[i].options.sample != NULL)
+            OK(cm_shape_option_parse(ROWS[i].options.sample, &sample, err));
+        const int rc = cm_job_carry_over(&p.job, &p.job.var[0], &layout, &chunks, &shards, &codec,
+                                         ROWS[i].options.sample != NULL ? &sample : NULL, &why);
         assert_true(rc == CM_OK || rc == CM_EUNSUPPORTED);
         tell_compare(ROWS[i].name, rc == CM_OK ? "" : why.text,
                      ROWS[i].error != NULL ? ROWS[i].error : "", &bad);
@@ -81,6 +107,7 @@ static void carried_over(void **state)
         cm_varopts_release(&chunks);
         cm_varopts_release(&shards);
         cm_varopts_release(&codec);
+        cm_shape_option_release(&sample);
         planned_release(&p);
     }
     assert_int_equal(bad, 0);

@@ -1,5 +1,6 @@
 /* A plan and what comes of it: the elements that are stored, and counts that were foretold. */
 
+#include "convert/plan/plan_option.h"
 #include "job_fixture.h"
 
 #define ONE(name) .variable = TEXTS(name), .defaults = CM_DEFAULTS_KEEP
@@ -120,8 +121,52 @@ static void memory(void **state)
     planned_release(&p);
 }
 
+static const struct {
+    const char *name;
+    bool probed;
+    unsigned chosen;
+    cm_plan_options options;
+} CHOICES[] = {
+    {"none", true, 0, {.n = 0}},
+    {"the quickest",
+     true,
+     2,
+     {{{.nthreads = 4, .cost = 1.2, .traffic = 1}, {.nthreads = 2, .cost = 1, .traffic = 2}}, 2}},
+    {"of as quick ones as far as a probe tells, the fewest bytes",
+     true,
+     4,
+     {{{.nthreads = 4, .cost = 1.05, .traffic = 1}, {.nthreads = 2, .cost = 1, .traffic = 2}}, 2}},
+    {"of these the first",
+     true,
+     4,
+     {{{.nthreads = 4, .cost = 1.05, .traffic = 1}, {.nthreads = 2, .cost = 1, .traffic = 1}}, 2}},
+    {"no noise without a probe",
+     false,
+     2,
+     {{{.nthreads = 4, .cost = 1.05, .traffic = 1}, {.nthreads = 2, .cost = 1, .traffic = 2}}, 2}},
+    {"never by steps to what is slower",
+     true,
+     4,
+     {{{.nthreads = 4, .cost = 1, .traffic = 3},
+       {.nthreads = 2, .cost = 1.08, .traffic = 3},
+       {.nthreads = 1, .cost = 1.16, .traffic = 1}},
+      3}},
+};
+
+static void chosen(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(CHOICES); i++) {
+        cm_plan_options options = CHOICES[i].options;
+        const cm_plan_option *best = cm_plan_choose(&options, CHOICES[i].probed);
+        if ((best != NULL ? best->nthreads : 0) != CHOICES[i].chosen)
+            fail_msg("%s: %u", CHOICES[i].name, best != NULL ? best->nthreads : 0);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(stored), cmocka_unit_test(memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stored), cmocka_unit_test(memory),
+                                       cmocka_unit_test(chosen)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

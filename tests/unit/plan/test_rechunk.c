@@ -301,6 +301,32 @@ static void rates_decide(void **state)
     assert_true(route.traffic <= 4 * 64);
 }
 
+/* Of routes that the noise of a probe does not tell apart, the one of the least traffic. */
+static void noise_does_not_decide(void **state)
+{
+    (void)state;
+    geometry g = {"", 2, {8, 8}, {1, 8}, {8, 1}, 4, 32, CM_ROUTE_SPILL, 8, 32, 192};
+    cm_route_request r;
+    cm_route route, least;
+    unsigned nquicker = 0;
+    fill(&g, &r);
+    assert_int_equal(cm_route_plan(&r, &least, NULL), CM_OK);
+    assert_int_equal(least.least, least.traffic);
+    for (double scratch = 1e7; scratch < 1e11; scratch *= 1.01) {
+        r.rates = (cm_rates){.read = 1e9, .write = 1e9, .scratch = scratch};
+        double by_bytes = (double)least.nelem_read / 1e9 + (double)least.nelem_written / 1e9 +
+                          2 * (double)least.nelem_spilled / scratch;
+        by_bytes *= (double)r.itemsize;
+        assert_int_equal(cm_route_plan(&r, &route, NULL), CM_OK);
+        assert_int_equal(route.least, least.traffic);
+        if (route.nelem_read == least.nelem_read && route.nelem_spilled == least.nelem_spilled)
+            continue;
+        nquicker++;
+        assert_true(route.seconds * 1.0999 < by_bytes);
+    }
+    assert_true(nquicker > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +335,7 @@ int main(void)
         cmocka_unit_test(never_more_than_rechunker),
         cmocka_unit_test(scratch_is_bounded),
         cmocka_unit_test(rates_decide),
+        cmocka_unit_test(noise_does_not_decide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
