@@ -364,7 +364,8 @@ class Loader:
                                    "give decode=False for what is stored")
         for dim in self.dims:
             shown = view.coords.get(str(dim.name))
-            if shown is not None and not _xarray.same_coords(shown.values, dim._stored, dim.meant()):
+            if shown is not None and not _xarray.same_coords(
+                    shown.values, dim._stored, dim.meant(), dim.attributes.get("units")):
                 raise InvalidError(f"store: coordinate {dim.name} of the Dataset is not the store's: it was assigned since it "
                                    "was opened; drop it, or give the path")
 
