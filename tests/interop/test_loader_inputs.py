@@ -150,6 +150,7 @@ TIMES = {  # coordinates, and their attributes
     "equal months, one missing": (np.where(np.arange(8) == 3, np.nan, np.arange(8)), {"units": "days since 2000-01-01", "calendar": "360_day"}),
     "not a time": (np.where(np.arange(8) == 3, np.datetime64("NaT"), np.arange(8) + np.datetime64("2000-01-01T00", "h")).astype("M8[ns]"), {}),
     "leads": (np.arange(8) * 6, {"units": "hours"}),
+    "parts of hours": (np.arange(8) / 7, {"units": "hours"}),
     "durations": ((np.arange(8) * 6).astype("m8[h]").astype("m8[ns]"), {}),
     "a missing duration": (np.where(np.arange(8) == 3, np.timedelta64("NaT"), np.arange(8).astype("m8[h]")).astype("m8[ns]"), {}),
 }
@@ -159,6 +160,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("how", SHOWN)
 def test_times_as_xarray_shows_them(tmp_path, how):
     for i, (what, (times, attrs)) in enumerate(TIMES.items()):

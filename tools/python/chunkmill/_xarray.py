@@ -127,8 +127,14 @@ def _datetimes(dates: Any) -> Any:
 
 
 def _same(own: Any, shown: Any, unit_ns: int | None) -> bool:
-    """Whether SHOWN is OWN in a form that xarray may give it; instants and durations to the millisecond."""
+    """Whether SHOWN is OWN in a form that xarray may give it.
+
+    Instants and durations to the millisecond, or to the unit of SHOWN, whose fractions xarray drops.
+    """
     import numpy
+    step = numpy.timedelta64(1, "ms")
+    if shown.dtype.kind in "mM":
+        step = max(step, numpy.timedelta64(1, numpy.datetime_data(shown.dtype)[0]))
     if shown.dtype.kind == "O" and own.dtype.kind in "MO":  # xarray shows a missing instant as the date of its units
         there = ~numpy.isnat(own) if own.dtype.kind == "M" else numpy.array([value is not None for value in own], bool)
         own, shown = own[there], shown[there]
@@ -137,10 +143,10 @@ def _same(own: Any, shown: Any, unit_ns: int | None) -> bool:
         return False
     if own.dtype.kind == "M" and shown.dtype.kind == "M":
         apart = numpy.abs(own - shown)
-        return bool((numpy.isnat(own) == numpy.isnat(shown)).all() and not (apart > numpy.timedelta64(1, "ms")).any())
+        return bool((numpy.isnat(own) == numpy.isnat(shown)).all() and not (apart > step).any())
     if own.dtype.kind in "fiu" and shown.dtype.kind == "m" and unit_ns is not None:
         own = numpy.where(own == _NAT, numpy.nan, own * (unit_ns / 1e6))
-        return numpy.allclose(own, shown / numpy.timedelta64(1, "ms"), rtol=0, atol=1, equal_nan=True)
+        return numpy.allclose(own, shown / numpy.timedelta64(1, "ms"), rtol=0, atol=step / numpy.timedelta64(1, "ms"), equal_nan=True)
     if own.dtype.kind in "fiu" and shown.dtype.kind in "fiu":
         return numpy.allclose(own, shown, rtol=1e-6, atol=0, equal_nan=True)
     return numpy.array_equal(own, shown)
