@@ -1038,12 +1038,13 @@ def test_the_c_example(tmp_path, store):
                            text=True, env={**os.environ, "PKG_CONFIG_PATH": str(paths.BUILD / "lib")}).stdout.split()
     subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", str(paths.ROOT / "examples" / "batches.c"), "-o",
                     str(program), *flags], check=True)
-    done = subprocess.run([program, store, "time=2,lat=6,lon=9", "b"], check=True, capture_output=True, text=True,
+    done = subprocess.run([program, store, "time=2,lat=6,lon=9", "a", "b"], check=True, capture_output=True, text=True,
                           env={**os.environ, "LD_LIBRARY_PATH": str(paths.BUILD / "lib")})
-    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batches=20, loader="planned", cast="float32") as loader:
+    with chunkmill.Loader(store, sample=SAMPLE, variables=["a", "b"], batches=20, loader="planned", cast="float32") as loader:
         for epoch, line in enumerate(done.stdout.splitlines()):
-            mean = np.mean([b["b"].numpy().astype("f8") for b in loader])
-            assert line == f"epoch {epoch}: 20 batches, mean {mean:.6g}"
+            parts = [(b["a"].numpy().astype("f8"), b["b"].numpy().astype("f8")) for b in loader]
+            a, b = (np.mean(values) for values in zip(*parts))
+            assert line == f"epoch {epoch}: 20 batches, mean a={a:.6g} b={b:.6g}"
 
 
 @pytest.mark.few
