@@ -18,7 +18,7 @@
  *
  * Order: which samples come, and in which batch, follows from seed, epoch, world_size,
  * rank and the options that say what a sample is; the planned loader's also from window
- * and, where it is given, memory: ranks of one training have to give the same.  A
+ * and, where it is given, memory, less the cache: ranks of one training have to give the same.  A
  * position (cm_loader_save) brings the rest of an epoch back.
  *
  * Memory: a batch lies in a slot.  Its memory stays as it is until the batch is released

@@ -374,6 +374,20 @@ def test_held_batches_may_be_held_while_the_next_is_made(tmp_path, how, sync):
         assert len(fitted) > (not sync), "memory changed nothing"
 
 
+def test_memory_beside_a_cache(tmp_path):
+    """Blocks are chosen for what the cache leaves, and a refusal names it."""
+    zarr.create_array(str(tmp_path / "a.zarr"), shape=(64, 512, 512), chunks=(8, 128, 128), dtype="f4", dimension_names=NAMES)
+    options = {"sample": {"time": 4, "lat": 64, "lon": 64}, "batch": 16, "batches": 20, "workers": 2, "loader": "planned"}
+    with chunkmill.Loader(tmp_path / "a.zarr", memory="64MiB", **options) as loader:
+        window = loader.window
+        alone = [batch.index.tolist() for batch in loader]
+    with chunkmill.Loader(tmp_path / "a.zarr", memory="164MiB", cache="100MiB", **options) as loader:
+        assert (loader.window, [batch.index.tolist() for batch in loader]) == (window, alone)
+    for memory, words in ((90, "a cache of 100.00 MiB, 2 workers and a batch"), (120, "decoded chunks, a cache of 100.00 MiB, batches")):
+        with pytest.raises(chunkmill.ChunkmillError, match=f"{words}.* allowed is {memory} MiB: a smaller cache, "):
+            chunkmill.Loader(tmp_path / "a.zarr", memory=f"{memory}MiB", cache="100MiB", **{**options, "window": 8 if memory > 100 else None})
+
+
 @pytest.mark.parametrize("how", ["map", "planned"])
 def test_all_slots_held_is_an_error(store, how):
     with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=200, loader=how) as loader:
