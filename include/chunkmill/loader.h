@@ -93,7 +93,8 @@ typedef struct cm_loader_options {
     bool drop_last;    /* leaves out a last batch that is not full, and samples that ranks do not
                            share evenly; otherwise the first ones are taken again for that */
     const char *order; /* "random", "sequential", "strided:4", "block-shuffle:8", "chunks", "map",
-                           "series"; NULL: random */
+                           "series"; NULL: random.  The planned loader takes from it where samples
+                           lie, and not when they come: it shuffles them */
     uint64_t seed;
     uint64_t world_size; /* 1 */
     uint64_t rank;

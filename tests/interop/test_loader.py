@@ -759,6 +759,17 @@ def test_the_planned_order_follows_from_the_options(store):
     assert orders[0][0] != orders[0][1]
 
 
+def test_the_planned_loader_takes_places_alone_from_an_order(store):
+    options = {"sample": SAMPLE, "variables": "b", "batch": 4}
+    for order in ("sequential", "strided:3", "chunks"):
+        places = []
+        for how in ("map", "planned"):
+            with chunkmill.Loader(store, order=order, loader=how, **options) as loader:
+                places.append([tuple(row) for batch in loader for row in batch.index.tolist()])
+        assert sorted(set(places[1])) == sorted(set(places[0])) and places[1] != places[0], order
+    assert "shuffles them" in chunkmill.Loader.__doc__
+
+
 @pytest.mark.roomy
 def test_a_position_keeps_the_order_with_other_memory(tmp_path):
     path = tmp_path / "a.zarr"
