@@ -2,45 +2,56 @@
  * Takes the batches of two epochs in C, and prints the mean of each variable.
  *
  *     cc $(pkg-config --cflags chunkmill-loader) batches.c $(pkg-config --libs chunkmill-loader)
- *     ./a.out weather.zarr time=4,lat=32,lon=32 z
+ *     ./a.out weather.zarr time=4,lat=32,lon=32 z t2m
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <chunkmill/loader.h>
 
-static double sum_of(const cm_tensor *t)
+enum {
+    MOST = 64 /* variables whose means are printed */
+};
+
+typedef struct mean {
+    const char *name;
+    double sum;
+    size_t n;
+} mean;
+
+static void add(const cm_tensor *t, mean *m)
 {
     const size_t n = t->nbytes / sizeof(float);
     const float *x = t->data;
-    double sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += x[i];
-    return sum;
+        m->sum += x[i];
+    m->n += n;
+    m->name = t->variable->name;
 }
 
 static int run_epoch(cm_loader *loader, uint64_t epoch, cm_error *err)
 {
-    uint64_t nelem = 0, nbatches = 0;
-    double sum = 0;
+    mean of[MOST] = {{0}};
+    uint64_t nbatches = 0;
     cm_batch *batch;
     int rc = cm_loader_begin(loader, epoch, err);
     while (rc == CM_OK) {
         rc = cm_loader_next(loader, CM_LOADER_FOR_EVER, &batch, err);
         if (rc != CM_OK || batch == NULL) /* an error, or the end of the epoch */
             break;
-        for (size_t i = 0; cm_batch_tensor(batch, i) != NULL; i++) {
-            const cm_tensor *t = cm_batch_tensor(batch, i);
-            sum += sum_of(t);
-            nelem += t->nbytes / sizeof(float);
-        }
+        for (size_t i = 0; i < MOST && cm_batch_tensor(batch, i) != NULL; i++)
+            add(cm_batch_tensor(batch, i), &of[i]);
         nbatches++;
         cm_batch_release(batch);
     }
-    if (rc == CM_OK)
-        printf("epoch %llu: %llu batches, mean %.6g\n", (unsigned long long)epoch,
-               (unsigned long long)nbatches, nelem > 0 ? sum / (double)nelem : 0);
-    return rc;
+    if (rc != CM_OK)
+        return rc;
+    printf("epoch %llu: %llu batches, mean", (unsigned long long)epoch,
+           (unsigned long long)nbatches);
+    for (size_t i = 0; i < MOST && of[i].n > 0; i++)
+        printf(" %s=%.6g", of[i].name, of[i].sum / (double)of[i].n);
+    printf("\n");
+    return CM_OK;
 }
 
 int main(int argc, char **argv)

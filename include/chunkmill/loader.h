@@ -18,7 +18,7 @@
  *
  * Order: which samples come, and in which batch, follows from seed, epoch, world_size,
  * rank and the options that say what a sample is; the planned loader's also from window
- * and, where it is given, memory: ranks of one training have to give the same.  A
+ * and, where it is given, memory, less the cache: ranks of one training have to give the same.  A
  * position (cm_loader_save) brings the rest of an epoch back.
  *
  * Memory: a batch lies in a slot.  Its memory stays as it is until the batch is released
@@ -93,7 +93,8 @@ typedef struct cm_loader_options {
     bool drop_last;    /* leaves out a last batch that is not full, and samples that ranks do not
                            share evenly; otherwise the first ones are taken again for that */
     const char *order; /* "random", "sequential", "strided:4", "block-shuffle:8", "chunks", "map",
-                           "series"; NULL: random */
+                           "series"; NULL: random.  The planned loader takes from it where samples
+                           lie, and not when they come: it shuffles them */
     uint64_t seed;
     uint64_t world_size; /* 1 */
     uint64_t rank;

@@ -399,8 +399,8 @@ static int restore(cm_loader *l, const cm_loader_position *position, cm_error *e
     int rc = cm_loader_place_read(position, &place, err);
     if (rc == CM_OK && place.fingerprint != l->fingerprint)
         rc = cm_fail(err, CM_EINVAL,
-                     "%s: the position was saved by a loader with other samples, order, seed, "
-                     "batch, rank or world size",
+                     "%s: the position was saved by a loader with other samples, lengths of "
+                     "dimensions, order, seed, batch, rank or world size",
                      l->store);
     if (rc == CM_OK && place.batch > l->run.rank[0].share.nbatches)
         rc = cm_fail(err, CM_EINVAL, "%s: the position is beyond the epoch", l->store);

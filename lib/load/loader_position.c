@@ -29,28 +29,33 @@ static uint64_t mix_u64(uint64_t hash, uint64_t n)
     return mix(hash, le, sizeof le);
 }
 
-static uint64_t mix_chunks(uint64_t hash, const cm_grid *grid, unsigned d)
+/* Along dimension D, before element END. */
+static uint64_t mix_chunks(uint64_t hash, const cm_grid *grid, unsigned d, uint64_t end)
 {
     const cm_cuts *cuts = grid->cuts[d];
     hash = mix_u64(hash, grid->chunk[d]);
-    for (size_t i = 0; cuts != NULL && i < cuts->nruns; i++) {
+    for (size_t i = 0; cuts != NULL && i < cuts->nruns && cuts->run[i].first < end; i++) {
         hash = mix_u64(hash, cuts->run[i].first);
         hash = mix_u64(hash, cuts->run[i].length);
     }
     return hash;
 }
 
+/* Of dimensions that samples lie in only the elements used: a store may grow behind these. */
 static uint64_t mix_part(uint64_t hash, const cm_load_run *run, size_t number)
 {
+    const cm_sample_space *s = &run->shared.space.space;
     const cm_sample_part *p = &run->shared.space.part[number];
     const cm_array *a = run->shared.data.array[p->array];
     hash = mix(hash, a->name, strlen(a->name) + 1);
     hash = mix_u64(hash, (uint64_t)run->shared.space.lag[number]);
     for (unsigned d = 0; d < p->rank; d++) {
-        hash = mix_u64(hash, (uint64_t)(int64_t)p->axis[d]);
-        hash = mix_u64(hash, p->shape[d]);
+        const int j = p->axis[d];
+        const uint64_t used = j >= 0 ? s->length[j] : p->shape[d];
+        hash = mix_u64(hash, (uint64_t)(int64_t)j);
+        hash = mix_u64(hash, used);
         if (run->setting.planned) /* whose order follows the chunks */
-            hash = mix_chunks(hash, &a->grid, d);
+            hash = mix_chunks(hash, &a->grid, d, j >= 0 ? s->origin[j] + used : used);
     }
     return hash;
 }

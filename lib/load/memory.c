@@ -1,5 +1,6 @@
 /* Slots, frames and buffers within the memory that the process may take. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@
 
 enum {
     SLOT_ALIGN = 4096,
-    SHAPE_SHARE = 2 /* of `memory`, for decoded chunks; the rest is for batches and workers */
+    SHAPE_SHARE = 2 /* of `memory` without the cache, for decoded chunks, the rest for batches and
+                       workers */
 };
 #define DEFAULT_SLOT ((uint64_t)16 << 20)
 #define USUAL_FRAMES ((uint64_t)1 << 30) /* bytes, of all ranks, where no memory is given */
@@ -34,15 +36,34 @@ static uint64_t total_nbytes(const cm_load_run *l, uint64_t nslots)
 }
 
 /*
- * Memory for FRAMES bytes of decoded chunks for each rank.  Chunks get up to 1 / SHAPE_SHARE of it,
- * and the larger block shape that this memory would choose fits as well.
+ * Memory for FRAMES bytes of decoded chunks for each rank.  Chunks get up to 1 / SHAPE_SHARE of
+ * what the cache leaves, and the larger block shape that this memory would choose fits as well.
  */
 static uint64_t need_nbytes(const cm_load_run *l, uint64_t nslots, uint64_t frames)
 {
     const uint64_t others = total_nbytes(l, nslots);
     const uint64_t both = cm_add_sat(others, cm_mul_sat(l->setting.ranks, frames));
-    const uint64_t shared = cm_mul_sat(others / (SHAPE_SHARE - 1), SHAPE_SHARE);
+    const uint64_t cache = l->options->cache_nbytes;
+    const uint64_t shared =
+        cm_add_sat(cm_mul_sat((others - cache) / (SHAPE_SHARE - 1), SHAPE_SHARE), cache);
     return !l->setting.planned || both > shared ? both : shared;
+}
+
+/* The cache, in front of what else takes memory. */
+static const char *cache_words(const cm_load_run *l, char *buf, size_t nbuf)
+{
+    char size[32];
+    buf[0] = '\0';
+    if (l->options->cache_nbytes > 0)
+        snprintf(buf, nbuf, "a cache of %s%s, ",
+                 cm_format_size(l->options->cache_nbytes, size, sizeof size),
+                 l->setting.mode == CM_POOL_PROCESSES ? " in each worker" : "");
+    return buf;
+}
+
+static const char *cache_advice(const cm_load_run *l)
+{
+    return l->options->cache_nbytes > 0 ? "a smaller `cache_nbytes`, " : "";
 }
 
 /*
@@ -53,15 +74,15 @@ static int too_large(const cm_load_run *l, uint64_t need, cm_error *err)
 {
     const uint64_t workers = (uint64_t)l->npools * l->setting.workers;
     const bool by_slot = l->slot_nbytes == round_up(l->options->slot_nbytes, SLOT_ALIGN);
-    char size[32];
-    return cm_fail(err, CM_EBUDGET,
-                   "not enough memory: %" PRIu64 " worker%s and %s of %s take %" PRIu64
-                   " MiB, the memory allowed is %" PRIu64
-                   " MiB: %sa smaller %s, or a larger `memory`",
-                   workers, workers == 1 ? "" : "s", by_slot ? "slots" : "a batch",
-                   cm_format_size(l->slot_nbytes, size, sizeof size),
-                   l->nsharing * ((need >> 20) + 2), l->nsharing * l->memory_limit >> 20,
-                   workers > 1 ? "fewer `workers`, " : "", by_slot ? "`slot_nbytes`" : "`batch`");
+    char size[32], cache[64];
+    return cm_fail(
+        err, CM_EBUDGET,
+        "not enough memory: %s%" PRIu64 " worker%s and %s of %s take %" PRIu64
+        " MiB, the memory allowed is %" PRIu64 " MiB: %s%sa smaller %s, or a larger `memory`",
+        cache_words(l, cache, sizeof cache), workers, workers == 1 ? "" : "s",
+        by_slot ? "slots" : "a batch", cm_format_size(l->slot_nbytes, size, sizeof size),
+        l->nsharing * ((need >> 20) + 2), l->nsharing * l->memory_limit >> 20, cache_advice(l),
+        workers > 1 ? "fewer `workers`, " : "", by_slot ? "`slot_nbytes`" : "`batch`");
 }
 
 /* ---- slots --------------------------------------------------------------------------------- */
@@ -136,14 +157,15 @@ static int make_blocks(cm_load_run *l, cm_error *err)
 static int no_frames(const cm_load_run *l, uint64_t frames_nbytes, cm_error *err)
 {
     const uint64_t need = need_nbytes(l, l->nslots, frames_nbytes);
-    char frames[32];
+    char frames[32], cache[64];
     return cm_fail(
         err, CM_EBUDGET,
-        "not enough memory: %s of decoded chunks%s, batches and workers take %" PRIu64
-        " MiB, the memory allowed is %" PRIu64 " MiB: %sa larger `memory`, or `loader` map",
+        "not enough memory: %s of decoded chunks%s, %sbatches and workers take %" PRIu64
+        " MiB, the memory allowed is %" PRIu64 " MiB: %s%sa larger `memory`, or `loader` map",
         cm_format_size(frames_nbytes, frames, sizeof frames),
-        l->setting.ranks > 1 ? " for each rank" : "", l->nsharing * ((need >> 20) + 2),
-        l->nsharing * l->memory_limit >> 20, l->options->window > 1 ? "a smaller `window`, " : "");
+        l->setting.ranks > 1 ? " for each rank" : "", cache_words(l, cache, sizeof cache),
+        l->nsharing * ((need >> 20) + 2), l->nsharing * l->memory_limit >> 20, cache_advice(l),
+        l->options->window > 1 ? "a smaller `window`, " : "");
 }
 
 /*
@@ -152,9 +174,11 @@ static int no_frames(const cm_load_run *l, uint64_t frames_nbytes, cm_error *err
  */
 static void choose_shape(cm_load_run *l)
 {
-    const uint64_t memory = l->options->memory;
-    const uint64_t nbytes = memory != 0 ? memory / SHAPE_SHARE : USUAL_FRAMES;
-    const cm_blocks_budget budget = {.nbytes = nbytes / l->setting.ranks / l->nsharing,
+    const uint64_t memory = l->options->memory / l->nsharing, cache = l->options->cache_nbytes;
+    const uint64_t nbytes = l->options->memory == 0 ? USUAL_FRAMES / l->nsharing
+                            : memory > cache        ? (memory - cache) / SHAPE_SHARE
+                                                    : 0;
+    const cm_blocks_budget budget = {.nbytes = nbytes / l->setting.ranks,
                                      .window = l->options->window,
                                      .nsamples = l->rank[0].share.whole,
                                      .batch = l->options->batch,

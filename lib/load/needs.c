@@ -139,8 +139,9 @@ int cm_load_check_worker_memory(const cm_load_run *l, cm_error *err)
         return CM_OK;
     return cm_fail(err, CM_EBUDGET,
                    "`worker_memory`: a worker takes up to %" PRIu64
-                   " MiB for its chunks, and may take %" PRIu64 " MiB",
-                   (need >> 20) + 1, limit >> 20);
+                   " MiB for its chunks%s, and may take %" PRIu64 " MiB",
+                   (need >> 20) + 1, l->options->cache_nbytes > 0 ? " and `cache_nbytes`" : "",
+                   limit >> 20);
 }
 
 uint64_t cm_load_room(const cm_load_run *l)

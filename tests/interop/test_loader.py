@@ -374,6 +374,20 @@ def test_held_batches_may_be_held_while_the_next_is_made(tmp_path, how, sync):
         assert len(fitted) > (not sync), "memory changed nothing"
 
 
+def test_memory_beside_a_cache(tmp_path):
+    """Blocks are chosen for what the cache leaves, and a refusal names it."""
+    zarr.create_array(str(tmp_path / "a.zarr"), shape=(64, 512, 512), chunks=(8, 128, 128), dtype="f4", dimension_names=NAMES)
+    options = {"sample": {"time": 4, "lat": 64, "lon": 64}, "batch": 16, "batches": 20, "workers": 2, "loader": "planned"}
+    with chunkmill.Loader(tmp_path / "a.zarr", memory="64MiB", **options) as loader:
+        window = loader.window
+        alone = [batch.index.tolist() for batch in loader]
+    with chunkmill.Loader(tmp_path / "a.zarr", memory="164MiB", cache="100MiB", **options) as loader:
+        assert (loader.window, [batch.index.tolist() for batch in loader]) == (window, alone)
+    for memory, words in ((90, "a cache of 100.00 MiB, 2 workers and a batch"), (120, "decoded chunks, a cache of 100.00 MiB, batches")):
+        with pytest.raises(chunkmill.ChunkmillError, match=f"{words}.* allowed is {memory} MiB: a smaller cache, "):
+            chunkmill.Loader(tmp_path / "a.zarr", memory=f"{memory}MiB", cache="100MiB", **{**options, "window": 8 if memory > 100 else None})
+
+
 @pytest.mark.parametrize("how", ["map", "planned"])
 def test_all_slots_held_is_an_error(store, how):
     with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=200, loader=how) as loader:
@@ -745,6 +759,17 @@ def test_the_planned_order_follows_from_the_options(store):
     assert orders[0][0] != orders[0][1]
 
 
+def test_the_planned_loader_takes_places_alone_from_an_order(store):
+    options = {"sample": SAMPLE, "variables": "b", "batch": 4}
+    for order in ("sequential", "strided:3", "chunks"):
+        places = []
+        for how in ("map", "planned"):
+            with chunkmill.Loader(store, order=order, loader=how, **options) as loader:
+                places.append([tuple(row) for batch in loader for row in batch.index.tolist()])
+        assert sorted(set(places[1])) == sorted(set(places[0])) and places[1] != places[0], order
+    assert "shuffles them" in chunkmill.Loader.__doc__
+
+
 @pytest.mark.roomy
 def test_a_position_keeps_the_order_with_other_memory(tmp_path):
     path = tmp_path / "a.zarr"
@@ -1038,12 +1063,13 @@ def test_the_c_example(tmp_path, store):
                            text=True, env={**os.environ, "PKG_CONFIG_PATH": str(paths.BUILD / "lib")}).stdout.split()
     subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", str(paths.ROOT / "examples" / "batches.c"), "-o",
                     str(program), *flags], check=True)
-    done = subprocess.run([program, store, "time=2,lat=6,lon=9", "b"], check=True, capture_output=True, text=True,
+    done = subprocess.run([program, store, "time=2,lat=6,lon=9", "a", "b"], check=True, capture_output=True, text=True,
                           env={**os.environ, "LD_LIBRARY_PATH": str(paths.BUILD / "lib")})
-    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batches=20, loader="planned", cast="float32") as loader:
+    with chunkmill.Loader(store, sample=SAMPLE, variables=["a", "b"], batches=20, loader="planned", cast="float32") as loader:
         for epoch, line in enumerate(done.stdout.splitlines()):
-            mean = np.mean([b["b"].numpy().astype("f8") for b in loader])
-            assert line == f"epoch {epoch}: 20 batches, mean {mean:.6g}"
+            parts = [(b["a"].numpy().astype("f8"), b["b"].numpy().astype("f8")) for b in loader]
+            a, b = (np.mean(values) for values in zip(*parts))
+            assert line == f"epoch {epoch}: 20 batches, mean a={a:.6g} b={b:.6g}"
 
 
 @pytest.mark.few

@@ -46,6 +46,11 @@ FIELDS = {
     "scale alone, double": (numbers("u1"), {"scale_factor": 0.1}),
     "offset alone": (numbers("i2"), {"add_offset": np.float32(2)}),
     "packed floats": (numbers("f4"), {"scale_factor": 2.0, "add_offset": 1.0}),
+    **{f"f{size}, NaN by {name}, {packing}": (with_value(f"f{size}", np.nan), {name: np.dtype(f"f{size}").type("nan"), **packing})
+       for size, packing in [(4, {"scale_factor": 0.1}), (4, {"scale_factor": np.float32(0.1)}), (4, {"add_offset": 2.0}),
+                             (8, {"scale_factor": np.float32(0.1)}), (8, {"scale_factor": 0.5, "add_offset": 1.0})]
+       for name in ("_FillValue", "missing_value")},
+    "packed floats, NaN and another": (with_value("f8", 9), {"_FillValue": np.float64("nan"), "missing_value": 9., "scale_factor": np.float32(2)}),
     "float with fill": (with_value("f4", 1e20), {"_FillValue": np.float32(1e20)}),
     "double with fill": (with_value("f8", -999), {"_FillValue": np.float64(-999)}),
     "float with NaN": (with_value("f4", np.nan), {"_FillValue": np.float32("nan")}),

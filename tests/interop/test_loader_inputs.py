@@ -141,6 +141,43 @@ def test_datasets_that_were_not_decoded_are_refused(tmp_path, encoding):
     assert_reads(xarray.open_zarr(store))
 
 
+TIMES = {  # coordinates, and their attributes
+    "standard": (np.arange(8), {"units": "days since 2000-01-01", "calendar": "standard"}),
+    "proleptic": (np.arange(8) / 7, {"units": "days since 1500-02-27", "calendar": "proleptic_gregorian"}),
+    "before the reform": (np.arange(8), {"units": "days since 1500-02-27", "calendar": "standard"}),
+    "no leap years": (np.arange(8), {"units": "hours since 2000-02-28 20:00", "calendar": "noleap"}),
+    "one missing": (np.where(np.arange(8) == 3, np.nan, np.arange(8)), {"units": "days since 2000-01-01", "calendar": "standard"}),
+    "equal months, one missing": (np.where(np.arange(8) == 3, np.nan, np.arange(8)), {"units": "days since 2000-01-01", "calendar": "360_day"}),
+    "not a time": (np.where(np.arange(8) == 3, np.datetime64("NaT"), np.arange(8) + np.datetime64("2000-01-01T00", "h")).astype("M8[ns]"), {}),
+    "leads": (np.arange(8) * 6, {"units": "hours"}),
+    "parts of hours": (np.arange(8) / 7, {"units": "hours"}),
+    "durations": ((np.arange(8) * 6).astype("m8[h]").astype("m8[ns]"), {}),
+    "a missing duration": (np.where(np.arange(8) == 3, np.timedelta64("NaT"), np.arange(8).astype("m8[h]")).astype("m8[ns]"), {}),
+}
+SHOWN = {
+    "by default": {}, "as numbers": {"decode_times": False}, "in seconds": {"decode_times": xarray.coders.CFDatetimeCoder(time_unit="s")},
+    "as cftime": {"decode_times": xarray.coders.CFDatetimeCoder(use_cftime=True)}, "as durations": {"decode_timedelta": True},
+}
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("how", SHOWN)
+def test_times_as_xarray_shows_them(tmp_path, how):
+    for i, (what, (times, attrs)) in enumerate(TIMES.items()):
+        if (what, how) == ("not a time", "as cftime"):
+            continue  # cftime.num2date raises OverflowError
+        path = tmp_path / f"{i}.zarr"
+        xarray.Dataset({"v": (("time", "x"), VALUES)}, coords={"time": ("time", times, attrs)}).to_zarr(path)
+        shown = xarray.open_zarr(path, **SHOWN[how])
+        with chunkmill.Loader(shown, **OPTIONS) as loader:
+            coords = loader.dims[0].coords
+            assert len(coords) == 8 and ("missing" not in what or coords[3] is None or coords[3] != coords[2]), what
+        later = shown.time.values.copy()
+        later[1] = later[2]
+        with pytest.raises(chunkmill.InvalidError, match="coordinate time of the Dataset is not the store's"):
+            chunkmill.Loader(shown.assign_coords(time=later), **OPTIONS)
+
+
 def test_datasets_of_netcdf(tmp_path):
     xarray.Dataset({"v": (("time", "x"), VALUES)}).to_netcdf(tmp_path / "a.nc")
     with xarray.open_dataset(tmp_path / "a.nc") as ds:

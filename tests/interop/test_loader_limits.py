@@ -226,6 +226,62 @@ def test_a_position_is_of_its_part(stores, kind):
                 loader.load_state_dict(state)
 
 
+def netcdf_until(path, field):
+    with netCDF4.Dataset(path, "a" if path.exists() else "w") as ds:
+        if "v" not in ds.variables:
+            ds.createDimension("time")
+            ds.createDimension("x", 6)
+            ds.createVariable("v", "f4", ("time", "x"), chunksizes=(8, 4))
+        ds["v"][:] = field
+
+
+def zarr_until(path, field):
+    group = zarr.open_group(str(path), mode="a")
+    if "v" not in group:
+        group.create_array("v", shape=field.shape, chunks=(8, 4), dtype="f4", dimension_names=("time", "x"))
+    group["v"].resize(field.shape)
+    group["v"][...] = field
+
+
+def rectilinear_until(path, field):
+    """Chunks along time are of 3, 8, 8, 8, ..., the last of what is left."""
+    cuts = [0, *range(3, len(field), 8), len(field)]
+    (path / "v").mkdir(parents=True, exist_ok=True)
+    grid = {"kind": "inline", "chunk_shapes": [[int(n) for n in np.diff(cuts)], [4, 2]]}
+    (path / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group", "attributes": {}}')
+    (path / "v" / "zarr.json").write_text(json.dumps({
+        "zarr_format": 3, "node_type": "array", "shape": field.shape, "data_type": "float32", "fill_value": 0,
+        "chunk_grid": {"name": "rectilinear", "configuration": grid}, "dimension_names": ["time", "x"],
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}))
+    for i, (first, end) in enumerate(zip(cuts, cuts[1:])):
+        for k in range(2):
+            field[first:end, 4 * k:4 * k + 4].tofile(path / "v" / f"c.{i}.{k}")
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("write", (netcdf_until, zarr_until, rectilinear_until))
+def test_a_position_outlives_growth_beyond_the_subset(tmp_path, write):
+    path, field = tmp_path / "a", np.arange(41 * 6, dtype="f4").reshape(-1, 6)
+    write(path, field[:20])
+    given, saved = [{"loader": kind, "subset": subset} for kind in ("map", "planned") for subset in ({"time": slice(2, 18)}, None)], []
+    options = {"variables": "v", "sample": {"time": 3, "x": 2}, "batch": 4, "seed": 3}
+    for more in given:
+        with chunkmill.Loader(path, **options, **more) as loader:
+            batches = iter(loader)
+            next(batches)
+            saved.append((loader.state_dict(), [batch.index.tolist() for batch in batches]))
+    write(path, field)
+    for more, (state, rest) in zip(given, saved):
+        with chunkmill.Loader(path, **options, **more) as loader:
+            if more["subset"]:
+                loader.load_state_dict(state)
+                assert [batch.index.tolist() for batch in loader] == rest
+            else:
+                with pytest.raises(chunkmill.ChunkmillError, match="other samples, lengths of dimensions, order"):
+                    loader.load_state_dict(state)
+
+
 # ---- normalize ----
 
 @pytest.fixture(scope="module")

@@ -529,8 +529,11 @@ static const char *or_dash(const char *text)
 
 char *readbench_how(const cm_readbench_session *s, char *buf, size_t size)
 {
-    int n = snprintf(buf, size, "%s, %s engine, %s order, %s loader", or_dash(s->format),
-                     or_dash(s->engine), or_dash(s->order), or_dash(s->loader));
+    /* The planned loader shuffles samples that lie where the order says. */
+    const bool planned = s->loader && strcmp(s->loader, "planned") == 0;
+    int n = snprintf(buf, size, "%s, %s engine, %s %s, %s loader", or_dash(s->format),
+                     or_dash(s->engine), or_dash(s->order),
+                     planned ? "places in shuffled blocks" : "order", or_dash(s->loader));
     if (n < 0 || (size_t)n >= size)
         return buf;
     if (s->mode && strcmp(s->mode, "sync") == 0)

@@ -77,7 +77,8 @@ static const cm_option OPTIONS[] = {
      .words = "random|sequential|strided:|block-shuffle:|chunks|map|series|all",
      .swept = true,
      .help = "Where samples lie: random, sequential, strided:N, block-shuffle:K, chunks (one chunk "
-             "a sample), map (all of space at one time), series (one point through time), all.",
+             "a sample), map (all of space at one time), series (one point through time), all. "
+             "--loader planned shuffles these samples, whatever the order.",
      .unset = "random"},
 
     {.name = "replay",

@@ -221,6 +221,13 @@ def test_no_files(work):
     assert {p.name for p in work.iterdir()} == {"a.zarr", "b.zarr"}
 
 
+def test_the_order_of_a_loader_is_told(work):
+    for how, words in (("map", "sequential order, map loader"),
+                       ("planned", "sequential places in shuffled blocks, planned loader")):
+        told = run(*QUICK, "--no-out", "--order", "sequential", "--loader", how, "--epochs", 1, "a.zarr", cwd=work).ok()
+        assert words in told.out
+
+
 def test_quiet(work):
     done = bare(*QUICK, "-q", "--out", "made", "a.zarr", cwd=work).ok()
     assert done.out == "" and (work / "made" / "report.html").exists()

@@ -102,6 +102,8 @@ static const row rows[] = {
     {"map, cache", "large.zarr", "t=1,y=200,x=200", "map", 1, 8, 20, NULL, NULL, 20 * MIB, false},
     {"planned, threads", "large.zarr", "t=1,y=200,x=200", "planned", 1, 8, 20, NULL, NULL, 0,
      false},
+    {"planned, cache", "large.zarr", "t=1,y=200,x=200", "planned", 1, 8, 20, NULL, NULL, 60 * MIB,
+     false},
     {"planned, fork", "sharded.zarr", "t=1,y=100,x=100", "planned", 2, 8, 40, NULL, NULL, 0, false},
     {"planned, many samples", "sharded.zarr", "t=1,y=8,x=8", "planned", 1, 64, 2000, NULL, NULL, 0,
      false},

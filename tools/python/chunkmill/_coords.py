@@ -82,6 +82,9 @@ def decode(values: Any, attrs: Mapping[str, Any], missing: bytes | None = None) 
     since = _dates.parse(units)
     if since is None or calendar not in _dates.CALENDARS:
         return values if holes is None else _mask(values, holes)
+    if values.dtype == numpy.int64:  # that number is datetime64's NaT, which xarray writes without a fill value
+        nat = values == numpy.iinfo(numpy.int64).min
+        holes = nat if holes is None else holes | nat
     if values.dtype.kind == "f":  # products in float32 would be off by milliseconds
         values = values.astype("float64")
     if holes is not None and holes.any():  # integers of 64 bits without any stay exact

@@ -8,10 +8,14 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from . import _dates
 from .errors import InvalidError
 
 _PASSING = ("ImplicitToExplicitIndexingAdapter", "MemoryCachedArray", "CopyOnWriteArray", "NativeEndiannessArray",
             "BoolTypeArray")
+# Calendars whose days datetime64 has, and the number that stands for no time in 64 bits.
+_EVERY_DAY = ("standard", "gregorian", "proleptic_gregorian")
+_NAT = -2**63
 
 
 class Stored(NamedTuple):
@@ -111,22 +115,46 @@ def view(given: Any, variables: list[str]) -> View:
                  if dim in given.coords}, is_array)
 
 
-def same_coords(shown: Any, stored: Any, meant: Any) -> bool:
-    """Whether SHOWN are the store's coordinates, decoded or not; instants to the millisecond."""
+def _datetimes(dates: Any) -> Any:
+    """Objects of cftime as datetime64; None where their calendar has other days."""
     import numpy
-    if stored is None:
+    if not all(getattr(date, "calendar", "") in _EVERY_DAY for date in dates):
+        return None
+    try:
+        return numpy.array([date.isoformat() for date in dates], "datetime64[us]")
+    except ValueError:  # 1500-02-29 of the standard calendar
+        return None
+
+
+def _same(own: Any, shown: Any, unit_ns: int | None) -> bool:
+    """Whether SHOWN is OWN in a form that xarray may give it.
+
+    Instants and durations to the millisecond, or to the unit of SHOWN, whose fractions xarray drops.
+    """
+    import numpy
+    step = numpy.timedelta64(1, "ms")
+    if shown.dtype.kind in "mM":
+        step = max(step, numpy.timedelta64(1, numpy.datetime_data(shown.dtype)[0]))
+    if shown.dtype.kind == "O" and own.dtype.kind in "MO":  # xarray shows a missing instant as the date of its units
+        there = ~numpy.isnat(own) if own.dtype.kind == "M" else numpy.array([value is not None for value in own], bool)
+        own, shown = own[there], shown[there]
+        shown = _datetimes(shown) if own.dtype.kind == "M" else shown
+    if shown is None:
         return False
-    for own in (meant, stored):
-        own = numpy.asarray(own)
-        if own.shape != shown.shape:
-            continue
-        if own.dtype.kind == "M" and shown.dtype.kind == "M":
-            apart = numpy.abs(own - shown)
-            if (numpy.isnat(own) == numpy.isnat(shown)).all() and not (apart > numpy.timedelta64(1, "ms")).any():
-                return True
-        elif own.dtype.kind in "fiu" and shown.dtype.kind in "fiu":
-            if numpy.allclose(own, shown, rtol=1e-6, atol=0, equal_nan=True):
-                return True
-        elif numpy.array_equal(own, shown):
-            return True
-    return False
+    if own.dtype.kind == "M" and shown.dtype.kind == "M":
+        apart = numpy.abs(own - shown)
+        return bool((numpy.isnat(own) == numpy.isnat(shown)).all() and not (apart > step).any())
+    if own.dtype.kind in "fiu" and shown.dtype.kind == "m" and unit_ns is not None:
+        own = numpy.where(own == _NAT, numpy.nan, own * (unit_ns / 1e6))
+        return numpy.allclose(own, shown / numpy.timedelta64(1, "ms"), rtol=0, atol=step / numpy.timedelta64(1, "ms"), equal_nan=True)
+    if own.dtype.kind in "fiu" and shown.dtype.kind in "fiu":
+        return numpy.allclose(own, shown, rtol=1e-6, atol=0, equal_nan=True)
+    return numpy.array_equal(own, shown)
+
+
+def same_coords(shown: Any, stored: Any, meant: Any, units: object) -> bool:
+    """Whether SHOWN are the store's coordinates, decoded or not; UNITS is their attribute."""
+    import numpy
+    unit_ns = _dates.UNITS_NS.get(str(units).lower())
+    return stored is not None and any(
+        own.shape == shown.shape and _same(own, shown, unit_ns) for own in map(numpy.asarray, (meant, stored)))

@@ -195,8 +195,8 @@ class Loader:
     {} for whole arrays, or (4, 64, 64) in order),
     `variables`, `lags`.  Which samples: `batch`, `batches` of an epoch (all), `drop_last`, `order`,
     `seed`, `rank` and `world_size` (those of torchrun, where its variables are set).  How:
-    `loader` ("map" or "planned"), `window`, `workers`, `worker_threads`, `prefetch`, `memory`,
-    `cache`, `cache_dir`, `io`, `sync` (without threads).  Sizes are bytes, or "3GB", "256MiB".
+    `loader` ("map", or "planned", which takes from `order` where samples lie, and shuffles them), `window`,
+    `workers`, `worker_threads`, `prefetch`, `memory`, `cache`, `cache_dir`, `io`, `sync` (without threads).  Sizes are bytes, or "3GB", "256MiB".
     What references may point to beside what lies where they lie: `allow`, a place
     or several.  Where it comes to lie: `device` ("cuda:0"), `staging`.  `held`: batches
     that you hold when you ask for the next one (2).
@@ -364,7 +364,8 @@ class Loader:
                                    "give decode=False for what is stored")
         for dim in self.dims:
             shown = view.coords.get(str(dim.name))
-            if shown is not None and not _xarray.same_coords(shown.values, dim._stored, dim.meant()):
+            if shown is not None and not _xarray.same_coords(
+                    shown.values, dim._stored, dim.meant(), dim.attributes.get("units")):
                 raise InvalidError(f"store: coordinate {dim.name} of the Dataset is not the store's: it was assigned since it "
                                    "was opened; drop it, or give the path")
 
