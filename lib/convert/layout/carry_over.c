@@ -4,6 +4,11 @@
 
 #include "convert/select/rename.h"
 
+bool cm_job_takes_shapes(const cm_job *job, const cm_job_var *v)
+{
+    return v->view.rank >= 2 || (v->view.rank == 1 && job->nvars == 1);
+}
+
 /* Whether OPTS ask of V what it has not, *named by its name. */
 static bool asks(cm_varopts *opts, const cm_job_var *v, bool general, const char *stays,
                  bool *named)
@@ -22,7 +27,7 @@ static bool others_take(const cm_job *job, const cm_job_var *v, cm_varopts *opts
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *other = &job->var[i];
         bool named = false;
-        if (other != v && !other->stored.as_objects && other->view.rank >= 2 &&
+        if (other != v && !other->stored.as_objects && cm_job_takes_shapes(job, other) &&
             asks(opts, other, true, "source", &named) && !named)
             return true;
     }
@@ -30,9 +35,10 @@ static bool others_take(const cm_job *job, const cm_job_var *v, cm_varopts *opts
 }
 
 /* Chunks of the source are not chosen for a sample. */
-static bool takes_sample(const cm_shape_option *sample, cm_varopts *chunks, const cm_job_var *v)
+static bool takes_sample(const cm_job *job, const cm_shape_option *sample, cm_varopts *chunks,
+                         const cm_job_var *v)
 {
-    const char *value = cm_varopts_get(chunks, v->name, v->view.rank >= 2, NULL);
+    const char *value = cm_varopts_get(chunks, v->name, cm_job_takes_shapes(job, v), NULL);
     return sample != NULL && (value == NULL || strcmp(value, "source") != 0) &&
            cm_shape_option_fits(sample, v->view.rank, v->source->dim_name);
 }
@@ -42,7 +48,7 @@ static bool others_take_sample(const cm_job *job, const cm_job_var *v, cm_varopt
 {
     for (size_t i = 0; i < job->nvars; i++)
         if (&job->var[i] != v && !job->var[i].stored.as_objects &&
-            takes_sample(sample, chunks, &job->var[i]))
+            takes_sample(job, sample, chunks, &job->var[i]))
             return true;
     return false;
 }
@@ -71,11 +77,11 @@ int cm_job_carry_over(cm_job *job, const cm_job_var *v, cm_layout *out, cm_varop
                       cm_error *err)
 {
     const char *why = v->source->unsupported, *name = cm_job_name(v);
-    const bool general = v->view.rank != 1;
+    const bool general = v->view.rank == 0 || cm_job_takes_shapes(job, v);
     bool named = false, otherwise;
     const bool cut = asks(chunks, v, general, "source", &named);
     const bool sharded = asks(shards, v, general, "source", &named);
-    const bool sampled = takes_sample(sample, chunks, v);
+    const bool sampled = takes_sample(job, sample, chunks, v);
     const bool coded = asks(codec, v, true, "same", &named);
     out->same_codec = true;
     memcpy(out->chunk, v->source->words->chunk, sizeof(out->chunk));

@@ -9,6 +9,12 @@
 #include "options/layout_option.h"
 
 /*
+ * Whether a shape without a name is of V: it has two dimensions or more, as coordinates have not,
+ * or is the only array.
+ */
+bool cm_job_takes_shapes(const cm_job *job, const cm_job_var *v);
+
+/*
  * The chunks of V, which is copied as objects.  Options for the chunks and shards of all arrays,
  * and SAMPLE (NULL: none), do not apply to it if another array takes them.  A codec does, and is
  * refused, since it is often asked for because readers lack V's.

@@ -93,9 +93,9 @@ static cm_layout_array array_at(const void *context, size_t i)
     return (cm_layout_array){.name = other->name, .rank = other->rank, .dim_name = other->dim_name};
 }
 
-static const char *option_of(cm_varopts *opts, const cm_job_var *v, bool *named)
+static const char *option_of(const layout *l, cm_varopts *opts, const cm_job_var *v, bool *named)
 {
-    return cm_varopts_get(opts, v->name, v->view.rank >= 2, named);
+    return cm_varopts_get(opts, v->name, cm_job_takes_shapes(l->job, v), named);
 }
 
 static bool suits_sample(const layout *l, const cm_job_var *v)
@@ -152,7 +152,7 @@ static int choose_codec(layout *l, const cm_job_var *v, cm_layout *out, cm_error
     if (is_word(value, "same") || (zarr && !l->keeps && is_word(value, "keep"))) {
         out->same_codec = zarr;
         /* A file's filters stay only with its own chunks. */
-        const char *chunks = option_of(&l->chunks, v, NULL);
+        const char *chunks = option_of(l, &l->chunks, v, NULL);
         out->codec.keep =
             !zarr && (chunks == NULL ? !suits_sample(l, v) : is_word(chunks, "source"));
         return CM_OK;
@@ -174,7 +174,7 @@ static int choose_codec(layout *l, const cm_job_var *v, cm_layout *out, cm_error
 /* Stored bytes pass unchanged only in the file's own chunks. */
 static int keep_chunks(layout *l, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
-    const char *value = option_of(&l->chunks, v, NULL);
+    const char *value = option_of(l, &l->chunks, v, NULL);
     if (cm_layout_kind_of(value) == CM_LAYOUT_SHAPE || cm_layout_kind_of(value) == CM_LAYOUT_AUTO)
         return cm_fail(err, CM_EINVAL,
                        "`chunks` %s: variable %s has `codec` keep, which keeps the file's chunks; "
@@ -188,7 +188,7 @@ static int keep_chunks(layout *l, const cm_job_var *v, cm_layout *out, cm_error 
 static int choose_grid(layout *l, const cm_job_var *v, cm_layout *out, cm_error *err)
 {
     bool named;
-    const char *value = option_of(&l->chunks, v, &named);
+    const char *value = option_of(l, &l->chunks, v, &named);
     if (l->job->options->grid != CM_GRID_RECTILINEAR || !cm_job_is_cut(v) || v->source->is_made)
         return CM_OK;
     return cm_job_choose_rectilinear(l->job, v, value, named, out, err);
@@ -294,7 +294,7 @@ static int keep_choice(cm_job *job, const cm_job_var *v, cm_error *err)
 /* Where shards are asked for, or make themselves needed, a chunk is a part of an object. */
 static uint64_t most_objects(layout *l, const cm_job_var *v)
 {
-    const cm_layout_kind kind = cm_layout_kind_of(option_of(&l->shards, v, NULL));
+    const cm_layout_kind kind = cm_layout_kind_of(option_of(l, &l->shards, v, NULL));
     if (l->job->zarr_format != 3 || kind == CM_LAYOUT_NONE)
         return 0;
     return kind == CM_LAYOUT_DEFAULT || kind == CM_LAYOUT_SOURCE ? MANY_OBJECTS : 1;
@@ -344,7 +344,7 @@ static int choose_chunks_of(layout *l, const cm_job_var *v, cm_layout *out,
 {
     bool named, fits = true, whole = true;
     const cm_layout_array a = *array;
-    const char *value = option_of(&l->chunks, v, &named);
+    const char *value = option_of(l, &l->chunks, v, &named);
     cm_layout_kind kind = cm_layout_kind_of(value);
     uint64_t fixed[CM_MAX_RANK] = {0}, target = 0;
     int rc = CM_OK;
@@ -423,7 +423,7 @@ static bool keep_shards(const layout *l, const cm_job_var *v, cm_layout *out)
 static int choose_shards(layout *l, const cm_job_var *v, cm_layout *out, bool many, cm_error *err)
 {
     bool named;
-    const char *value = option_of(&l->shards, v, &named);
+    const char *value = option_of(l, &l->shards, v, &named);
     cm_layout_kind kind = cm_layout_kind_of(value);
     uint64_t target = DEFAULT_SHARD;
     out->asked_shard = kind != CM_LAYOUT_DEFAULT && kind != CM_LAYOUT_AUTO;
@@ -547,10 +547,10 @@ static int check_sample(layout *l, cm_error *err)
         return CM_OK;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        const char *by = option_of(&l->chunks, v, NULL) != NULL ? "`chunks`"
-                         : v->layout.rectilinear                ? "`grid`"
-                         : v->layout.pass != CM_PASS_NOTHING    ? "`codec`"
-                                                                : NULL;
+        const char *by = option_of(l, &l->chunks, v, NULL) != NULL ? "`chunks`"
+                         : v->layout.rectilinear                   ? "`grid`"
+                         : v->layout.pass != CM_PASS_NOTHING       ? "`codec`"
+                                                                   : NULL;
         if (by != NULL && suits_sample(l, v) && !v->stored.as_objects && !is_small_coordinate(v))
             return cm_fail(err, CM_EINVAL,
                            "`sample` has no effect: %s says the chunks of %s, and none are left to "

@@ -272,3 +272,16 @@ def test_a_chunk_that_is_copied_has_its_length(tmp_path, out, compressor, length
     chunk.write_bytes((chunk.read_bytes() + bytes(33))[:length])
     tool.run("rechunk", "--verify", "none", source, out).fails(1, "in.zarr", "v: chunk 1", f"{length} bytes")
     assert not out.exists()
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_shape_without_a_name_is_of_an_only_array(tmp_path, out, beside):
+    """Of one dimension as well; beside others it is a coordinate, which stays as it is."""
+    source = tmp_path / "in.zarr"
+    group = zarr.create_group(source)
+    group.create_array("v", data=np.arange(20.0), chunks=(10,))
+    if beside:
+        group.create_array("w", data=np.arange(20.0).reshape(4, 5), chunks=(2, 5))
+    tool.run("rechunk", "--chunks", "4x4" if beside else "4", source, out).ok()
+    got = zarr.open_group(out, mode="r")
+    assert got["v"].chunks == ((10,) if beside else (4,)) and (got["v"][...] == np.arange(20)).all()
