@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/number.h"
 #include "base/sentences.h"
 #include "digest/pairs.h"
 #include "format/zarr/conflict_text.h"
@@ -12,6 +13,7 @@
 #include "options/store_path.h"
 #include "options/varopt.h"
 #include "passport/draft.h"
+#include "plan/meetings.h"
 
 enum {
     INDEX_CACHE = 4 << 20,
@@ -167,7 +169,8 @@ static int set_layout(const cm_variable *v, cm_passport_variable *to, cm_error *
 static bool is_of_array(const reading *r, int rc)
 {
     const cm_store *store = cm_dataset_store(r->ds);
-    return rc == CM_EFORMAT || (rc == CM_EIO && (store == NULL || !cm_store_is_remote(store)));
+    return rc == CM_EFORMAT || rc == CM_EBUDGET ||
+           (rc == CM_EIO && (store == NULL || !cm_store_is_remote(store)));
 }
 
 /* A page of the other arrays is worth having, and this one's says what is wrong. */
@@ -177,6 +180,19 @@ static int give_up(reading *r, size_t i, const cm_error *why, cm_error *err)
     return rc != CM_OK
                ? rc
                : warn(r, err, "%s: was not read to its end: %s", label_of(r->meant[i]), why->text);
+}
+
+/* A chunk is there stored, decoded, and as a box.  Text is known only once it is read. */
+static int check_memory(const reading *r, const cm_array *a, cm_error *err)
+{
+    char needs[32];
+    if (!a->chunked || cm_dtype_is_vlen(&a->dtype))
+        return CM_OK;
+    const uint64_t own = cm_add_sat(cm_resident(NULL), cm_pairs_digest_nbytes(a->chain));
+    return own <= r->memory
+               ? CM_OK
+               : cm_fail(err, CM_EBUDGET, "its chunks may take %s of memory: more than `memory`",
+                         cm_format_size(own, needs, sizeof(needs)));
 }
 
 static int read_array(reading *r, size_t i, cm_array *a, cm_error *err)
@@ -191,7 +207,9 @@ static int read_array(reading *r, size_t i, cm_array *a, cm_error *err)
     int rc = cm_draft_watch(r->draft, i, &counted, err);
     if (rc != CM_OK || !counted)
         return rc;
-    rc = cm_pairs_run(&pair, 1, a->serial ? 1 : r->nthreads, memory, r->monitor, &why);
+    rc = check_memory(r, a, &why);
+    if (rc == CM_OK)
+        rc = cm_pairs_run(&pair, 1, a->serial ? 1 : r->nthreads, memory, r->monitor, &why);
     cm_pair_release(&pair);
     if (is_of_array(r, rc))
         return give_up(r, i, &why, err);

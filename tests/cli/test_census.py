@@ -524,3 +524,16 @@ def test_a_source_without_a_fill_value(tmp_path):
     zarr.create_array(str(store), shape=(4,), chunks=(2,), dtype="f4", fill_value=None, zarr_format=2)[:2] = 1
     err = tool.run("rechunk", store, tmp_path / "out.zarr").ok().err
     assert err == "rechunk: warning: /: 1 of 2 chunks is absent (1), read as zeros: there is no fill value\n"
+
+
+def test_what_decoding_takes_more_memory_than_is_allowed(tmp_path):
+    """Its sizes are looked at, the page is made of the others, and both say so."""
+    store = tmp_path / "a.zarr"
+    group = zarr.open_group(store, mode="w")
+    for name, n in (("large", 3000), ("small", 30)):
+        group.create_array(name, shape=(n, n), chunks=(n, n), dtype="f8")[...] = np.random.default_rng(1).random((n, n))
+    for how in (["--audit", "full"], ["--report", tmp_path / "page.html"]):
+        said = tool.run("chunkcalc", "--memory", "32MiB", *how, store).ok().said
+        assert "MiB of memory: more than --memory" in said and "small: " not in said, said
+        (tmp_path / "page.html").unlink(missing_ok=True)
+        assert "more than" not in tool.run("chunkcalc", *how, store).ok().said

@@ -144,6 +144,10 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     cm_tool_name_error(&CHUNKCALC, &err);
     cm_tool_name_texts(&CHUNKCALC, r.warning, r.nwarnings);
     cm_tool_name_texts(&CHUNKCALC, r.note, r.nnotes);
+    for (size_t i = 0; i < r.census.narrays; i++)
+        cm_tool_name_text(&CHUNKCALC, &r.census.array[i].undecoded);
+    if (out->passport != NULL)
+        cm_tool_name_texts(&CHUNKCALC, out->passport->warning, out->passport->nwarnings);
     cm_tool_name_text(&CHUNKCALC, &r.reason);
     cm_tool_name_text(&CHUNKCALC, &r.audit);
     status = report(status, &r, v, common, options.store, out, &err);

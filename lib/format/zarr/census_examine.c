@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/number.h"
 #include "base/threads.h"
 #include "format/zarr/census_tally.h"
 #include "format/zarr/shapes.h"
@@ -274,18 +276,25 @@ static void examine_main(void *context, unsigned index)
     free(e.entry);
 }
 
-/* As many as there is work for, and memory. */
-static unsigned threads_for(const examination *x, const cm_census_options *o)
+/* Bytes that one thread takes. */
+static uint64_t thread_nbytes(const examination *x)
 {
-    const uint64_t shares = (x->tally->nseen + SHARE - 1) / SHARE;
-    uint64_t n = o->nthreads > 0 ? o->nthreads : 1, own = 0;
-    if (x->array == NULL && cm_store_is_remote(x->store) && n < 16)
-        n = 16; /* they wait */
+    uint64_t own = 0;
     if (x->layout != NULL)
         own = 2 * (uint64_t)cm_shard_index_nbytes(x->layout);
     if (x->array != NULL)
         own += (uint64_t)cm_array_decoded_nbytes(x->array) + x->array->max_stored_nbytes +
                cm_array_decode_memory(x->array);
+    return own;
+}
+
+/* As many as there is work for, and memory. */
+static unsigned threads_for(const examination *x, const cm_census_options *o)
+{
+    const uint64_t shares = (x->tally->nseen + SHARE - 1) / SHARE, own = thread_nbytes(x);
+    uint64_t n = o->nthreads > 0 ? o->nthreads : 1;
+    if (x->array == NULL && cm_store_is_remote(x->store) && n < 16)
+        n = 16; /* they wait */
     if (o->memory > 0 && own > 0 && n > o->memory / own)
         n = o->memory / own;
     if (n > shares && x->array == NULL)
@@ -321,6 +330,19 @@ static int open_array(examination *x, cm_dataset *ds, bool *opened, cm_error *er
     return t->out->undecoded != NULL ? CM_OK : CM_ENOMEM;
 }
 
+/* Where decoding takes more than the memory allowed, only sizes are looked at. */
+static int check_memory(examination *x, const cm_census_options *o, cm_error *err)
+{
+    char needs[32];
+    const uint64_t own = thread_nbytes(x), held = cm_resident(NULL);
+    if (x->array == NULL || o->memory == 0 || (held < o->memory && own <= o->memory - held))
+        return CM_OK;
+    x->array = NULL;
+    x->tally->out->undecoded = cm_asprintf(err, "this may take %s of memory: more than `memory`",
+                                           cm_format_size(held + own, needs, sizeof(needs)));
+    return x->tally->out->undecoded != NULL ? CM_OK : CM_ENOMEM;
+}
+
 int cm_census_examine(cm_dataset *ds, cm_census_tally *t, const cm_census_options *o, cm_error *err)
 {
     examination x = {.store = cm_dataset_store(ds), .tally = t, .stop = o->stop, .err = err};
@@ -334,6 +356,8 @@ int cm_census_examine(cm_dataset *ds, cm_census_tally *t, const cm_census_option
         rc = open_array(&x, ds, &opened, err);
     if (rc == CM_OK)
         rc = make_layout(&x, err);
+    if (rc == CM_OK)
+        rc = check_memory(&x, o, err);
     if (rc == CM_OK) {
         pthread_mutex_init(&x.lock, NULL);
         cm_threads_run(threads_for(&x, o), examine_main, &x);
