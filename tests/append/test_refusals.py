@@ -113,6 +113,64 @@ def test_a_variable_less(made, tmp_path):
         assert grown.sizes["time"] == 4 and grown["tas"][2:].isnull().all() and grown["tas"][:2].notnull().any()
 
 
+# Fields of the store (units of each), of the file that comes, options, the hint, and options that then add it.
+STRANGE = {
+    "other names": ({"t2m": "K", "tp": "m"}, {"VAR_2T": "K", "VAR_TP": "m"}, [], "--rename VAR_2T=t2m --rename VAR_TP=tp adds them"),
+    "left out by hand": ({"t2m": "K", "tp": "m"}, {"VAR_2T": "K", "VAR_TP": "m"}, ["--missing", "fill", "--exclude", "VAR_*"], "--rename VAR_2T=t2m"),
+    "names that nothing pairs": ({"a": "K", "b": "K"}, {"c": "K", "d": "K"}, [], "--rename NAME=STORED adds them"),
+    "renamed": ({"t2m": "K"}, {"t2m": "K"}, [], "--rename t2m=tas adds them"),
+    "stacked": ({"t2m": "K", "tp": "K"}, {"t2m": "K", "tp": "K"}, [], "x is a stack, to which no files are added: convert all again"),
+    "replaced": ({"t2m": "K"}, {"VAR_2T": "K"}, ["--replace", "time=1:2"], "nothing of it would be replaced; where only the names differ, --rename VAR_2T=t2m"),
+}
+MADE_WITH = {"renamed": ["--rename", "t2m=tas"], "stacked": ["--stack", "x=t2m,tp"]}
+
+
+def fields(path, step, units):
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.createDimension("time", None)
+        nc.createDimension("x0", 4)
+        t = nc.createVariable("time", "i4", ("time",))
+        t.units = F.UNITS
+        t[:] = [step]
+        for name, u in units.items():
+            v = nc.createVariable(name, "f4", ("time", "x0"), fill_value=np.nan)
+            v.units = u
+            v[:] = step
+    return path
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_fields_of_other_names(name, tmp_path):
+    """No option is proposed that adds fill values alone, and takes a file for done of which the store has nothing."""
+    stored, own, options, words = STRANGE[name]
+    old = [fields(tmp_path / f"{i}.nc", i, stored) for i in range(2)]
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", *MADE_WITH.get(name, []), *old, store).ok()
+    new = fields(tmp_path / "2.nc", 1 if name == "replaced" else 2, own)
+    grows = [] if name == "replaced" else ["--append", "time"]
+    before = failio.contents(tmp_path)
+    r = tool.nc2zarr(*grows, *options, new, store)
+    assert r.status == 4 and words in r.said and "--exclude" not in r.err, str(r)
+    assert not r.err.splitlines()[-1].startswith("nc2zarr"), str(r)
+    assert failio.contents(tmp_path) == before, str(r)
+    renames = re.findall("--rename [^ ]+=[^ ]+", r.said)
+    if renames and "NAME=" not in words:
+        tool.nc2zarr("-q", *(grows or options), *" ".join(dict.fromkeys(renames)).split(), new, store).ok()
+
+
+def test_fields_of_another_file(tmp_path):
+    """A file of which nothing is taken may be left out, where others give what the store has of its steps."""
+    old = fields(tmp_path / "0.nc", 0, {"t2m": "K"})
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", old, store).ok()
+    new = [fields(tmp_path / f"{n}.nc", 1, {n: "K"}) for n in ("t2m", "q")]
+    r = tool.nc2zarr("--append", "time", *new, store)
+    assert r.status == 4 and " --exclude q " in r.err.splitlines()[-1], str(r)
+    assert subprocess.run(r.err.splitlines()[-1], shell=True, capture_output=True, check=False).returncode == 0
+    with xarray.open_zarr(store) as grown:
+        assert grown["t2m"].values.tolist() == [[0] * 4, [1] * 4]
+
+
 @pytest.mark.parametrize("first", [-3, 1])
 def test_steps_before_the_end(made, first, tmp_path):
     """Before the beginning, or between steps that are there."""

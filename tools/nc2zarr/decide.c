@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "../common/naming.h"
+#include "../common/say.h"
 #include "base/mem.h"
+#include "base/outstream.h"
 
 enum {
     ROUNDS = 12 /* each with more options than the one before */
@@ -169,13 +171,35 @@ static int name_dropped(nc2zarr_decisions *d, const cm_archive_report *const *re
     return rc;
 }
 
+/* "; where only the names differ, --rename A=B --rename C=D adds them", for PAIRS "A=B,C=D". */
+static int say_pairs(nc2zarr_decisions *d, const char *pairs, cm_error *err)
+{
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
+    if (f == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for a sentence");
+    cm_print(f, "%s; where only the names differ,", d->obstacle);
+    for (pairs = *pairs == '\0' ? "NAME=STORED" : pairs; *pairs != '\0'; pairs += *pairs == ',') {
+        const int n = (int)strcspn(pairs, ",");
+        cm_print(f, " --rename %.*s", n, pairs);
+        pairs += n;
+    }
+    fputs(" adds them", f);
+    free(d->obstacle);
+    d->obstacle = cm_outtext_close(&t);
+    return d->obstacle == NULL ? CM_ENOMEM : CM_OK;
+}
+
 static int say_obstacle(nc2zarr_decisions *d, const cm_finding *f, cm_error *err)
 {
     free(d->obstacle);
     d->apart = f->kind == CM_FINDING_LENGTH || f->kind == CM_FINDING_ALONG;
+    d->asks = f->by == CM_DECIDER_RENAME && f->other != NULL;
     d->obstacle = cm_asprintf(err, "%s%s%s%s%s", f->file ? f->file : "", f->file ? ": " : "",
                               f->variable ? f->variable : "", f->variable ? ": " : "", f->text);
-    return d->obstacle == NULL ? CM_ENOMEM : CM_OK;
+    if (d->obstacle == NULL)
+        return CM_ENOMEM;
+    return d->asks ? say_pairs(d, f->other, err) : CM_OK;
 }
 
 /* ---- rounds ---- */

@@ -60,6 +60,7 @@ typedef struct nc2zarr_decisions {
     char *rival[NC2ZARR_RIVALS]; /* dimensions that may be joined instead */
     size_t nrivals;
     bool apart;      /* OBSTACLE: the files do not follow each other */
+    bool asks;       /* OBSTACLE: it names an option that only a user can know to be right */
     char *obstacle;  /* what no option decides; NULL: the files can be converted */
     uint64_t nbytes; /* of the store, decoded */
     uint64_t nlater; /* bytes that only data tell whether they are dropped: then the run stops */

@@ -356,7 +356,10 @@ void nc2zarr_print_decisions(FILE *to, unsigned columns, const nc2zarr_decisions
         cm_outtext t;
         FILE *f = cm_outtext_open(&t);
         if (f != NULL)
-            cm_print(f, "no option joins these files: %s", d->obstacle);
+            cm_print(f, "%s: %s",
+                     d->asks ? "these files cannot be added as they are"
+                             : "no option joins these files",
+                     d->obstacle);
         char *text = f != NULL ? cm_outtext_close(&t) : NULL;
         if (text != NULL)
             cm_print_wrapped(to, columns, 0, 2, text);

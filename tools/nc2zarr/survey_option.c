@@ -22,11 +22,15 @@ static bool set(nc2zarr_option *o, const char *name, const char *value)
 /* The finding's own proposal. */
 static bool take_proposed(const cm_finding *f, nc2zarr_option *o)
 {
-    static const char *const OPTION[] = {
-        [CM_DECIDER_ALONG] = "along",         [CM_DECIDER_NEW_DIM] = "new-dim",
-        [CM_DECIDER_PROMOTE] = "promote",     [CM_DECIDER_DTYPE] = "dtype",
-        [CM_DECIDER_TOLERANCE] = "tolerance", [CM_DECIDER_ORDER] = "order",
-        [CM_DECIDER_EXCLUDE] = "exclude",     [CM_DECIDER_CHAR] = "char"};
+    static const char *const OPTION[] = {[CM_DECIDER_ALONG] = "along",
+                                         [CM_DECIDER_NEW_DIM] = "new-dim",
+                                         [CM_DECIDER_PROMOTE] = "promote",
+                                         [CM_DECIDER_DTYPE] = "dtype",
+                                         [CM_DECIDER_TOLERANCE] = "tolerance",
+                                         [CM_DECIDER_ORDER] = "order",
+                                         [CM_DECIDER_EXCLUDE] = "exclude",
+                                         [CM_DECIDER_RENAME] = "rename",
+                                         [CM_DECIDER_CHAR] = "char"};
     /* A quote within quotes: no file name of an archive has one. */
     return f->value != NULL && strchr(f->value, '\'') == NULL && set(o, OPTION[f->by], f->value);
 }

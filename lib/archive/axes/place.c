@@ -320,6 +320,37 @@ int cm_place(const cm_join_input *in, const cm_join_tables *tables, const cm_joi
     return rc;
 }
 
+/* How many elements of VEC lie before AT of the axis. */
+static uint64_t count_before(const cm_join_vec *vec, uint64_t at)
+{
+    const size_t n = cm_axis_runs_before(vec, at);
+    if (n == 0)
+        return 0;
+    const cm_join_run *r = &vec->run[n - 1];
+    return r->first + (at - r->origin < r->count ? at - r->origin : r->count);
+}
+
+bool cm_place_is_open(const cm_join_input *in, const cm_join_tables *tables,
+                      const cm_join_axes *axes, const cm_placement *p, uint32_t file)
+{
+    const cm_join_vec *vec[CM_MULTI_MAX_AXES] = {NULL};
+    uint64_t left = 1;
+    for (unsigned i = 0; i < p->naxes; i++) {
+        vec[i] = cm_axis_vec(in, &tables->dim[axes->axis[p->axis[i]]], file);
+        if (vec[i] == NULL || vec[i]->nruns == 0)
+            return false;
+        left *= vec[i]->n;
+    }
+    for (size_t i = 0; left > 0 && i < p->nparts; i++) {
+        uint64_t taken = 1;
+        for (unsigned k = 0; taken > 0 && k < p->naxes; k++)
+            taken *= count_before(vec[k], p->part[i].origin[k] + p->part[i].count[k]) -
+                     count_before(vec[k], p->part[i].origin[k]);
+        left -= taken;
+    }
+    return left > 0;
+}
+
 void cm_placement_release(cm_placement *p)
 {
     free(p->twice);

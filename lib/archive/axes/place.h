@@ -56,6 +56,9 @@ uint64_t cm_place_limit(const cm_join_input *in);
 /* OUT has its axes set, those that V has, and `given`. */
 int cm_place(const cm_join_input *in, const cm_join_tables *tables, const cm_join_axes *axes,
              const cm_join_var *v, cm_placement *out, cm_error *err);
+/* Whether P has fewer places than FILE where FILE lies: some of them are holes. */
+bool cm_place_is_open(const cm_join_input *in, const cm_join_tables *tables,
+                      const cm_join_axes *axes, const cm_placement *p, uint32_t file);
 void cm_placement_release(cm_placement *p);
 
 /* FOUND, about steps that several files have, proposes what keeps all of them, if anything does. */

@@ -8,6 +8,7 @@
 #include "archive/axes/merge.h"
 #include "archive/axes/propose.h"
 #include "archive/fields/statics.h"
+#include "archive/fields/strangers.h"
 #include "archive/tables/described.h"
 #include "archive/tables/reading.h"
 #include "base/number.h"
@@ -86,41 +87,9 @@ static bool has(const cm_join_var *v, uint32_t file)
     return low < v->nfiles && v->file[low] == file;
 }
 
-/* How many elements of VEC lie before AT of the axis. */
-static uint64_t count_before(const cm_join_vec *vec, uint64_t at)
-{
-    const size_t n = cm_axis_runs_before(vec, at);
-    if (n == 0)
-        return 0;
-    const cm_join_run *r = &vec->run[n - 1];
-    return r->first + (at - r->origin < r->count ? at - r->origin : r->count);
-}
-
-/* Whether FILE lies at a hole: V has fewer places than it, where it lies. */
-static bool lies_in_hole(const cm_join_input *in, const cm_join_tables *tables,
-                         const cm_join_axes *axes, const cm_placement *p, uint32_t file)
-{
-    const cm_join_vec *vec[CM_MULTI_MAX_AXES] = {NULL};
-    uint64_t left = 1;
-    for (unsigned i = 0; i < p->naxes; i++) {
-        vec[i] = cm_axis_vec(in, &tables->dim[axes->axis[p->axis[i]]], file);
-        if (vec[i] == NULL || vec[i]->nruns == 0)
-            return false;
-        left *= vec[i]->n;
-    }
-    for (size_t i = 0; left > 0 && i < p->nparts; i++) {
-        uint64_t taken = 1;
-        for (unsigned k = 0; taken > 0 && k < p->naxes; k++)
-            taken *= count_before(vec[k], p->part[i].origin[k] + p->part[i].count[k]) -
-                     count_before(vec[k], p->part[i].origin[k]);
-        left -= taken;
-    }
-    return left > 0;
-}
-
 static int find_missing(const cm_join_input *in, const cm_join_tables *tables,
                         const cm_join_axes *axes, cm_join_findings *findings, uint32_t at,
-                        const cm_field_source *field, cm_error *err)
+                        const cm_field_source *field, const bool *strangers, cm_error *err)
 {
     const cm_join_var *v = &tables->var[at];
     cm_finding *f = NULL;
@@ -129,7 +98,8 @@ static int find_missing(const cm_join_input *in, const cm_join_tables *tables,
     if (field->place->nholes == 0)
         return CM_OK;
     for (size_t i = 0; i < in->nfiles; i++) {
-        if (has(v, (uint32_t)i) || !lies_in_hole(in, tables, axes, field->place, (uint32_t)i))
+        if (strangers[i] || has(v, (uint32_t)i) ||
+            !cm_place_is_open(in, tables, axes, field->place, (uint32_t)i))
             continue;
         if (number > 0) {
             int rc = cm_join_found_in(findings, &findings->report->finding[number - 1], (uint32_t)i,
@@ -270,13 +240,21 @@ static bool goes(const cm_join_input *in, const cm_join_tables *tables, const cm
 }
 
 /* Nothing adds a variable to a store that grows; its elements before the end are nowhere. */
-static int find_new(cm_join_findings *findings, const cm_join_var *v, cm_error *err)
+static int find_new(cm_join_findings *findings, const cm_join_var *v, const bool *strangers,
+                    cm_error *err)
 {
-    cm_finding *f = cm_join_find(findings, CM_FINDING_NEW_VARIABLE, CM_WEIGHT_DECISION, false,
-                                 v->name, v->file[0], err, "the store has no such variable");
-    int rc = f == NULL ? CM_ENOMEM : CM_OK;
-    for (size_t i = 1; rc == CM_OK && i < v->nfiles; i++)
-        rc = cm_join_found_in(findings, f, v->file[i], err);
+    cm_finding *f = NULL;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
+        if (strangers[v->file[i]])
+            continue;
+        if (f != NULL)
+            rc = cm_join_found_in(findings, f, v->file[i], err);
+        else if ((f = cm_join_find(findings, CM_FINDING_NEW_VARIABLE, CM_WEIGHT_DECISION, false,
+                                   v->name, v->file[i], err, "the store has no such variable")) ==
+                 NULL)
+            rc = CM_ENOMEM;
+    }
     return rc;
 }
 
@@ -288,35 +266,69 @@ static bool is_said(const cm_join_tables *tables, uint32_t at)
     return d != NULL && d->said_by != NULL && d->var == at;
 }
 
+/* Of each file a digest of its fields, and whether they are strange to a store that grows. */
+typedef struct kinds {
+    cm_digest *group;
+    bool *stranger;
+    uint32_t *other; /* of each variable the one that it is by another name; or CM_JOIN_NONE */
+} kinds;
+
+static void release_kinds(kinds *k)
+{
+    free(k->group);
+    free(k->stranger);
+    free(k->other);
+}
+
+static int find_kinds(const cm_join_input *in, const cm_join_tables *tables,
+                      const cm_join_axes *axes, cm_join_findings *findings,
+                      const cm_field_sources *f, kinds *k, cm_error *err)
+{
+    *k = (kinds){cm_calloc(in->nfiles + 1, sizeof(k->group[0]), err),
+                 cm_calloc(in->nfiles + 1, sizeof(k->stranger[0]), err),
+                 cm_calloc(tables->nvars + 1, sizeof(k->other[0]), err)};
+    if (k->group == NULL || k->stranger == NULL || k->other == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < in->nfiles; i++)
+        k->group[i] = fields_of(in, tables, f, (uint32_t)i);
+    for (uint32_t i = 0; i < tables->nvars; i++) {
+        const cm_join_var *v = &tables->var[i];
+        const bool holes = v->wanted && v->made == NULL && !is_said(tables, i) &&
+                           f->of[i].place != NULL && f->of[i].place->nholes > 0;
+        k->other[i] = holes ? other_name(tables, f, i) : CM_JOIN_NONE;
+    }
+    return cm_join_find_strangers(in, tables, axes, findings, f, k->other, k->stranger, err);
+}
+
+static int find_missing_of(const cm_join_input *in, const cm_join_tables *tables,
+                           const cm_join_axes *axes, cm_join_findings *findings,
+                           const cm_field_sources *f, const kinds *k, uint32_t at, cm_error *err)
+{
+    const cm_join_var *v = &tables->var[at];
+    const uint32_t other = k->other[at];
+    if (!v->wanted || v->made != NULL || is_said(tables, at))
+        return CM_OK;
+    if (other != CM_JOIN_NONE)
+        return v->first < tables->var[other].first
+                   ? cm_join_tell_renamed(in, findings, v, &tables->var[other], err)
+                   : CM_OK;
+    if (in->has_base && !has(v, 0))
+        return goes(in, tables, v) ? CM_OK : find_new(findings, v, k->stranger, err);
+    return f->of[at].place != NULL
+               ? find_missing(in, tables, axes, findings, at, &f->of[at], k->stranger, err)
+               : find_missing_static(in, tables, axes, findings, v, k->group, err);
+}
+
 static int find_all_missing(const cm_join_input *in, const cm_join_tables *tables,
                             const cm_join_axes *axes, cm_join_findings *findings,
                             const cm_field_sources *f, cm_error *err)
 {
-    int rc = CM_OK;
-    cm_digest *group = cm_calloc(in->nfiles + 1, sizeof(*group), err);
-    if (group == NULL)
-        return CM_ENOMEM;
-    for (size_t i = 0; i < in->nfiles; i++)
-        group[i] = fields_of(in, tables, f, (uint32_t)i);
-    size_t before = findings->report->nfindings;
-    for (size_t i = 0; rc == CM_OK && i < tables->nvars; i++) {
-        const cm_join_var *v = &tables->var[i];
-        if (!v->wanted || v->made != NULL || is_said(tables, (uint32_t)i))
-            continue;
-        bool holes = f->of[i].place != NULL && f->of[i].place->nholes > 0;
-        uint32_t other = holes ? other_name(tables, f, (uint32_t)i) : CM_JOIN_NONE;
-        if (other != CM_JOIN_NONE)
-            rc = v->first < tables->var[other].first
-                     ? cm_join_tell_renamed(in, findings, v, &tables->var[other], err)
-                     : CM_OK;
-        else if (in->has_base && !has(v, 0))
-            rc = goes(in, tables, v) ? CM_OK : find_new(findings, v, err);
-        else
-            rc = f->of[i].place != NULL
-                     ? find_missing(in, tables, axes, findings, (uint32_t)i, &f->of[i], err)
-                     : find_missing_static(in, tables, axes, findings, v, group, err);
-    }
-    free(group);
+    const size_t before = findings->report->nfindings;
+    kinds k;
+    int rc = find_kinds(in, tables, axes, findings, f, &k, err);
+    for (uint32_t i = 0; rc == CM_OK && i < tables->nvars; i++)
+        rc = find_missing_of(in, tables, axes, findings, f, &k, i, err);
+    release_kinds(&k);
     return rc == CM_OK && findings->report->nfindings == before
                ? find_holes(in, tables, axes, findings, f, err)
                : rc;
