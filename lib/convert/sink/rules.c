@@ -27,9 +27,6 @@ static const char VALUES[] = "a source is added as it is; make another store of 
                              "option first, and add from that one";
 static const char FILE_VALUES[] = /* VALUES, where files are added */
     "files are added as they are, to a store that keeps its dimensions and types";
-static const char UNPACKED[] =
-    "a source is added as it is; make an unpacked store of it first, and "
-    "add from that one";
 static const char FILE_UNPACKED[] = "leave it out; where the store is unpacked and files are not, "
                                     "the command that adds them is shown";
 static const char POINT[] = "references point to the files' own bytes and cannot change them";
@@ -54,7 +51,7 @@ const cm_sink_rule cm_sink_rules[] = {
              [COMMITS] = "a repository counts chunks of one length along a dimension"}},
     {"`sample`", TEXT(sample), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
     {"`dtype`", TEXTS(dtype), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
-    {"`unpack`", TEXTS(unpack), .why = {[GROWS] = UNPACKED, [REFERS] = POINT}},
+    {"`unpack`", TEXTS(unpack), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
     {"`keepbits`", TEXTS(keepbits), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
     {"`subset`", TEXTS(subset), .why = {[GROWS] = VALUES, [REFERS] = POINT}},
     {"`fill_value`", TEXTS(fill_value), .why = {[GROWS] = LAYOUT, [REFERS] = POINT}},
@@ -106,7 +103,9 @@ bool cm_sink_rule_is_of(const cm_sink_rule *r, bool files)
 static const char *find_why(const cm_sink_rule *r, cm_sink_kind kind, bool files)
 {
     const char *why = cm_sink_rule_is_of(r, files) ? r->why[kind] : NULL;
-    return why == VALUES && files ? FILE_VALUES : why == UNPACKED && files ? FILE_UNPACKED : why;
+    if (why != VALUES || !files)
+        return why;
+    return strcmp(r->setting, "`unpack`") == 0 ? FILE_UNPACKED : FILE_VALUES;
 }
 
 /* ---- what is set ---- */
