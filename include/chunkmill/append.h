@@ -32,6 +32,7 @@ typedef struct cm_append_options {
     const char *replace;
     bool break_lock; /* take over the lock of a run that cannot be seen from here */
     bool recheck;    /* files that the ledger lists are read again */
+    bool overlaps;   /* the archive's `overlap` is first or last */
     bool hold;       /* what does not fill a chunk, or shard, is not added */
     bool look;       /* nothing will be written: no lock is taken */
     bool part;       /* one of several processes, as cm_transform's `part` will say */
@@ -43,9 +44,9 @@ typedef struct cm_append cm_append;
 
 /*
  * CM_ENOTFOUND: there is no store.  CM_EEXIST: another run holds its lock, it is not complete, or
- * a replacement was stopped in it, and this is not one.  An append that was stopped between its
- * first document and its last is finished here, which *note then says (on the heap); with `look`
- * that is an error.
+ * a run that wrote steps of it anew was stopped, and this is none.  An append that was stopped
+ * between its first document and its last is finished here, which *note then says (on the heap);
+ * with `look` that is an error.
  */
 int cm_append_open(const cm_append_options *options, cm_append **out, char **note, cm_error *err);
 /* Its folder, or the snapshot of a repository that is read, and the dimension; borrowed. */

@@ -108,3 +108,91 @@ def test_killed_then_another_append(case, tmp_path):
             np.testing.assert_array_equal(ds.tas.values[6], F.values(6, 1)[0] + 7)
             assert ds.sizes["time"] == 15 and np.isnan(ds.tas.values[7:]).all(), nth
     assert nfinished < len(moments)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("kind", F.KILLED_BEFORE)
+def test_killed_while_files_win_over_the_store(case, kind, tmp_path):
+    """Elements of both are there: only a run that rewrites all of them goes on, which its commit forgets."""
+    layout, top, _ = case
+    root, state = tmp_path / "work", tmp_path / "state"
+    store = root / "s.zarr"
+    note = root / "s.zarr.chunkmill" / "append-replaces"
+    data = F.values(2, 6) + 7
+    data[1:3] = 1e20  # whole chunks of some layouts become fill
+    other, last = F.day(tmp_path / "other.nc", 6), F.day(tmp_path / "last.nc", 2, 6, data=data)
+    part = F.day(tmp_path / "part.nc", 3, 1, data=data[1:2])
+    common = ["-q", "-j", "1", "--verify", "none", "--append", "time"]
+    command = [*common, "--overlap", "last", last, store]
+    failio.renew(top / "old", root)
+    old = seen(store)["tas"]
+    whole = failio.inject("nc2zarr", *command, root=root, state=state)
+    whole.done.ok()
+    new = seen(store)
+    assert not note.exists()
+    refused = 0
+    moments = failio.spread(whole.counts[kind], F.MOST_KILLS)
+    print(f"overlap, {layout}: {len(moments)} kills at {whole.counts[kind]} {kind}s")
+    for nth in moments:
+        failio.renew(top / "old", root)
+        killed = failio.inject("nc2zarr", *command, root=root, state=state, kind=kind, nth=nth, way="kill")
+        assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)
+        if seen(store)["tas"] not in (old, new["tas"]):
+            assert note.exists(), (kind, nth, killed.what)
+        if note.exists() and not (note.parent / "append").exists():
+            for args in ([other], ["--dry-run", other], ["--overlap", "last", other], ["--overlap", "last", part], ["--overlap", "first", last]):
+                tool.nc2zarr(*common, *args, store).fails(1, "time=2:6 was stopped half-way", "--append time --overlap last, with the same files", "--replace time=2:6")
+            refused += 1
+        tool.nc2zarr(*command).ok()
+        assert seen(store) == new, (kind, nth, killed.what)
+        assert sorted(p.name for p in note.parent.iterdir()) == F.beside(layout), (kind, nth)
+    assert refused > 0 or kind != "rename"
+
+
+ON = {  # a run after one that was stopped, and whether it rewrites all that is half rewritten
+    "the same": (["--append", "time", "--overlap", "last"], [(0, 1), (3, 2)], True),
+    "more behind": (["--append", "time", "--overlap", "last"], [(0, 1), (3, 2), (5, 3)], True),
+    "all in one": (["--append", "time", "--overlap", "last"], [(0, 6)], True),
+    "replaced": (["--replace", "time=0:5"], [(0, 5)], True),
+    "replaced in part": (["--replace", "time=3:5"], [(3, 2)], False),
+    "others": (["--append", "time", "--overlap", "last"], [(0, 2), (4, 1)], False),
+    "listed": (["--append", "time", "--overlap", "last"], [], False),
+    "in a part": (["--append", "time", "--overlap", "last", "--part", "1/1"], [(0, 1), (3, 2), (6, 3)], True),
+    "others in a part": (["--append", "time", "--overlap", "last", "--part", "1/1"], [(3, 2), (6, 3)], False),
+}
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """Six days, of which 0, 3 and 4 were being rewritten."""
+    top = tmp_path_factory.mktemp("half")
+    old = F.days(top, 0, 6)
+    tool.nc2zarr("-q", "--chunks", "time=1", "--statistics", *old, top / "work" / "s.zarr").ok()
+    new = [F.day(top / f"{i}.nc", i, n, data=F.values(i, n) + 7) for i, n in ((0, 1), (3, 2))]
+    killed = failio.inject("nc2zarr", "-q", "-j", "1", "--append", "time", "--overlap", "last", *new, top / "work" / "s.zarr",
+                           root=top / "work", state=top / "state", kind="rename", nth=5, way="kill")
+    assert killed.done.status != 0 and (top / "work" / "s.zarr.chunkmill" / "append-replaces").exists()
+    return top, old
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("way", ON)
+def test_only_a_run_that_rewrites_all_goes_on(half, way, tmp_path):
+    top, old = half
+    options, files, goes_on = ON[way]
+    store = tmp_path / "work" / "s.zarr"
+    failio.renew(top / "work", tmp_path / "work")
+    new = [F.day(tmp_path / f"{i}.nc", i, n, data=F.values(i, n) + 7) for i, n in files] or old
+    for look in (["--dry-run"], []):
+        r = tool.nc2zarr("-q", *options, *(look if "--part" not in options else []), *new, store)
+        if not goes_on:
+            r.fails(1, "time=0:5 was stopped half-way")
+    if not goes_on:
+        return
+    r.ok()
+    want = F.values(0, max([6, *(i + n for i, n in files)]))
+    for i, n in files:
+        want[i : i + n] += 7
+    np.testing.assert_array_equal(xr.open_zarr(store, chunks=None).tas.values, want)
+    left = sorted(p.name for p in (tmp_path / "work" / "s.zarr.chunkmill").iterdir())
+    assert left == (["complete", "ledger", "plan"] if "--part" in options else ["ledger"])

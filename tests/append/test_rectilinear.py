@@ -243,16 +243,21 @@ def test_refused(tmp_path, change, options, words):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ("rename", "unlink", "write"))
-@pytest.mark.parametrize("way", ["append", "replace"])
+@pytest.mark.parametrize("way", ["append", "replace", "overlap"])
 def test_killed(tmp_path, kind, way):
-    """Readers see the old dataset or the new one; the same command completes it."""
+    """Readers see the old dataset or the new one, or what every other command refuses; the same command completes it."""
     root, state, old = tmp_path / "work", tmp_path / "state", tmp_path / "old"
     old.mkdir()
     nc = months(tmp_path, 4)
     tool.nc2zarr(*KEEP, *nc[:2], old / "s.zarr").ok()
     store = root / "s.zarr"
     command = ["-q", "-j", "1", "--verify", "none"]
-    command += ["--append", "time", *nc[2:], store] if way == "append" else ["--replace", "time=25:35", month_file(tmp_path / "n.nc", 25, 10, 10, add=7), store]
+    again = month_file(tmp_path / "n.nc", 25, 10, 10, add=7)
+    command += {
+        "append": ["--append", "time", *nc[2:], store],
+        "replace": ["--replace", "time=25:35", again, store],
+        "overlap": ["--append", "time", "--overlap", "last", again, store],
+    }[way]
     failio.renew(old, root)
     was = digests(store)
     whole = failio.inject("nc2zarr", *command, root=root, state=state)
@@ -264,6 +269,9 @@ def test_killed(tmp_path, kind, way):
         assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)
         if way == "append":
             assert digests(store) in (was, new), (kind, nth, killed.what)
+        else:
+            other = tool.nc2zarr("-q", "--append", "time", "--dry-run", nc[2], store)
+            assert digests(store) in (was, new) or "time=25:35 was stopped half-way" in other.err, (kind, nth, killed.what)
         tool.nc2zarr(*command).ok()
         assert failio.contents(store) == want, (kind, nth, killed.what)
         assert beside(store) == ["ledger"], (kind, nth)

@@ -37,6 +37,7 @@ static int open_append(archive_job *job, cm_error *err)
                                        .replace = job->v->replace,
                                        .break_lock = job->options.break_lock,
                                        .recheck = job->v->recheck,
+                                       .overlaps = job->asked.overlap != CM_OVERLAP_ERROR,
                                        .hold = job->v->append_rest != 0,
                                        .look = job->options.dry_run || job->v->survey,
                                        .part = job->options.part.on,

@@ -1,7 +1,8 @@
 /*
  * Adding to a store.  Chunks behind the old end come first, then those that the old dataset has
  * too, then coordinates; documents change last (append_commit.h).  Until then every reader of
- * the store sees the old dataset, for nothing of it has another value.
+ * the store sees the old dataset, for nothing of it has another value, but where files win over
+ * the store (rewrite.c).
  *
  * Nothing tells a chunk that was written by a run that was stopped from any other object, and
  * nothing needs to: the same command writes, or removes, every chunk of its windows again.
@@ -203,9 +204,9 @@ int cm_append_begin_chunks(cm_job *job, cm_append_state *s, cm_error *err)
         rc = cm_job_plan(job, s->append->store, err);
     if (rc == CM_OK && job->nvars > 0)
         rc = cm_append_mark_reach(s, err);
-    if (rc == CM_OK && s->append->replace != NULL)
-        rc = cm_replace_write_note(s, err);
-    if (rc == CM_OK && s->append->replace != NULL)
+    if (rc == CM_OK)
+        rc = cm_rewrite_write_note(job, s, err);
+    if (rc == CM_OK && s->end > s->first)
         rc = forget_statistics(job, s, err);
     if (rc == CM_OK)
         rc = cm_repair_write_note(s, err);
@@ -244,8 +245,6 @@ int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err)
         rc = cm_commit_run(&c, s->append->store, &s->append->beside, job->options->durable, err);
     cm_json_free(ledger);
     cm_commit_release(&c);
-    if (rc == CM_OK)
-        rc = cm_replace_remove_note(s->append, err);
     if (rc == CM_OK)
         cm_append_unmark(s->append);
     job->report->written = rc == CM_OK;

@@ -16,6 +16,7 @@
 #include "convert/sink/growth/append_commit.h"
 #include "convert/sink/growth/append_rows.h"
 #include "convert/sink/sink.h"
+#include "format/multi/multi.h"
 
 /* The order in which windows are written. */
 enum {
@@ -24,11 +25,15 @@ enum {
     CM_PHASE_LABELS  /* coordinates along the dimension */
 };
 
-/* A replacement that was stopped: elements FIRST to END along DIMENSION; NULL: there was none. */
+/*
+ * A run that was stopped while it wrote elements FIRST to END along DIMENSION anew; NULL: there was
+ * none.
+ */
 typedef struct cm_stopped {
     char *dimension;
     uint64_t first, end;
-    cm_buf arrays; /* that it replaces, texts with their NULs; none: all along the dimension */
+    cm_buf arrays; /* that it rewrites, texts with their NULs; none: all along the dimension */
+    char *given;   /* of an append: a digest of the elements that its files gave; or NULL */
 } cm_stopped;
 
 struct cm_append {
@@ -38,6 +43,7 @@ struct cm_append {
     struct cm_append_repository *repository; /* append_repository.h; NULL: it is a store */
     char *replace;                           /* "DIM=RANGE"; NULL: the store grows */
     bool recheck, hold, look;
+    bool overlaps;  /* files may win over the store */
     bool part;      /* one of several processes: has LOCK only to open the store, and in the end */
     bool knows_was; /* without the lock: that WAS is the length of what grows when it was opened */
     uint64_t was;
@@ -95,7 +101,7 @@ typedef struct cm_append_state {
     struct cm_append_files *files; /* append_files.h; NULL: nobody asked */
     uint64_t was, length;          /* of the dimension */
     uint64_t nheld;                /* elements of the source beyond LENGTH, held back */
-    uint64_t first, end;           /* elements that are replaced */
+    uint64_t first, end;           /* elements of the store that are written anew */
     bool compared;                 /* with what the files have there */
     bool writes, begun; /* the store is changed from here on; chunks that may be taken back */
     cm_store_counts before;
@@ -118,17 +124,32 @@ int cm_append_mark_reach(const cm_append_state *s, cm_error *err);
 int cm_append_remove_reach(const cm_append_state *s, cm_error *err);
 
 /*
- * replace.c.  The note of a replacement that writes chunks lies beside the store until its last
- * one: until then some elements of the range are new, and others are not.
+ * rewrite.c.  The note of a run that writes elements of the store anew, a replacement or an append
+ * whose files win over it, lies beside the store until the commit: until then some elements of the
+ * range are new, and others are not.
  */
-#define CM_REPLACE_NOTE "append-replaces"
-int cm_replace_read_note(cm_append *a, cm_error *err);
-int cm_replace_write_note(const cm_append_state *s, cm_error *err);
-int cm_replace_remove_note(cm_append *a, cm_error *err);
+int cm_rewrite_read_note(cm_append *a, cm_error *err);
+/* Nothing where S leaves all elements as they are. */
+int cm_rewrite_write_note(const cm_job *job, const cm_append_state *s, cm_error *err);
+/* CM_EEXIST: the sentence of the run that was stopped. */
+int cm_rewrite_refuse(const cm_append *a, cm_error *err);
+/* An append goes on with a run that was stopped where its files give the same elements, or all. */
+int cm_rewrite_check_given(const cm_job *job, const cm_append_state *s, cm_error *err);
+/* Elements along joined axis K of V that files give, the store's own left out. */
+typedef struct cm_given {
+    uint64_t first, end; /* from the first element to the last */
+    uint64_t nelem;      /* of these, in all joined axes; no two parts overlap */
+} cm_given;
+cm_given cm_rewrite_given(const cm_multi_spec *spec, const cm_multi_var *v, unsigned k,
+                          uint64_t first, uint64_t end);
+/* The joined axis of V that DIMENSION is; v->naxes: none. */
+unsigned cm_rewrite_axis(const cm_multi_var *v, const char *dimension);
+/* ARRAY stays as it is: refused where it is half rewritten by a run that was stopped. */
+int cm_rewrite_leave(const cm_append *a, const char *array, cm_error *err);
+
+/* replace.c: a range that is replaced. */
 /* Which elements are replaced: all of them lie in the store, and no file has another one. */
 int cm_replace_find_range(cm_job *job, cm_append_state *s, cm_error *err);
-/* ARRAY stays as it is: refused where it is half replaced by a run that was stopped. */
-int cm_replace_leave(const cm_append *a, const char *array, cm_error *err);
 /* The files give all of these elements to V, array T of the store. */
 int cm_replace_check_given(cm_job *job, const cm_append_state *s, const cm_variable *source,
                            cm_error *err);

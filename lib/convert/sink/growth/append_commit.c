@@ -355,6 +355,9 @@ static int apply(const cm_json *record, cm_store *store, const cm_beside *beside
         rc = cm_store_sync(store, err);
     if (rc == CM_OK && cm_json_length(ledger) > 0)
         rc = cm_ledger_add(beside, ledger, err);
+    /* Before the record: with the files in the ledger no command would complete what it notes. */
+    if (rc == CM_OK && (rc = cm_store_delete(beside->in, CM_REWRITE_NOTE, err)) == CM_ENOTFOUND)
+        rc = CM_OK;
     return rc == CM_OK ? cm_store_delete(beside->in, CM_COMMIT_NAME, err) : rc;
 }
 

@@ -13,7 +13,8 @@
 #include "convert/beside/beside.h"
 #include "model/cuts.h"
 
-#define CM_COMMIT_NAME "append"
+#define CM_REWRITE_NOTE "append-replaces" /* append.h; the commit removes it */
+#define CM_COMMIT_NAME  "append"
 
 /* An array whose document changes. */
 typedef struct cm_growth {

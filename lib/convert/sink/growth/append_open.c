@@ -109,9 +109,6 @@ static int take_up(cm_append *a, char **note, cm_error *err)
                        "one that writes finishes it",
                        a->root);
     rc = cm_commit_finish(a->store, &a->beside, err);
-    /* All chunks were there. */
-    if (rc == CM_OK)
-        rc = cm_replace_remove_note(a, err);
     char *said = rc == CM_OK
                      ? cm_asprintf(err, "%s: a run that was stopped was finished%s%s", a->root,
                                    *note != NULL ? "; " : "", *note != NULL ? *note : "")
@@ -136,6 +133,7 @@ static int take_options(cm_append *a, const cm_append_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL,
                        "`replace` and `part`: one process replaces steps of a store");
     a->hold = o->hold;
+    a->overlaps = o->overlaps;
     a->beside.fd = -1;
     if (o->replace != NULL && (a->replace = cm_strdup(o->replace, err)) == NULL)
         return CM_ENOMEM;
@@ -151,16 +149,14 @@ static int take_options(cm_append *a, const cm_append_options *o, cm_error *err)
     return CM_OK;
 }
 
-/* Nothing but a replacement of at least its range goes on with one that was stopped. */
+/* Nothing but a run that rewrites at least its elements goes on with one that was stopped. */
 static int check_stopped(const cm_append *a, cm_error *err)
 {
     const cm_stopped *was = &a->stopped;
-    if (was->dimension == NULL || (a->replace != NULL && strcmp(was->dimension, a->dimension) == 0))
+    const bool rewrites = a->replace != NULL || a->overlaps;
+    if (was->dimension == NULL || (rewrites && strcmp(was->dimension, a->dimension) == 0))
         return CM_OK;
-    return cm_fail(err, CM_EEXIST,
-                   "%s: a replacement of %s=%" PRIu64 ":%" PRIu64
-                   " was stopped half-way; the same command again completes it",
-                   a->root, was->dimension, was->first, was->end);
+    return cm_rewrite_refuse(a, err);
 }
 
 /* Removes the remains of runs that were stopped or killed; nobody else is at the store. */
@@ -213,7 +209,7 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
     if (rc == CM_OK && (a->part || a->look || a->ledger.n > 0))
         rc = cm_append_note_length(a, err);
     if (rc == CM_OK)
-        rc = cm_replace_read_note(a, err);
+        rc = cm_rewrite_read_note(a, err);
     if (rc == CM_OK)
         rc = cm_repair_read_note(a, err);
     if (rc == CM_OK)
@@ -311,6 +307,7 @@ void cm_append_close(cm_append *a)
     cm_json_free(a->left);
     free(a->stopped.dimension);
     cm_buf_release(&a->stopped.arrays);
+    free(a->stopped.given);
     free(a->replace);
     free(a->dimension);
     cm_append_end_repository(a);

@@ -294,7 +294,7 @@ static int grow_array(making *m, const cm_variable *t, const ranges *touched, cm
         return CM_OK;
     cm_job_var *v = job_var_of(m->job, t->name);
     if (v == NULL && s->append->replace != NULL)
-        return cm_replace_leave(s->append, t->name, err);
+        return cm_rewrite_leave(s->append, t->name, err);
     if (t->unsupported != NULL || t->words == NULL || t->words->verbatim)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: cannot grow: %s", t->name,
                        t->unsupported != NULL ? t->unsupported : "it is not understood");
@@ -391,6 +391,12 @@ int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err)
         rc = CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < s->target->nvars; i++)
         rc = grow_array(&m, &s->target->var[i], &touched, err);
+    if (rc == CM_OK && s->append->replace == NULL && touched.n > 0) {
+        s->first = touched.item[0].first;
+        s->end = touched.item[touched.n - 1].end;
+    }
+    if (rc == CM_OK && s->append->replace == NULL)
+        rc = cm_rewrite_check_given(job, s, err);
     free(touched.item);
     /* From here on the job is its windows. */
     cm_append_drop_vars(job);
