@@ -196,3 +196,16 @@ def test_only_a_run_that_rewrites_all_goes_on(half, way, tmp_path):
     np.testing.assert_array_equal(xr.open_zarr(store, chunks=None).tas.values, want)
     left = sorted(p.name for p in (tmp_path / "work" / "s.zarr.chunkmill").iterdir())
     assert left == (["complete", "ledger", "plan"] if "--part" in options else ["ledger"])
+
+
+def test_a_resume_of_fewer_or_more_files_says_so(tmp_path):
+    """A file that came to a folder, or went, since a conversion was killed."""
+    files = F.days(tmp_path, 0, 4)
+    store = tmp_path / "work" / "s.zarr"
+    store.parent.mkdir()
+    common = ["-q", "-j", "1", "--chunks", "time=1"]
+    killed = failio.inject("nc2zarr", *common, *files[:3], store, root=store.parent, state=tmp_path / "state", kind="write", nth=9, way="kill")
+    assert killed.done.status != 0 and (store.parent / "s.zarr.chunkmill" / "journal").exists()
+    for n, words in ((4, "begun with 1 input fewer than there are now"), (2, "begun with 1 input more than there are now")):
+        tool.nc2zarr(*common, "--resume", *files[:n], store).fails(1, words, "--overwrite begins again")
+    tool.nc2zarr(*common, "--resume", *files[:3], store).ok()

@@ -185,7 +185,8 @@ def test_others_wait_until_all_are_done(case, tmp_path):
     store = tmp_path / "work" / "s.zarr"
     add(1, 3, files, store, "-q").ok()
     add(2, 4, files, store, "-q").fails(1, "in 3 parts, not in 4")
-    add(2, 3, files[:2], store, "-q").fails(1, "another plan", "not complete")
+    add(2, 3, files[:2], store, "-q").fails(1, "a plan of 1 input more than there are now", "not complete")
+    add(2, 3, [*files, F.day(tmp_path / "late.nc", 90)], store, "-q").fails(1, "a plan of 1 input fewer than there are now", "not complete")
     tool.nc2zarr("-q", "--append", "time", *files, store).fails(1, "3 parts add to it", "--break-lock")
     tool.nc2zarr("-q", "--replace", "time=2000-01-01..2000-01-03", *files[:1], store).fails(1, "3 parts add to it")
     tool.nc2zarr("-q", "--consolidate", store).fails(1, "3 parts add to it")

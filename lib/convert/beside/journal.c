@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/number.h"
 #include "convert/beside/adopt.h"
 #include "convert/beside/journal_line.h"
 #include "format/zarr/erase.h"
@@ -308,9 +310,10 @@ void cm_journal_close(cm_journal *journal)
 
 /* ---- going on ---- */
 
-static int refuse_other(const cm_json *was, const cm_json *is, cm_error *err)
+const char *cm_journal_other(const cm_json *was, const cm_json *is, uint64_t *before, uint64_t *now)
 {
     const char *other = NULL;
+    *before = *now = 0;
     for (cm_json_iter it = cm_json_begin(is); other == NULL && cm_json_next(&it);)
         if (!cm_json_equal(it.value, cm_json_member(was, it.name)))
             other = it.name;
@@ -319,11 +322,29 @@ static int refuse_other(const cm_json *was, const cm_json *is, cm_error *err)
         if (!cm_json_has(is, it.name) && strcmp(it.name, "phase") != 0 &&
             strcmp(it.name, "arrays") != 0)
             other = it.name;
-    return other == NULL ? CM_OK
-                         : cm_fail(err, CM_EEXIST,
-                                   "the output was begun with another %s; `resume` needs the same, "
-                                   "`overwrite` begins again",
-                                   other);
+    if (other != NULL && strcmp(other, "inputs") == 0 &&
+        !(cm_json_get_u64(cm_json_member(was, other), before) &&
+          cm_json_get_u64(cm_json_member(is, other), now)))
+        *before = *now = 0;
+    return other;
+}
+
+static int refuse_other(const cm_json *was, const cm_json *is, cm_error *err)
+{
+    uint64_t before, now;
+    const char *other = cm_journal_other(was, is, &before, &now);
+    if (other == NULL)
+        return CM_OK;
+    const uint64_t n = before > now ? before - now : now - before;
+    if (n > 0)
+        return cm_fail(err, CM_EEXIST,
+                       "the output was begun with %" PRIu64 " %s %s than there are now; `resume` "
+                       "needs the same, `overwrite` begins again",
+                       n, cm_of_count(n, "input", "inputs"), before > now ? "more" : "fewer");
+    return cm_fail(err, CM_EEXIST,
+                   "the output was begun with %s %s; `resume` needs the same, `overwrite` begins "
+                   "again",
+                   strncmp(other, "inputs", 6) == 0 ? "other" : "another", other);
 }
 
 static bool has_shards(const cm_made_node *node)

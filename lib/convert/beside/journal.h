@@ -69,6 +69,12 @@ int cm_journal_erase(const cm_beside *b, const char *name, cm_store *store, cm_e
 /* Begins one for what FINGERPRINT, an object, and MADE describe. */
 int cm_journal_begin(const cm_beside *b, const char *name, const cm_json *fingerprint,
                      const cm_made *made, cm_journal **out, cm_error *err);
+/*
+ * The first member in which fingerprints differ; NULL: none does.  Where that is the number of
+ * inputs, how many there were and are; else the same number.
+ */
+const char *cm_journal_other(const cm_json *was, const cm_json *is, uint64_t *before,
+                             uint64_t *now);
 /* Fails where cm_journal_resume would, and changes nothing. */
 int cm_journal_check(const cm_beside *b, const char *name, const cm_json *fingerprint,
                      cm_error *err);

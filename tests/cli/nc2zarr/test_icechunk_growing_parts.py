@@ -308,7 +308,7 @@ def test_others_wait_until_all_are_done(begun, files, tmp_path):
     status = json.loads(tool.nc2zarr("--json", "--parts-status", place).ok().out)
     assert {p["number"]: p["state"] for p in status["parts"]} == {1: "done", 2: "missing", 3: "missing"}
     part(2, 4, "append", files["append"], place).fails(1, "in 3 parts, not in 4")
-    part(2, 3, "append", files["append"][:1], place).fails(1, "another plan", "not complete", "--break-lock")
+    part(2, 3, "append", files["append"][:1], place).fails(1, "1 input more than there are now", "not complete", "--break-lock")
     part(1, 3, "append", files["append"], f"{place}::g").fails(1, "g: no such folder")
     for more in (CHANGES["append"], CHANGES["replace"]):
         tool.nc2zarr("-q", *more, *files[more[0][2:]], place).fails(1, "3 parts write into it", "--break-lock")

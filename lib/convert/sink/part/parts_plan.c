@@ -152,7 +152,20 @@ int cm_parts_propose(const cm_job *job, cm_json **out, cm_error *err)
 
 static int refuse(const char *what, cm_error *err)
 {
-    return cm_fail(err, CM_EEXIST, "is being made by another plan (%s differs)", what);
+    return cm_fail(err, CM_EEXIST, "is being made by another plan (%s %s)", what,
+                   strncmp(what, "inputs", 6) == 0 ? "differ" : "differs");
+}
+
+static int compare_fingerprint(const cm_json *was, const cm_json *is, cm_error *err)
+{
+    uint64_t before, now;
+    const char *other = cm_journal_other(was, is, &before, &now);
+    if (other == NULL || before == now)
+        return other == NULL ? CM_OK : refuse(other, err);
+    const uint64_t n = before > now ? before - now : now - before;
+    return cm_fail(err, CM_EEXIST,
+                   "is being made by a plan of %" PRIu64 " %s %s than there are now", n,
+                   cm_of_count(n, "input", "inputs"), before > now ? "more" : "fewer");
 }
 
 const cm_json *cm_parts_weights(const cm_parts_plan *plan)
@@ -168,12 +181,8 @@ int cm_parts_compare(const cm_job *job, const cm_parts_plan *plan, cm_error *err
     char own[33];
     cm_json *is = NULL;
     int rc = cm_fingerprint(job, &is, err);
-    for (cm_json_iter it = cm_json_begin(is); rc == CM_OK && cm_json_next(&it);)
-        if (!cm_json_equal(it.value, cm_json_member(was, it.name)))
-            rc = refuse(it.name, err);
-    for (cm_json_iter it = cm_json_begin(was); rc == CM_OK && cm_json_next(&it);)
-        if (!cm_json_has(is, it.name))
-            rc = refuse(it.name, err);
+    if (rc == CM_OK)
+        rc = compare_fingerprint(was, is, err);
     cm_json_free(is);
     if (rc == CM_OK)
         rc = digest_layout(job, own, err);
