@@ -250,6 +250,32 @@ def test_killed(layout, kind, tmp_path):
     assert refused > 0 or kind != "rename"
 
 
+def test_chunks_that_cannot_be_read(tmp_path):
+    """Whole chunks are replaced without their old elements, whose changes are not counted; a part of one is refused."""
+
+    def steps(name, first, n, plus=0):
+        with netCDF4.Dataset(tmp_path / name, "w") as nc:
+            for dim, size in (("time", None), ("y", 64), ("x", 64)):
+                nc.createDimension(dim, size)
+            nc.createVariable("time", "i4", ("time",))[:] = np.arange(first, first + n)
+            nc.createVariable("v", "f4", ("time", "y", "x"))[:] = np.arange(first, first + n)[:, None, None] + np.linspace(0, 1, 64) + plus
+        return tmp_path / name
+
+    old, new = [steps("0.nc", 0, 4), steps("1.nc", 4, 4), steps("2.nc", 8, 2)], steps("new.nc", 4, 4, 1)
+    store, want = tmp_path / "s.zarr", tmp_path / "want.zarr"
+    tool.nc2zarr("-q", "--chunks", "time=4", *old, store).ok()
+    (store / "v" / "c" / "1" / "0" / "0").write_bytes(b"not a chunk")
+    part = steps("part.nc", 4, 2)
+    before = failio.contents(tmp_path)
+    tool.nc2zarr("--replace", "time=4:6", part, store).fails(1, "array v: chunk 1/0/0: ", "; --replace time=4:8, of whole chunks, reads none")
+    assert failio.contents(tmp_path) == before
+    r = tool.nc2zarr("--replace", "time=4:8", "--json", new, store)
+    assert "array v: changes are not counted: " in r.err and "chunk 1/0/0: " in r.err, str(r)
+    assert {v["name"]: v["changed"] for v in r.json()["variables"]} == {"v": None}
+    tool.nc2zarr("-q", "--chunks", "time=4", old[0], new, old[2], want).ok()
+    assert tool.run("rechunk", "--digest", store).ok().out == tool.run("rechunk", "--digest", want).ok().out
+
+
 def test_one_that_was_stopped(tmp_path):
     """Neither an append nor another range goes on with it; one that holds its range does, --overwrite forgets it."""
     root = tmp_path / "work"

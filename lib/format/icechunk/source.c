@@ -78,8 +78,10 @@ static int missing(const cm_ice_source *source, const char *key, cm_error *err)
 
 static int changed(const cm_ice_source *source, const char *key, cm_error *err)
 {
-    return cm_fail(err, CM_EFORMAT, "%s: %s has changed since the reference to it was made", key,
-                   source->spot.shown);
+    return cm_fail(err, CM_EFORMAT,
+                   "%s: %s has changed since the reference to it was made; its chunks have to be "
+                   "replaced",
+                   key, source->spot.shown);
 }
 
 /* A local file, which has no ETag but the one that icechunk makes of its inode, time and size. */

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 
 import netCDF4
@@ -117,9 +118,6 @@ def test_nothing_new(months, tmp_path):
     refer("-q", "--append", "time", *months, f"icechunk:{repo}").ok()
     assert files_of(references(repo)) == [f"{i}.nc" for i in range(4)]
     assert len(references(repo)) == 120 * 2
-    # A file that is another since is compared, which takes its place.
-    os.utime(months[0], (2e9, 2e9))
-    refer("--append", "time", *months, f"icechunk:{repo}").fails(1, "--allow", str(months[0].parent))
     other = month(tmp_path / "other.nc", 0, 31, 0)
     refer("--append", "time", other, f"icechunk:{repo}").fails(1, "--allow")
 
@@ -295,6 +293,38 @@ def test_beside_references(months, tmp_path):
     tool.nc2zarr("-q", *months[:3], tmp_path / "store.zarr").ok()
     tool.nc2zarr("-q", "--replace", "time=3:7", new, tmp_path / "store.zarr").ok()
     assert digest(place, "--allow", months[0].parent) == digest(tmp_path / "store.zarr")
+
+
+def test_a_file_that_is_delivered_again(months, tmp_path):
+    """No reader takes its chunks any more: the steps are converted anew, and then files are added as before."""
+    repo, place = tmp_path / "repo", f"icechunk:{tmp_path / 'repo'}"
+    allow = ["--allow", months[0].parent]
+    refer("-q", *months[:3], place).ok()
+    os.utime(months[1], (2e9, 2e9))
+    before = all_files(repo)
+    tool.nc2zarr("--append", "time", *allow, *months, place).fails(1, "1.nc has changed since the reference to it was made; its chunks have to be replaced")
+    month(months[1], 31, 28, 9)
+    os.utime(months[1], (2e9, 2e9))
+    for options in [], allow:
+        r = refer("--append", "time", *options, *months, place).fails(1, "1.nc: it has changed since the references of v to it were made", "--replace time=31:59 (with --allow)")
+        assert "permits" not in r.err, str(r)
+    assert all_files(repo) == before
+    r = tool.nc2zarr("--replace", "time=31:59", *allow, months[1], place).ok()
+    assert re.search("array v: changes are not counted: .*1.nc has changed since", r.err) and "Changed in v" not in r.out and "Changed in n: " in r.out, str(r)
+    assert files_of(references(repo)) == ["0.nc", "2.nc"]
+    refer("-q", "--append", "time", *months, place).ok()
+    assert files_of(references(repo)) == ["0.nc", "2.nc", "3.nc"]
+    tool.nc2zarr("-q", *months, tmp_path / "store.zarr").ok()
+    assert digest(place, *allow) == digest(tmp_path / "store.zarr")
+
+
+def test_the_same_again_is_committed(months, tmp_path):
+    """Values that cannot be read may be those of the file: nothing says that there is nothing to replace."""
+    repo, place = tmp_path / "repo", f"icechunk:{tmp_path / 'repo'}"
+    refer("-q", *months[:2], place).ok()
+    os.utime(months[1], (2e9, 2e9))
+    tool.nc2zarr("-q", "--replace", "time=31:59", "--allow", months[0].parent, months[1], place).ok()
+    assert files_of(references(repo)) == ["0.nc"]
 
 
 def test_a_converted_repository(months, tmp_path):

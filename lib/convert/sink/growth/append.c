@@ -110,7 +110,7 @@ static int fold(cm_job *job, const cm_append_state *s, cm_error *err)
         sum.shape[g->growth.axis] = s->length;
         if (g->rows.listed)
             tell_lengths(g, &sum);
-        sum.compared = s->compared;
+        sum.compared = s->compared && !g->unread;
         sum.nchanged = g->nchanged;
         sum.largest_change = g->largest;
         free(sum.digest); /* of a window; it says nothing of the array */

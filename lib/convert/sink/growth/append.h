@@ -91,6 +91,7 @@ typedef struct cm_grown {
     /* Of a replacement: elements that change, and by how much at most; NaN: none is a number. */
     uint64_t nchanged;
     double largest;
+    bool unread; /* what the store has cannot be read, and so changes are not counted */
 } cm_grown;
 
 typedef struct cm_append_state {

@@ -1,8 +1,10 @@
 /*
  * Changes that a replacement makes: compares elements of the store with those of the files before
  * anything is written.  In a resumed run, the part that was written before has its new elements
- * already.
+ * already.  Old elements that cannot be read, as of a file that was delivered again, need not be:
+ * whole chunks are replaced without them, and their changes stay uncounted.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,6 +34,8 @@ typedef struct comparing {
     _Atomic uint64_t next;
     pthread_mutex_t lock; /* guards grown and: */
     cm_error error;
+    uint64_t unread; /* the first box of the store that could not be read; NBOXES: none */
+    cm_error why;
 } comparing;
 
 /* ---- boxes ---- */
@@ -83,6 +87,7 @@ static cm_box box_at(const comparing *c, uint64_t i)
 typedef struct found {
     uint64_t nchanged;
     double largest;
+    bool unread; /* the last error is of reading the store */
 } found;
 
 static bool is_fill(const cm_variable *v, const uint8_t *element)
@@ -116,8 +121,10 @@ static int compare_numbers(comparing *c, const cm_box *box, cm_buf *was, cm_buf 
     int rc = cm_buf_resize(was, nelem * itemsize, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(now, nelem * itemsize, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK) {
         rc = cm_dataset_read(c->s->target, c->target, box, was->data, err);
+        f->unread = rc != CM_OK;
+    }
     if (rc == CM_OK)
         rc = cm_dataset_read(c->job->source, c->grown->source, box, now->data, err);
     if (rc != CM_OK || memcmp(was->data, now->data, nelem * itemsize) == 0)
@@ -136,6 +143,7 @@ static int compare_strings(comparing *c, const cm_box *box, cm_strings *was, cm_
                            found *f, cm_error *err)
 {
     int rc = cm_dataset_read_strings(c->s->target, c->target, box, was, err);
+    f->unread = rc != CM_OK;
     if (rc == CM_OK)
         rc = cm_dataset_read_strings(c->job->source, c->grown->source, box, now, err);
     for (uint64_t i = 0; rc == CM_OK && i < cm_box_nelem(box); i++) {
@@ -146,36 +154,78 @@ static int compare_strings(comparing *c, const cm_box *box, cm_strings *was, cm_
     return rc;
 }
 
+static int compare_box(comparing *c, uint64_t i, cm_buf *numbers, cm_strings *texts, found *f,
+                       cm_error *err)
+{
+    const cm_box box = box_at(c, i);
+    if (cm_monitor_canceled(c->job->options->monitor))
+        return cm_fail(err, CM_ECANCELED, "stopped by request");
+    return c->target->dtype.kind >= CM_KIND_STRING
+               ? compare_strings(c, &box, &texts[0], &texts[1], f, err)
+               : compare_numbers(c, &box, &numbers[0], &numbers[1], f, err);
+}
+
+/* Box I, at which a worker ends: its error, or why the array's changes are not counted. */
+static void note_end(comparing *c, uint64_t i, const found *f, const cm_error *err)
+{
+    if (f->unread && err->status == CM_EFORMAT) {
+        c->why = i < c->unread ? *err : c->why;
+        c->unread = i < c->unread ? i : c->unread;
+    } else if (c->error.status == CM_OK) {
+        c->error = *err;
+    }
+    atomic_store(&c->next, c->nboxes);
+}
+
 static void worker_main(void *context, unsigned index)
 {
     comparing *c = context;
-    cm_buf was = {0}, now = {0};
-    cm_strings was_text = {0}, now_text = {0};
+    cm_buf numbers[2] = {{0}, {0}};
+    cm_strings texts[2] = {{0}, {0}};
     cm_error err = {0};
-    found f = {0, NAN};
+    found f = {.largest = NAN};
+    uint64_t i = 0;
     int rc = CM_OK;
     (void)index;
-    for (uint64_t i; rc == CM_OK && (i = atomic_fetch_add(&c->next, 1)) < c->nboxes;) {
-        const cm_box box = box_at(c, i);
-        if (cm_monitor_canceled(c->job->options->monitor))
-            rc = cm_fail(&err, CM_ECANCELED, "stopped by request");
-        else
-            rc = c->target->dtype.kind >= CM_KIND_STRING
-                     ? compare_strings(c, &box, &was_text, &now_text, &f, &err)
-                     : compare_numbers(c, &box, &was, &now, &f, &err);
-    }
+    while (rc == CM_OK && (i = atomic_fetch_add(&c->next, 1)) < c->nboxes)
+        rc = compare_box(c, i, numbers, texts, &f, &err);
     pthread_mutex_lock(&c->lock);
     c->grown->nchanged += f.nchanged;
     c->grown->largest = fmax(c->grown->largest, f.largest);
-    if (rc != CM_OK && c->error.status == CM_OK)
-        c->error = err;
-    pthread_mutex_unlock(&c->lock);
     if (rc != CM_OK)
-        atomic_store(&c->next, c->nboxes);
-    cm_buf_release(&was);
-    cm_buf_release(&now);
-    cm_strings_release(&was_text);
-    cm_strings_release(&now_text);
+        note_end(c, i, &f, &err);
+    pthread_mutex_unlock(&c->lock);
+    for (int k = 0; k < 2; k++) {
+        cm_buf_release(&numbers[k]);
+        cm_strings_release(&texts[k]);
+    }
+}
+
+/*
+ * Nobody needs what cannot be read where all chunks of the array are replaced as a whole.  Others
+ * would be read while data move, when the store is half changed.
+ */
+static int settle_unread(comparing *c, cm_error *err)
+{
+    const cm_grown *g = c->grown;
+    uint64_t first = c->s->first, end = c->s->end;
+    if (c->unread == c->nboxes)
+        return CM_OK;
+    for (size_t i = 0; i < g->nwindows; i++) {
+        const cm_view *w = &c->job->var[g->first + i].view;
+        const uint64_t start = w->start[g->growth.axis], n = w->shape[g->growth.axis];
+        first = start < first ? start : first;
+        end = start + n > end ? start + n : end;
+    }
+    c->grown->unread = first == c->s->first && end == c->s->end;
+    if (c->grown->unread)
+        return cm_job_warn(c->job, err, "array %s: changes are not counted: %s", c->target->name,
+                           c->why.text);
+    if (err != NULL)
+        *err = c->why;
+    cm_error_suffix(err, "; `replace` %s=%" PRIu64 ":%" PRIu64 ", of whole chunks, reads none",
+                    c->s->append->dimension, first, end);
+    return (int)c->why.status;
 }
 
 static int compare_array(comparing *c, cm_error *err)
@@ -192,10 +242,11 @@ static int compare_array(comparing *c, cm_error *err)
     if (cm_box_nelem(&c->all) == 0)
         return CM_OK;
     cut(c, t->dtype.kind >= CM_KIND_STRING ? TEXT_NBYTES : t->dtype.nbytes, most);
+    c->unread = c->nboxes;
     cm_threads_run(n < c->nboxes ? n : (unsigned)c->nboxes, worker_main, c);
     if (c->error.status != CM_OK && err != NULL)
         *err = c->error;
-    return c->error.status;
+    return c->error.status == CM_OK ? settle_unread(c, err) : (int)c->error.status;
 }
 
 static int compare_one(cm_job *job, cm_append_state *s, cm_grown *g, cm_variable *t, cm_error *err)

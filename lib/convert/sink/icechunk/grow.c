@@ -58,7 +58,7 @@ static void drop_equal(cm_append_state *a, cm_job *job)
 {
     bool equal = a->compared;
     for (size_t i = 0; i < a->ngrown; i++)
-        equal = equal && a->grown[i].nchanged == 0;
+        equal = equal && a->grown[i].nchanged == 0 && !a->grown[i].unread;
     if (!equal)
         return;
     cm_append_drop_vars(job);

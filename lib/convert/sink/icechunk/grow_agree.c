@@ -2,6 +2,7 @@
  * Elements that a repository refers to, and files that give them once more: where both are the same
  * bytes of the same file, nobody needs to read them.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +19,19 @@ static bool is_same(const cm_ice_place *ours, const cm_ice_location *at, const c
            (there->modified_s == 0 || (at->modified_s > 0 && at->modified_s <= there->modified_s));
 }
 
-/* Chunk NUMBER, which lies at AT in the file: THEIRS is the repository's. */
+/* Whether THERE refers to the file AT as it was before: no reader takes chunks of it any more. */
+static bool is_stale(const cm_ice_location *at, const cm_ice_location *there)
+{
+    return strcmp(at->url, there->url) == 0 && there->modified_s > 0 &&
+           at->modified_s > there->modified_s;
+}
+
+/*
+ * Chunk NUMBER, which lies at AT in the file: THEIRS is the repository's.  *STALE: it cannot be
+ * read.
+ */
 static int compare_place(const cm_ice_places *of, const cm_ice_kept *kept, uint64_t number,
-                         const cm_ice_place *theirs, bool *same, cm_error *err)
+                         const cm_ice_place *theirs, bool *same, bool *stale, cm_error *err)
 {
     cm_ice_place ours;
     cm_ice_location at;
@@ -28,14 +39,18 @@ static int compare_place(const cm_ice_places *of, const cm_ice_kept *kept, uint6
     *same = rc == CM_OK && ours.where == CM_ICE_OUTSIDE && theirs->where == CM_ICE_OUTSIDE;
     if (*same)
         rc = of->locate(of->context, ours.location, &at, err);
-    *same = *same && rc == CM_OK &&
-            is_same(&ours, &at, theirs, cm_ice_kept_locate(kept, theirs->location));
+    if (*same && rc == CM_OK) {
+        const cm_ice_location *there = cm_ice_kept_locate(kept, theirs->location);
+        *same = is_same(&ours, &at, theirs, there);
+        *stale = is_stale(&at, there);
+    }
     return rc;
 }
 
 /* Chunks of EXTENT, N of them: whether NODE has the places that P has. */
 static int compare_extent(cm_refer_places *p, cm_ice_kept *kept, const cm_fb_table *node,
-                          const cm_ice_extent *extent, size_t n, bool *same, cm_error *err)
+                          const cm_ice_extent *extent, size_t n, bool *same, bool *stale,
+                          cm_error *err)
 {
     cm_ice_places of;
     uint32_t index[CM_MAX_RANK];
@@ -51,7 +66,7 @@ static int compare_extent(cm_refer_places *p, cm_ice_kept *kept, const cm_fb_tab
         uint64_t number = 0;
         for (unsigned j = 0; j < of.rank; j++)
             number = number * of.shape[j] + index[j];
-        rc = compare_place(&of, kept, number, &theirs[i], same, err);
+        rc = compare_place(&of, kept, number, &theirs[i], same, stale, err);
         for (unsigned j = of.rank; j-- > 0 && ++index[j] == extent->end[j];)
             index[j] = extent->first[j];
     }
@@ -61,7 +76,7 @@ static int compare_extent(cm_refer_places *p, cm_ice_kept *kept, const cm_fb_tab
 
 /* Row by row of the one box of P. */
 static int compare_box(cm_refer_places *p, cm_ice_kept *kept, const cm_fb_table *node, bool *same,
-                       cm_error *err)
+                       bool *stale, cm_error *err)
 {
     const unsigned rank = p->v->view.rank;
     const cm_refer_box *b = p->box;
@@ -76,7 +91,7 @@ static int compare_box(cm_refer_places *p, cm_ice_kept *kept, const cm_fb_table 
     for (uint64_t i = 0; rc == CM_OK && *same && i < (rank > 0 ? b->count[0] : 1); i++) {
         extent.first[0] = (uint32_t)(b->first[0] + i);
         extent.end[0] = extent.first[0] + 1;
-        rc = compare_extent(p, kept, node, &extent, (size_t)n, same, err);
+        rc = compare_extent(p, kept, node, &extent, (size_t)n, same, stale, err);
     }
     return rc;
 }
@@ -96,6 +111,27 @@ static bool fits(const cm_multi_spec *spec, const cm_multi_var *m, const cm_mult
     return cm_refer_match(whole, t->words, NULL) == CM_OK;
 }
 
+/* The file of C, about M, is not the one any more that the repository refers to. */
+static int refuse_stale(const cm_append *a, const cm_multi_spec *spec, const cm_multi_var *m,
+                        const cm_multi_check *c, cm_error *err)
+{
+    const cm_multi_part *part = &c->part[1];
+    unsigned k = 0;
+    while (k < m->naxes && strcmp(m->dim_name[m->axis[k]], a->dimension) != 0)
+        k++;
+    cm_fail(err, CM_EFORMAT, "it has changed since the references of %s to it were made; ",
+            m->name);
+    if (k < m->naxes)
+        cm_error_suffix(err,
+                        "`replace` %s=%" PRIu64 ":%" PRIu64 " (with `allow`) converts its "
+                        "steps anew",
+                        a->dimension, part->origin[k], part->origin[k] + part->count[k]);
+    else
+        cm_error_suffix(err, "make the repository anew");
+    cm_error_place(err, spec->file[part->file].path);
+    return CM_EFORMAT;
+}
+
 /* Check C of SPEC, whose first part is that of the repository, *SAME: both are the same bytes. */
 static int agree(cm_grow_refer *r, const cm_append *a, const cm_multi_spec *spec,
                  const cm_multi_check *c, cm_ice_kept *kept, bool *same, cm_error *err)
@@ -107,6 +143,7 @@ static int agree(cm_grow_refer *r, const cm_append *a, const cm_multi_spec *spec
     const cm_fb_table *node = is_known ? cm_grow_refer_node(a, m->name) : NULL;
     cm_refer_places places = {0};
     cm_job_var whole;
+    bool stale = false;
     *same = false;
     if (node == NULL)
         return CM_OK;
@@ -115,8 +152,10 @@ static int agree(cm_grow_refer *r, const cm_append *a, const cm_multi_spec *spec
         rc = cm_refer_places_create(&whole, &r->urls, &places, err);
         *same = rc == CM_OK && places.nboxes == 1;
         if (*same)
-            rc = compare_box(&places, kept, node, same, err);
+            rc = compare_box(&places, kept, node, same, &stale, err);
     }
+    if (rc == CM_OK && stale)
+        rc = refuse_stale(a, spec, m, c, err);
     *same = *same && rc == CM_OK;
     cm_refer_places_release(&places);
     cm_refer_free(whole.layout.refer);

@@ -48,7 +48,8 @@ int cm_grow_refer_whole(const cm_variable *t, unsigned axis, uint64_t length, si
 
 /*
  * Elements that the repository refers to in the same bytes of the same file need not be compared:
- * marks these checks of JOB's source.  R is begun.
+ * marks these checks of JOB's source.  CM_EFORMAT: the file has changed since, and no reader
+ * takes what the repository refers to.  R is begun.
  */
 int cm_grow_refer_agree(cm_grow_refer *r, cm_job *job, cm_error *err);
 
