@@ -51,9 +51,12 @@ static int keep(search *s, const char *pattern, const cm_store_plan *plan, size_
         return rc;
     if (CM_GROW(s->found, s->n, err) != CM_OK || CM_GROW(s->stores, s->n, err) != CM_OK)
         return CM_ENOMEM;
+    char *text = cm_strdup(pattern, err);
+    if (text == NULL)
+        return CM_ENOMEM;
     s->stores[s->n] = stores;
-    s->found[s->n] = (cm_store_pattern){cm_strdup(pattern, err), n};
-    return s->found[s->n].text == NULL ? CM_ENOMEM : (s->n++, CM_OK);
+    s->found[s->n++] = (cm_store_pattern){text, n};
+    return CM_OK;
 }
 
 /* Takes PATTERN, and frees it, if it makes some stores of more files. */

@@ -219,7 +219,10 @@ static void failures(void **state)
     cm_dataset *was, *now = made_open(&OLD);
     OK(cm_dataset_open("memory", "", &options, &was, err));
     cm_grown grown = {.growth.path = "v", .source = &now->var[0]};
-    cm_append_state s = {.target = was, .grown = &grown, .ngrown = 1, .end = 4};
+    cm_append append = {.dimension = "t"};
+    cm_append_state s = {
+        .append = &append, .target = was, .grown = &grown, .ngrown = 1, .first = 1, .end = 4};
+    grown.nwindows = 1;
     old.job.source = now;
     old.options.monitor = monitor;
     assert_int_equal(cm_replace_compare(&old.job, &s, &why), CM_ECANCELED);
@@ -229,7 +232,11 @@ static void failures(void **state)
     cm_monitor_free(monitor);
     OK(cm_store_put(old.store, "v/c/0", "x", 1, err)); /* a chunk that does not decode */
     assert_int_equal(cm_replace_compare(&old.job, &s, &why), CM_EFORMAT);
-    assert_false(s.compared);
+    assert_non_null(strstr(why.text, "; `replace` t=0:4, of whole chunks, reads none"));
+    assert_false(s.compared || grown.unread);
+    s.first = 0;
+    OK(cm_replace_compare(&old.job, &s, err));
+    assert_true(s.compared && grown.unread);
     grown.growth.path = "none"; /* an array that is not there has no change */
     assert_int_equal(cm_replace_compare(&old.job, &s, &why), CM_OK);
     assert_true(s.compared);
