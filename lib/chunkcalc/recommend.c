@@ -282,7 +282,7 @@ int cm_suit_measure(cm_suit_run *run, const cm_suit_source *source, const char *
                      source->objects->words != NULL && cm_store_is_remote(source->store);
     const bool has_files = nbytes > 0 && source->path != NULL && strcmp(preset, "local") == 0 &&
                            !cm_store_url_is_remote(source->path);
-    if (nbytes >= WORTH_NBYTES || (source->any_size && nbytes > 0))
+    if (nbytes >= WORTH_NBYTES || (nbytes > 0 && source->any_size))
         rc = far ? measure_far(run, source, nbytes, out, err)
                  : measure_here(run, source, has_files, nbytes, out, err);
     if (rc == CM_OK)
