@@ -61,13 +61,10 @@ static int report_undigested(walk *w, const cm_variable *v, const cm_error *why,
         err);
 }
 
-/* A chunk is there stored, decoded, and as a box.  Text is known only once it is read. */
-static int check_memory(const walk *w, const cm_array *a, uint64_t held, cm_error *err)
+static int check_memory(const walk *w, const cm_array *a, cm_error *err)
 {
     char limit[32], least[32];
-    if (!w->limited || !a->chunked || cm_dtype_is_vlen(&a->dtype))
-        return CM_OK;
-    uint64_t need = held + cm_pairs_digest_nbytes(a->chain);
+    const uint64_t need = w->limited ? cm_pairs_digest_least(a) : 0;
     if (need <= w->memory)
         return CM_OK;
     return cm_fail(err, CM_EBUDGET,
@@ -88,7 +85,7 @@ static int sum(const walk *w, cm_pair *pair, bool serial, cm_error *err)
     const uint64_t resident = cm_resident(NULL), held = resident > 0 ? resident : cm_peak_rss();
     uint64_t memory = w->memory > 2 * held ? w->memory - held : w->memory / 2;
     unsigned nthreads = serial ? 1 : w->nthreads;
-    int rc = check_memory(w, a, held, err);
+    int rc = check_memory(w, a, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_pairs_run(pair, 1, nthreads, memory, w->monitor, err);

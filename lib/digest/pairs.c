@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/threads.h"
+#include "plan/meetings.h"
 
 enum {
     SAMPLE_BOXES = 3,
@@ -281,6 +283,14 @@ size_t cm_pairs_digest_nbytes(const cm_chain *chain)
 {
     return 2 * cm_chain_decoded_nbytes(chain) + cm_chain_decode_memory(chain) +
            cm_chain_encoded_bound(chain);
+}
+
+uint64_t cm_pairs_digest_least(const cm_array *a)
+{
+    if (!a->chunked || cm_dtype_is_vlen(&a->dtype))
+        return 0;
+    const uint64_t resident = cm_resident(NULL);
+    return cm_add_sat(resident > 0 ? resident : cm_peak_rss(), cm_pairs_digest_nbytes(a->chain));
 }
 
 /* A worker decodes a chunk of either side for each box: what that takes beside the boxes. */

@@ -34,6 +34,11 @@ int cm_pairs_run(cm_pair *pair, size_t n, unsigned nthreads, uint64_t nbytes, cm
                  cm_error *err);
 /* A chunk of CHAIN, stored and decoded, and its elements: what one thread takes to digest it. */
 size_t cm_pairs_digest_nbytes(const cm_chain *chain);
+/*
+ * Bytes that the process has, and takes besides to digest A by one thread; 0: A has no chunks, or
+ * texts, whose lengths are known only once they are read.
+ */
+uint64_t cm_pairs_digest_least(const cm_array *a);
 void cm_pair_release(cm_pair *pair); /* not the arrays */
 
 #endif

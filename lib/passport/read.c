@@ -13,7 +13,6 @@
 #include "options/store_path.h"
 #include "options/varopt.h"
 #include "passport/draft.h"
-#include "plan/meetings.h"
 
 enum {
     INDEX_CACHE = 4 << 20,
@@ -182,13 +181,10 @@ static int give_up(reading *r, size_t i, const cm_error *why, cm_error *err)
                : warn(r, err, "%s: was not read to its end: %s", label_of(r->meant[i]), why->text);
 }
 
-/* A chunk is there stored, decoded, and as a box.  Text is known only once it is read. */
 static int check_memory(const reading *r, const cm_array *a, cm_error *err)
 {
     char needs[32];
-    if (!a->chunked || cm_dtype_is_vlen(&a->dtype))
-        return CM_OK;
-    const uint64_t own = cm_add_sat(cm_resident(NULL), cm_pairs_digest_nbytes(a->chain));
+    const uint64_t own = cm_pairs_digest_least(a);
     return own <= r->memory
                ? CM_OK
                : cm_fail(err, CM_EBUDGET, "its chunks may take %s of memory: more than `memory`",

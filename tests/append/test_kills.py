@@ -37,6 +37,17 @@ def case(request, tmp_path_factory):
     return request.param, top, b
 
 
+def kills(what, command, old, root, state, kind, count):
+    """COMMAND on copies of OLD, each killed before another of COUNT calls of KIND: which, and what it had done."""
+    moments = failio.spread(count, F.MOST_KILLS)
+    print(f"{what}: {len(moments)} kills at {count} {kind}s")
+    for nth in moments:
+        failio.renew(old, root)
+        killed = failio.inject("nc2zarr", *command, root=root, state=state, kind=kind, nth=nth, way="kill")
+        assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)
+        yield nth, killed
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("kind", F.KILLED_BEFORE)
 def test_killed(case, kind, tmp_path):
@@ -55,12 +66,7 @@ def test_killed(case, kind, tmp_path):
     if layout not in F.ANOTHER_LAYOUT:
         assert want == failio.contents(top / "new" / "s.zarr")
     views = set()
-    moments = failio.spread(whole.counts[kind], F.MOST_KILLS)
-    print(f"append, {layout}: {len(moments)} kills at {whole.counts[kind]} {kind}s")
-    for nth in moments:
-        failio.renew(top / "old", root)
-        killed = failio.inject("nc2zarr", *command, root=root, state=state, kind=kind, nth=nth, way="kill")
-        assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)
+    for nth, killed in kills(f"append, {layout}", command, top / "old", root, state, kind, whole.counts[kind]):
         view = seen(store)
         assert view in (old, new), (kind, nth, killed.what)
         views.add("new" if view == new else "old")
@@ -131,12 +137,7 @@ def test_killed_while_files_win_over_the_store(case, kind, tmp_path):
     new = seen(store)
     assert not note.exists()
     refused = 0
-    moments = failio.spread(whole.counts[kind], F.MOST_KILLS)
-    print(f"overlap, {layout}: {len(moments)} kills at {whole.counts[kind]} {kind}s")
-    for nth in moments:
-        failio.renew(top / "old", root)
-        killed = failio.inject("nc2zarr", *command, root=root, state=state, kind=kind, nth=nth, way="kill")
-        assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)
+    for nth, killed in kills(f"overlap, {layout}", command, top / "old", root, state, kind, whole.counts[kind]):
         if seen(store)["tas"] not in (old, new["tas"]):
             assert note.exists(), (kind, nth, killed.what)
         if note.exists() and not (note.parent / "append").exists():

@@ -69,13 +69,6 @@ static bool is_excluded(const nc2zarr_decisions *d, const char *name)
     return false;
 }
 
-static bool is_one_of(const nc2zarr_option *o, const char *const *name)
-{
-    while (*name != NULL && strcmp(o->name, *name) != 0)
-        name++;
-    return *name != NULL;
-}
-
 static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_finding *f, bool *grown,
                 cm_error *err)
 {
@@ -85,7 +78,7 @@ static int take(nc2zarr_decisions *d, const cm_archive_report *r, const cm_findi
     d->compares |= f->kind == CM_FINDING_OVERLAP && f->weight == CM_WEIGHT_NOTE && !apart;
     static const char *const OF_VALUES[] = {"static", "promote", "tolerance", NULL};
     if ((f->weight != CM_WEIGHT_DECISION && !apart) || !nc2zarr_option_of(f, &o) ||
-        (is_one_of(&o, OF_VALUES) && f->variable != NULL && is_excluded(d, f->variable)))
+        (nc2zarr_is_one_of(&o, OF_VALUES) && f->variable != NULL && is_excluded(d, f->variable)))
         return CM_OK;
     nc2zarr_decision *own = decision_of(d, &o, f, grown, err);
     if (own == NULL)
@@ -352,7 +345,7 @@ static bool changes_variables(const nc2zarr_decisions *d)
     static const char *const CHANGING[] = {"exclude", "new-dim", "promote", "along", NULL};
     bool changes = false;
     for (size_t i = 0; i < d->n; i++)
-        changes |= is_one_of(&d->of[i].option, CHANGING);
+        changes |= nc2zarr_is_one_of(&d->of[i].option, CHANGING);
     return changes;
 }
 
@@ -367,7 +360,7 @@ static int drop_needless(const archive_job *job, nc2zarr_decisions *d, bool *any
     *any = false;
     for (size_t i = d->n; rc == CM_OK && i-- > 0 && d->n > 1 && changes_variables(d);) {
         bool needless = false;
-        if (!d->of[i].voluntary && is_one_of(&d->of[i].option, TRIED))
+        if (!d->of[i].voluntary && nc2zarr_is_one_of(&d->of[i].option, TRIED))
             rc = is_needless(job, d, i, &needless, err);
         *any |= needless;
     }
@@ -399,7 +392,7 @@ static int try_round(const archive_job *job, nc2zarr_decisions *d, bool last, bo
         rc = begin_round(job, d, &r, err);
     }
     if (rc == CM_OK && *done)
-        d->cuts = d->n > 0 && d->of[0].nstores > 0 && nc2zarr_cuts_series(r.report, r.nstores);
+        d->cuts = nc2zarr_makes_stores(d) && nc2zarr_cuts_series(r.report, r.nstores);
     if (rc == CM_OK && *done)
         rc = name_dropped(d, r.report, r.nstores, err);
     if (rc == CM_OK && *done)

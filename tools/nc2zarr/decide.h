@@ -88,6 +88,8 @@ int nc2zarr_count_costs(nc2zarr_decisions *d, const struct archive_job *job,
 int nc2zarr_copy_options(const cm_archive_options *asked, const nc2zarr_decisions *d,
                          cm_archive_options *out, cm_error *err);
 void nc2zarr_release_options(cm_archive_options *o);
+/* Whether O is one of NAMEs, of which the last is NULL. */
+bool nc2zarr_is_one_of(const nc2zarr_option *o, const char *const *name);
 
 /*
  * decide_along.c: where neither an option nor a coordinate says along which dimension the files of
@@ -105,6 +107,8 @@ bool nc2zarr_may_make_stores(const struct archive_job *job);
 bool nc2zarr_may_be_several(const nc2zarr_decisions *d);
 /* Whether D joins the files, and drops no element of them. */
 bool nc2zarr_keeps_all(const nc2zarr_decisions *d);
+/* Whether D makes several stores, in a folder. */
+bool nc2zarr_makes_stores(const nc2zarr_decisions *d);
 /* Whether two of N stores hold the same variables of one shape at different steps. */
 bool nc2zarr_cuts_series(const cm_archive_report *const *report, size_t n);
 

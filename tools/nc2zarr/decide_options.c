@@ -78,3 +78,10 @@ int nc2zarr_copy_options(const cm_archive_options *asked, const nc2zarr_decision
     }
     return CM_OK;
 }
+
+bool nc2zarr_is_one_of(const nc2zarr_option *o, const char *const *name)
+{
+    while (*name != NULL && strcmp(o->name, *name) != 0)
+        name++;
+    return *name != NULL;
+}

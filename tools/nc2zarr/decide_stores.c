@@ -24,16 +24,18 @@ bool nc2zarr_may_be_several(const nc2zarr_decisions *d)
 
 bool nc2zarr_keeps_all(const nc2zarr_decisions *d)
 {
-    static const char *const KEEPING[] = {"store-per", "along",   "new-dim",  "promote",
-                                          "rename",    "packing", "missing",  "gaps",
-                                          "order",     "attrs",   "bad-file", "offline"};
+    static const char *const KEEPING[] = {"store-per", "along",   "new-dim", "promote", "rename",
+                                          "packing",   "missing", "gaps",    "order",   "attrs",
+                                          "bad-file",  "offline", NULL};
     bool keeps = d->obstacle == NULL && !d->cuts;
-    for (size_t i = 0; keeps && i < d->n; i++) {
-        keeps = false;
-        for (size_t k = 0; !keeps && k < sizeof(KEEPING) / sizeof(KEEPING[0]); k++)
-            keeps = strcmp(d->of[i].option.name, KEEPING[k]) == 0;
-    }
+    for (size_t i = 0; i < d->n; i++)
+        keeps = keeps && nc2zarr_is_one_of(&d->of[i].option, KEEPING);
     return keeps;
+}
+
+bool nc2zarr_makes_stores(const nc2zarr_decisions *d)
+{
+    return d->n > 0 && d->of[0].nstores > 0; /* that option is tried first */
 }
 
 static bool is_joined(const cm_archive_report *r, const char *dim)

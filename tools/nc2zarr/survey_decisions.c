@@ -203,13 +203,12 @@ static void tell_new_dim(const nc2zarr_decision *d, const nc2zarr_decisions *all
 /* Whether an option of ALL drops something, or data may stop the run. */
 static bool any_drops(const nc2zarr_decisions *all)
 {
-    static const char *const KEEPING[] = {"along",   "new-dim", "promote", "rename",   "packing",
-                                          "missing", "gaps",    "order",   "store-per"};
-    size_t keeping = 0;
+    static const char *const KEEPING[] = {"along",   "new-dim", "promote", "rename",    "packing",
+                                          "missing", "gaps",    "order",   "store-per", NULL};
+    bool drops = all->nlater > 0;
     for (size_t i = 0; i < all->n; i++)
-        for (size_t k = 0; k < sizeof(KEEPING) / sizeof(KEEPING[0]); k++)
-            keeping += strcmp(all->of[i].option.name, KEEPING[k]) == 0;
-    return keeping < all->n || all->nlater > 0;
+        drops |= !nc2zarr_is_one_of(&all->of[i].option, KEEPING);
+    return drops;
 }
 
 static void tell_along(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)

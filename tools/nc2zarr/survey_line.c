@@ -130,28 +130,19 @@ char *nc2zarr_free_output(const char *name, unsigned from)
     return free_name(name, (int)(n - ending), name + n - ending, from);
 }
 
-/* Whether D makes several stores, in a folder. */
-static bool makes_stores(const nc2zarr_decisions *d)
-{
-    for (size_t i = 0; i < d->n; i++)
-        if (strcmp(d->of[i].option.name, "store-per") == 0)
-            return true;
-    return false;
-}
-
 static char *output_of(const archive_job *job, const nc2zarr_decisions *d)
 {
     const char *named = job->typed.output;
     const cm_transform_options *o = &job->v->o;
-    if (named != NULL && makes_stores(d)) { /* a name for one store is none for a folder */
+    if (named != NULL && nc2zarr_makes_stores(d)) { /* a name for one store is none for a folder */
         const size_t n = strlen(named);
         const bool zarr = n > 5 && strcmp(named + n - 5, ".zarr") == 0;
         return free_name(named, (int)(zarr ? n - 5 : n), "", 1);
     }
     if (named == NULL)
-        return job->asked.store_per != NULL || makes_stores(d) ? free_name("out", 3, "", 1)
-               : o->refer != NULL                              ? free_name("out", 3, ".json", 1)
-                                                               : free_name("out", 3, ".zarr", 1);
+        return job->asked.store_per != NULL || nc2zarr_makes_stores(d) ? free_name("out", 3, "", 1)
+               : o->refer != NULL ? free_name("out", 3, ".json", 1)
+                                  : free_name("out", 3, ".zarr", 1);
     const size_t n = strlen(named);
     const bool kept = !job->v->survey || o->overwrite || o->resume || n <= 5 || !is_there(named);
     return kept ? strdup(named) : free_name(named, (int)n - 5, named + n - 5, 1);

@@ -20,7 +20,7 @@ int cm_axis_find_coordinates(const cm_join_input *in, cm_join_tables *tables,
 /*
  * Whether two of the NFILES FILEs have the same step of D, or one has it twice; with
  * GROUP, one for each, only files of the same count.  Files without a coordinate have no steps.
- * True where memory does not suffice to tell.
+ * True where there is no memory to find out.
  */
 bool cm_axis_shares_steps(const cm_join_input *in, const cm_join_dim *d, const uint32_t *file,
                           size_t nfiles, const cm_digest *group);

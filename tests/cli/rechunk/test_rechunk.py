@@ -289,7 +289,7 @@ def test_traffic_is_what_is_counted(tmp_path, out):
 
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
 def test_a_plan_says_why_it_was_taken(tmp_path, out):
-    """Too small for a probe, so that bytes alone decide; what is counted is what was planned."""
+    """The array is too small for a probe: bytes alone decide. The run counts what its plan said."""
     a = zarr.create_array(str(tmp_path / "in.zarr"), shape=(48, 1024, 256), chunks=(1, 1024, 256), dtype="f4", compressors=None)
     a[...] = np.random.default_rng(0).random(a.shape, "f4")
     options = ["--memory", "36MiB", "-j", "1", "--chunks", "48x30x30"]

@@ -116,9 +116,7 @@ static int refuse_stale(const cm_append *a, const cm_multi_spec *spec, const cm_
                         const cm_multi_check *c, cm_error *err)
 {
     const cm_multi_part *part = &c->part[1];
-    unsigned k = 0;
-    while (k < m->naxes && strcmp(m->dim_name[m->axis[k]], a->dimension) != 0)
-        k++;
+    const unsigned k = cm_rewrite_axis(m, a->dimension);
     cm_fail(err, CM_EFORMAT, "it has changed since the references of %s to it were made; ",
             m->name);
     if (k < m->naxes)
