@@ -59,6 +59,7 @@ static int measure(const cm_bench *b, size_t array, const codecs *c, cm_suit_cos
                                    .codecs = c->spec,
                                    .ncodecs = c->n,
                                    .cold = b->options->cold,
+                                   .any_size = true,
                                    .store = d->slow,
                                    .objects = v};
     cm_suit_run run; /* of its own: it keeps what it measured */

@@ -82,8 +82,9 @@ void census_sum_text(const cm_census *c, char *text, size_t size)
         cm_of_count(present, "is", "are"),
         c->decoded && undecoded < counted ? ", and decoded" : "");
     if (undecoded > 0)
-        add(&w, c->decoded && undecoded < counted ? ", but for those of %zu %s"
-                                                  : "; those of %zu %s were not decoded",
+        add(&w,
+            c->decoded && undecoded < counted ? ", but for those of %zu %s"
+                                              : "; those of %zu %s were not decoded",
             undecoded, cm_of_count(undecoded, "array", "arrays"));
     if (left_out > 0)
         add(&w, "; %" PRIu64 " %s left out: all fill", left_out,

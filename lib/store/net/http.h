@@ -52,8 +52,9 @@ typedef struct cm_http_signer {
 typedef struct cm_http_range {
     enum {
         CM_HTTP_WHOLE,
-        CM_HTTP_RANGE, /* `nbytes` at `offset` */
-        CM_HTTP_SUFFIX /* the last `nbytes`, or all if there are fewer */
+        CM_HTTP_RANGE,  /* `nbytes` at `offset` */
+        CM_HTTP_PREFIX, /* the first `nbytes`, or all if there are fewer; `offset` is 0 */
+        CM_HTTP_SUFFIX  /* the last `nbytes`, or all if there are fewer */
     } kind;
     uint64_t offset, nbytes;
 } cm_http_range;

@@ -150,7 +150,7 @@ static int reader_open_part(cm_store *store, const char *key, bool at_end, size_
                             cm_buf *buf, cm_object_reader **out, cm_error *err)
 {
     cm_http r = {.method = CM_HTTP_GET,
-                 .range = {at_end ? CM_HTTP_SUFFIX : CM_HTTP_RANGE, 0, nbytes},
+                 .range = {at_end ? CM_HTTP_SUFFIX : CM_HTTP_PREFIX, 0, nbytes},
                  .max_nbytes = nbytes};
     int rc = run_into(store, key, &r, buf, err);
     return rc == CM_OK ? new_reader(store, key, &r, out, err) : rc;

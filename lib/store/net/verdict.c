@@ -95,10 +95,10 @@ static int check_object(cm_transfer_state *t, cm_error *err)
         return t->broken = fail_changed(r, err);
     if (r->status == 200) {
         r->total_nbytes = t->ngot;
-        /* An object no longer than the requested suffix is sent whole. */
-        if (r->range.kind == CM_HTTP_SUFFIX ? t->ngot > want
-            : ranged                        ? r->range.offset != 0 || t->ngot != want
-                                            : false)
+        /* An object no longer than what was asked of its beginning or end is sent whole. */
+        if (r->range.kind == CM_HTTP_RANGE ? r->range.offset != 0 || t->ngot != want
+            : ranged                       ? t->ngot > want
+                                           : false)
             return t->doubtful = true,
                    cm_fail(err, CM_EUNSUPPORTED,
                            "%s: the server does not send parts of objects (ranges)", r->shown);
@@ -109,7 +109,7 @@ static int check_object(cm_transfer_state *t, cm_error *err)
                    cm_fail(err, CM_EFORMAT, "%s: ends before the range to be read", r->shown);
     if (t->range_last - t->range_first + 1 != t->ngot)
         return lies(t, err, "the answer of the server is not as long as it says");
-    if (r->range.kind == CM_HTTP_SUFFIX)
+    if (r->range.kind != CM_HTTP_RANGE)
         want = want < r->total_nbytes ? want : r->total_nbytes;
     uint64_t first = r->range.kind == CM_HTTP_SUFFIX ? r->total_nbytes - want : r->range.offset;
     if (t->range_first != first || t->ngot != want)

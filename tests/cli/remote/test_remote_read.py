@@ -162,6 +162,26 @@ def test_a_slow_store_is_measured(fields, name):
     assert predicted["best_seconds_per_sample"] <= predicted["seconds_per_sample"]
 
 
+def test_a_small_store_of_tiny_objects_is_measured(tmp_path):
+    """Objects that are shorter than what is asked of their beginning tell the latency, at any size of the array."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        for d, n in (("time", 8), ("y", 16), ("x", 16)):
+            ds.createDimension(d, n)
+        ds.createVariable("tas", "f4", ("time", "y", "x"))[:] = np.arange(2048).reshape(8, 16, 16)
+    tool.nc2zarr(tmp_path / "in.nc", tmp_path / "tiny", "--chunks", "tas:4x8x8", "--shards", "tas:none").ok()
+    server = objects.Server(bucket=None, signed=False)
+    server.put_folder(tmp_path / "tiny", "tiny")
+    slow(server, 0.004, 40e6)
+    bench = ("--no-out", "--json", "--batch", 2, "--batches", 2, "--epochs", 1, "--mode", "sync", "--step-time", "0ms")
+    try:
+        (far,) = tool.run("readbench", *bench, "--sample", "4x8x8", f"{server.url}/tiny").json()["sessions"]
+        (here,) = tool.run("readbench", *bench, "--sample", "4x8x8", tmp_path / "tiny").json()["sessions"]
+    finally:
+        server.close()
+    assert "a request to this store" in far["predicted"]["costs"]
+    assert here["predicted"]["costs"].startswith("measured: storage on files of the source")
+
+
 @pytest.mark.long(ci=1)
 def test_a_loader_has_many_requests_under_way(fields):
     """Nobody said how many workers: as many threads as keep 16 requests on their way, whoever loads."""

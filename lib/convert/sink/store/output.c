@@ -197,8 +197,8 @@ static int decide(cm_output *out, cm_error *err)
         if (out->resume)
             return cm_fail(err, CM_EEXIST,
                            "%s: exists, but is not a store that `resume` can finish", out->path);
-        return cm_fail(err, CM_EEXIST,
-                       "%s: exists, and is not a Zarr store; name another output", out->path);
+        return cm_fail(err, CM_EEXIST, "%s: exists, and is not a Zarr store; name another output",
+                       out->path);
     }
     return cm_fail(err, CM_EEXIST, "%s: exists; `overwrite` replaces it", out->path);
 }
