@@ -14,22 +14,25 @@
 #include "format/packing.h"
 #include "options/varopt.h"
 
-static const char *const unpack_keywords[] = {"all", NULL};
-
 typedef struct changes {
     cm_varopts dtype, keepbits;
     const cm_texts *unpack;
     bool *unpack_used;
 } changes;
 
+static bool means_all(const char *word)
+{
+    return strcmp(word, "all") == 0;
+}
+
 /* True when --unpack names V; "all" means those with scale_factor or add_offset. */
 static bool wants_unpack(const changes *c, const cm_job_var *v, bool packed)
 {
     bool wanted = false;
     for (size_t i = 0; i < c->unpack->n; i++) {
-        bool all = strcmp(c->unpack->text[i], unpack_keywords[0]) == 0;
+        const bool all = means_all(c->unpack->text[i]);
         bool match = all ? packed : cm_name_matches(c->unpack->text[i], v->name);
-        c->unpack_used[i] |= match || all;
+        c->unpack_used[i] |= match;
         wanted |= match;
     }
     return wanted && (packed || !v->source->is_stack); /* the source may be unpacked already */
@@ -201,18 +204,32 @@ static int set_encoding(const cm_job_var *v, cm_view *out, cm_error *err)
                                  v->name, encoding);
 }
 
+/*
+ * A coordinate of characters labels each element of its dimension: joined it would be a scalar named
+ * like a dimension, which xarray refuses to open.
+ */
+static bool joins_characters(const cm_job *job, const cm_job_var *v)
+{
+    return job->options->char_mode == CM_CHAR_JOIN && v->source->rank > 0 &&
+           !v->source->is_coordinate;
+}
+
 static int set_characters(cm_job *job, const cm_job_var *v, cm_view *out, cm_error *err)
 {
     if (!v->source->is_char)
         return CM_OK;
     if (job->options->char_mode == CM_CHAR_UINT8)
         out->type = cm_dtype_make(CM_KIND_UINT, 1);
-    if (job->options->char_mode == CM_CHAR_JOIN && out->rank > 0) {
+    if (joins_characters(job, v)) {
         out->join = out->as_strings = true;
         out->type = cm_dtype_make(CM_KIND_STRING, 0);
         out->rank--;
         return set_encoding(v, out, err);
     }
+    if (job->options->char_mode == CM_CHAR_JOIN && v->source->is_coordinate)
+        return cm_job_note(job, err,
+                           "variable %s: its characters label its dimension and are not joined",
+                           v->name);
     if (job->options->char_mode == CM_CHAR_KEEP && job->zarr_format == 3 &&
         v->source->words == NULL)
         return cm_job_note(
@@ -234,8 +251,7 @@ static int keep_elements(cm_job *job, changes *c, const cm_job_var *v, cm_error 
         named |= by_name;
     }
     for (size_t i = 0; i < c->unpack->n; i++)
-        named |= strcmp(c->unpack->text[i], unpack_keywords[0]) != 0 &&
-                 cm_name_matches(c->unpack->text[i], v->name);
+        named |= !means_all(c->unpack->text[i]) && cm_name_matches(c->unpack->text[i], v->name);
     asked |= wants_unpack(c, v, cm_packing_of(v->source).packed);
     if (named)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s can only be carried over as it is: %s",
@@ -324,10 +340,12 @@ int cm_job_view(cm_job *job, cm_error *err)
         rc = CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = view_one(job, &c, &job->var[i], &job->var[i].view, err);
-    for (size_t i = 0; rc == CM_OK && i < o->unpack.n; i++)
-        if (!c.unpack_used[i] && !is_of_stack(job, o->unpack.text[i]) &&
-            !cm_job_elsewhere(job, o->unpack.text[i]))
-            rc = refuse_unused(job, "`unpack`", o->unpack.text[i], err);
+    for (size_t i = 0; rc == CM_OK && i < o->unpack.n; i++) {
+        const char *name = o->unpack.text[i];
+        if (!c.unpack_used[i] && !means_all(name) && !is_of_stack(job, name) &&
+            !cm_job_elsewhere(job, name))
+            rc = refuse_unused(job, "`unpack`", name, err);
+    }
     if (rc == CM_OK)
         rc = check_used(job, &c.dtype, err);
     if (rc == CM_OK)

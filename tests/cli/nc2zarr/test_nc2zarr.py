@@ -430,6 +430,28 @@ def test_char(grid, out, mode, version):
         assert [s.decode() if isinstance(s, bytes) else s for s in shown.tolist()] == ["Kiel", "a b", ""]
 
 
+def test_characters_that_label_a_dimension_are_not_joined(tmp_path, out):
+    """As in trajectories of AMBER: a scalar named like a dimension cannot be opened by xarray."""
+    with netCDF4.Dataset(tmp_path / "amber.nc", "w", format="NETCDF3_64BIT_OFFSET") as ds:
+        for name, n in (("atom", 5), ("spatial", 3), ("label", 4)):
+            ds.createDimension(name, n)
+        ds.createVariable("spatial", "S1", ("spatial",))[:] = np.array(list("xyz"), "S1")
+        ds.createVariable("element", "S1", ("atom", "label"))[:] = netCDF4.stringtochar(np.array(["C"] * 5, "S4"))
+        ds.createVariable("place", "f4", ("atom", "spatial"))[:] = 1
+    document = convert(tmp_path / "amber.nc", out, "--char", "join")
+    assert any("spatial" in note and "not joined" in note for note in document["notes"]), document["notes"]
+    got = xr.open_zarr(str(out), chunks=None)
+    assert got["spatial"].values.tolist() == [b"x", b"y", b"z"] and got["element"].values.tolist() == ["C"] * 5
+
+
+def test_nothing_is_packed_where_all_is_text(tmp_path, out):
+    with netCDF4.Dataset(tmp_path / "text.nc", "w") as ds:
+        ds.createDimension("x", 1)
+        ds.createVariable("t", str, ("x",))[0] = "a"
+    convert(tmp_path / "text.nc", out, "--unpack", "all")
+    tool.nc2zarr("--unpack", "t", tmp_path / "text.nc", out.with_name("other.zarr")).fails(2, "variable t holds text")
+
+
 def test_skip_unsupported_lists_what_it_left(out):
     document = convert(paths.CORPUS / "vlen_beside.nc", out, "--skip-unsupported")
     assert any("ragged" in s for s in document["skipped"]) and any("ragged2" in s for s in document["skipped"])
