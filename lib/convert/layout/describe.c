@@ -197,6 +197,19 @@ static bool may_keep_words(const cm_job_var *v, const char *fill)
 
 /* ---- all ---- */
 
+/* Zarr 2 has the names of dimensions in an attribute, and no room for another one of that name. */
+static int drop_own_dimensions(cm_job *job, const cm_job_var *v, cm_error *err)
+{
+    const cm_zarr_meta *m = &v->doc.meta;
+    if (job->zarr_format != 2 || !m->has_dim_names || !cm_json_has(m->attrs, CM_ZARR_V2_DIMENSIONS))
+        return CM_OK;
+    cm_json_remove(m->attrs, CM_ZARR_V2_DIMENSIONS);
+    return cm_job_warn(job, err,
+                       "%s: its attribute " CM_ZARR_V2_DIMENSIONS
+                       " is left out: Zarr 2 has the names of dimensions there",
+                       cm_job_name(v));
+}
+
 int cm_job_describe(cm_job *job, cm_error *err)
 {
     cm_varopts fills;
@@ -216,6 +229,8 @@ int cm_job_describe(cm_job *job, cm_error *err)
         else
             rc = v->doc.keeps_words ? describe_in_words(job, v, &v->doc, err)
                                     : cm_job_describe_by_rules(job, v, fill, &v->doc, err);
+        if (rc == CM_OK)
+            rc = drop_own_dimensions(job, v, err);
     }
     cm_job_look_elsewhere(job, &fills);
     if (rc == CM_OK)

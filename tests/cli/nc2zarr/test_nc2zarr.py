@@ -444,6 +444,22 @@ def test_characters_that_label_a_dimension_are_not_joined(tmp_path, out):
     assert got["spatial"].values.tolist() == [b"x", b"y", b"z"] and got["element"].values.tolist() == ["C"] * 5
 
 
+@pytest.mark.parametrize("verify", ["sample", "full"])
+def test_an_attribute_that_zarr_2_has_for_itself(tmp_path, out, verify):
+    with netCDF4.Dataset(tmp_path / "own.nc", "w", format="NETCDF3_CLASSIC") as ds:
+        ds.createDimension("x", 3)
+        v = ds.createVariable("v", "f4", ("x",))
+        v[:], v._ARRAY_DIMENSIONS, v.units = 1, "y", "m"
+    done = tool.nc2zarr("--zarr-format", "2", "--verify", verify, tmp_path / "own.nc", out).ok()
+    assert any("v: its attribute _ARRAY_DIMENSIONS is left out" in w for w in done.warnings), str(done)
+    assert xr.open_zarr(str(out), chunks=None)["v"].attrs == {"units": "m"}
+    three = out.with_name("three.zarr")
+    assert not tool.nc2zarr("--verify", verify, tmp_path / "own.nc", three).ok().warnings
+    assert readers.zarr_json(three, "v")["attributes"]["_ARRAY_DIMENSIONS"] == "y"
+    done = tool.run("rechunk", "--zarr-format", "2", "--verify", verify, three, out.with_name("two.zarr")).ok()
+    assert any("_ARRAY_DIMENSIONS is left out" in w for w in done.warnings), str(done)
+
+
 def test_nothing_is_packed_where_all_is_text(tmp_path, out):
     with netCDF4.Dataset(tmp_path / "text.nc", "w") as ds:
         ds.createDimension("x", 1)
