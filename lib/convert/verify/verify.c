@@ -52,8 +52,9 @@ typedef struct verification {
     uint64_t ntasks;
     _Atomic uint64_t next;
     _Atomic uint64_t nverified;
-    pthread_mutex_t lock; /* guards the report, the digests and the error */
+    pthread_mutex_t lock; /* guards the report, the digests and the errors */
     cm_error error;
+    cm_error unreadable; /* FULL: of the first variable that libnetcdf cannot read */
 } verification;
 
 static int cut(verification *ver, subject *s, cm_error *err)
@@ -202,17 +203,17 @@ static int tell(verification *ver, subject *s, const cm_box *box, const cm_compa
 
 /*
  * libnetcdf lacks a filter that this project decodes: a sample notes it once for each variable, a
- * full comparison fails.
+ * full comparison fails when it has compared the others.
  */
 static int tell_unverified(verification *ver, subject *s, cm_error *err)
 {
     int rc = CM_OK;
-    if (ver->full)
-        return CM_EUNSUPPORTED;
     while (s->shares_array)
         s--;
     pthread_mutex_lock(&ver->lock);
-    if (s->told++ == 0) {
+    if (ver->full && ver->unreadable.status == CM_OK && err != NULL)
+        ver->unreadable = *err;
+    else if (!ver->full && s->told++ == 0) {
         ver->job->report->not_compared = true;
         rc = cm_job_warn(ver->job, err, "variable %s is not verified: %s", s->var->name,
                          err == NULL ? "" : err->text);
@@ -428,6 +429,19 @@ static int open_tree(verification *ver, cm_store *store, cm_store **documents, c
     return rc;
 }
 
+/* After all that can be compared was. */
+static int fail_unreadable(const verification *ver, cm_error *err)
+{
+    const cm_transform_report *r = ver->job->report;
+    if (r->ndifferences > 0)
+        return cm_fail(err, CM_EUNSUPPORTED, "%s; another variable differs: %s",
+                       ver->unreadable.text, r->difference[0]);
+    if (ver->nverified > 0)
+        return cm_fail(err, CM_EUNSUPPORTED, "%s; what libnetcdf reads (%llu elements) is equal",
+                       ver->unreadable.text, (unsigned long long)ver->nverified);
+    return cm_fail(err, CM_EUNSUPPORTED, "%s", ver->unreadable.text);
+}
+
 static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
 {
     verification ver = {.job = job};
@@ -442,6 +456,8 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
         rc = cm_job_compare_meta(job, &tree, err);
     if (rc == CM_OK)
         rc = compare_data(&ver, &tree, err);
+    if (rc == CM_OK && ver.unreadable.status != CM_OK)
+        rc = fail_unreadable(&ver, err);
     if (rc == CM_OK && ver.full)
         rc = keep_digests(&ver, err);
     job->report->nverified = ver.nverified;

@@ -711,8 +711,12 @@ def test_filters_that_netcdf_lacks(tmp_path, out, others):
     assert told in done.out and ("; not all variables could be compared" in done.out) == others
     assert not convert(path, out, "--overwrite")["verification"]["complete"]
     done = tool.nc2zarr("--overwrite", "--verify", "full", path, out).fails(1, "written, but not verified", lacks)
-    assert "--check" not in done.err
+    assert "--check" not in done.err and ("(20 elements) is equal" in done.err) == others
     tool.nc2zarr("--check", path, out).fails(1, lacks)
+    if others:
+        chunk = out / "w" / "c" / "0"
+        chunk.unlink()
+        tool.nc2zarr("--check", path, out).fails(1, lacks, "another variable differs: w: chunk 0 is missing")
 
 
 def test_a_store_folder_is_an_input(tmp_path):
