@@ -332,7 +332,8 @@ typedef enum cm_readbench_change {
 #define CM_READBENCH_LIGHT_CODEC "blosc:lz4"
 
 typedef struct cm_readbench_proposal {
-    bool simulated; /* changes were */
+    bool simulated; /* changes were, */
+    bool layouts;   /* of chunks and codecs, too */
     cm_readbench_change change;
     double gain; /* samples a second with it over those without, as simulated */
     unsigned value;

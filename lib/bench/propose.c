@@ -84,17 +84,26 @@ static int collect(ground *g, cm_error *err)
     return CM_OK;
 }
 
+/* The workers of the first rank, where each pool has WORKERS: a share, if ranks share a pool. */
+static double share_of(const cm_readbench_session *s, unsigned workers)
+{
+    const unsigned pools = s->workers > 0 ? s->pool_workers / s->workers : 0;
+    return pools > 0 && pools < s->ranks ? (double)workers * pools / s->ranks : workers;
+}
+
 /* Seconds of all epochs under a change of workers, batches ahead, or of what a batch takes. */
 static double simulate(const ground *g, unsigned workers, unsigned ahead, double slower)
 {
+    const double share = share_of(g->s, workers);
+    const unsigned own = share > 1 ? (unsigned)share : workers > 0;
     double total = 0;
     for (size_t e = 0; e < g->nepochs; e++) {
         const size_t from = g->epoch[e], to = e + 1 < g->nepochs ? g->epoch[e + 1] : g->n;
         const cm_pipeline p = {.service = g->service + from,
                                .n = to - from,
-                               .slower = slower,
+                               .slower = own > 0 ? slower * own / share : slower,
                                .step = g->step,
-                               .workers = workers,
+                               .workers = own,
                                .ahead = ahead};
         total += cm_pipeline_seconds(&p);
     }
@@ -156,7 +165,9 @@ static double gain(const ground *g, double seconds, double slower)
 {
     const double ranks = g->s->ranks > 0 ? g->s->ranks : 1;
     const double each = fmax(g->cpu / g->cpus, g->s->cpus > 0 ? g->work / g->s->cpus : 0);
-    return g->now / fmax(seconds, (double)g->n * ranks * each * slower);
+    /* Stages of threads that had to wait for a CPU add up to more than the session took. */
+    const double least = fmin((double)g->n * ranks * each, g->now);
+    return g->now / fmax(seconds, least * slower);
 }
 
 static void offer(cm_readbench_proposal *best, cm_readbench_change change, unsigned value,
@@ -371,6 +382,7 @@ int cm_readbench_propose(const cm_readbench_session *s, const cm_readbench_facts
         offer_workers(&g, out);
         offer_staging(&g, out);
         offer_layouts(&g, out);
+        out->layouts = pays_for_chunks(s) && s->predicted.best_read_seconds > 0;
         out->planned_gain = planned_gain(&g);
     }
     free(g.service);

@@ -165,7 +165,8 @@ static void proposal_text(const cm_readbench_session *s, char *text, size_t size
     switch (p->change) {
     case CM_CHANGE_NONE:
         if (p->simulated)
-            snprintf(text, size, "; no other setting or layout is predicted to help");
+            snprintf(text, size, "; no other setting%s is predicted to help",
+                     p->layouts ? " or layout" : "");
         return;
     case CM_CHANGE_CHUNKS:
         snprintf(with, sizeof(with), "in %s", chunks_text(s, false, chunks, sizeof(chunks)));

@@ -250,7 +250,8 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(o.char_mode),
      .words = "keep|join|uint8",
      .help = "How characters are stored. keep: one by one, as xarray expects them. join: the last "
-             "dimension makes strings, but for coordinates of single characters. uint8: numbers, for readers that support neither.",
+             "dimension makes strings, but for coordinates of single characters. uint8: numbers, "
+             "for readers that support neither.",
      .preset = "keep"},
 
     CM_ROWS_PART(part),

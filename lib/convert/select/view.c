@@ -205,8 +205,8 @@ static int set_encoding(const cm_job_var *v, cm_view *out, cm_error *err)
 }
 
 /*
- * A coordinate of characters labels each element of its dimension: joined it would be a scalar named
- * like a dimension, which xarray refuses to open.
+ * A coordinate of characters labels each element of its dimension: joined it would be a scalar
+ * named like a dimension, which xarray refuses to open.
  */
 static bool joins_characters(const cm_job *job, const cm_job_var *v)
 {

@@ -207,6 +207,43 @@ static void test_chunks_that_cost_less(void **state)
 }
 
 /* Nothing to hold the model against: it is believed less. */
+/* Eight ranks on two CPUs: threads wait for each other, and a pool of eight serves them all. */
+static void test_chunks_where_ranks_crowd(void **state)
+{
+    fixture f;
+    (void)state;
+    for (unsigned pools = 1; pools <= 8; pools += 7) {
+        init(&f, 0.032 * 8, 0.1, 0.001);
+        set_model(&f, 0.001, 0.0001, 0);
+        f.s.ranks = 8;
+        f.s.workers = 8 / pools;
+        f.s.pool_workers = 8;
+        f.s.batches_in_flight = 24;
+        f.s.measured = (cm_readbench_measured){.batch_seconds = 0.032, .rounds = 9, .batches = 1};
+        f.s.wall_seconds = 0.032 * 8 * NBATCHES;
+        f.s.counts.batches = 8 * NBATCHES;
+        f.s.counts.chunks = 32 * 8 * NBATCHES;
+        f.s.stage[0].total *= 8;
+        f.s.stage[1].total *= 8;
+        const cm_readbench_proposal p = propose(&f);
+        assert_int_equal(p.change, CM_CHANGE_CHUNKS);
+        assert_true(p.gain > 8 && p.gain <= 10);
+    }
+}
+
+static void test_layouts_that_were_not_simulated(void **state)
+{
+    fixture f;
+    (void)state;
+    init(&f, 0.032, 0.1, 0.001);
+    set_model(&f, 0.001, 0.00099, 0);
+    assert_int_equal(propose(&f).change, CM_CHANGE_NONE);
+    assert_true(propose(&f).layouts);
+    set_model(&f, 0, 0, 0); /* as of a log of reads */
+    assert_int_equal(propose(&f).change, CM_CHANGE_NONE);
+    assert_true(propose(&f).simulated && !propose(&f).layouts);
+}
+
 static void test_a_file_without_chunks(void **state)
 {
     fixture f;
@@ -336,6 +373,8 @@ int main(void)
         cmocka_unit_test(test_no_workers_without_room),
         cmocka_unit_test(test_a_worker_where_there_is_none),
         cmocka_unit_test(test_chunks_that_cost_less),
+        cmocka_unit_test(test_chunks_where_ranks_crowd),
+        cmocka_unit_test(test_layouts_that_were_not_simulated),
         cmocka_unit_test(test_a_file_without_chunks),
         cmocka_unit_test(test_samples_are_not_alike),
         cmocka_unit_test(test_assembling_stays),
