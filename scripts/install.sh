@@ -48,9 +48,8 @@ rows() {
     for engine in scripts/engines/*; do
         [ ! -f "$engine" ] || echo "$engine share/chunkmill/engines/$(basename "$engine") 644"
     done
-    echo "LICENSE share/doc/chunkmill/LICENSE 644"
-    echo "README.md share/doc/chunkmill/README.md 644"
-    for page in docs/*; do
+    # All that these pages link to.
+    for page in LICENSE README.md CHANGELOG.md CONTRIBUTING.md lib/README.md docs/* examples/* scripts/jobs/*; do
         echo "$page share/doc/chunkmill/$page 644"
     done
 }
@@ -59,7 +58,9 @@ if [ -n "$remove" ]; then
     rows | while read -r _ to _; do
         [ ! -e "$prefix/$to" ] && [ ! -L "$prefix/$to" ] || { rm -f "$prefix/$to" && echo "removed $prefix/$to"; }
     done
-    for folder in include/chunkmill share/chunkmill/engines share/chunkmill share/doc/chunkmill/docs share/doc/chunkmill; do
+    for folder in include/chunkmill share/chunkmill/engines share/chunkmill \
+        share/doc/chunkmill/docs share/doc/chunkmill/examples share/doc/chunkmill/lib \
+        share/doc/chunkmill/scripts/jobs share/doc/chunkmill/scripts share/doc/chunkmill; do
         [ ! -d "$prefix/$folder" ] || rmdir "$prefix/$folder" 2>/dev/null || true
     done
     exit 0

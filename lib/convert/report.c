@@ -22,8 +22,9 @@ static const char *readers_of(const cm_job_var *v, int zarr_format)
     if (v->doc.pass != CM_PASS_NOTHING)
         return cm_job_kept_readers(v, zarr_format);
     if (v->view.as_strings)
-        return zarr_format == 3 ? "zarr-python, xarray, zarrs, GDAL; not tensorstore"
-                                : "zarr-python, xarray, zarrs, GDAL; not tensorstore, not netCDF-C";
+        return zarr_format == 3
+                   ? "zarr-python, xarray, zarrs, GDAL; not tensorstore"
+                   : "zarr-python, xarray, zarrs; not tensorstore, not GDAL, not netCDF-C";
     if (v->view.type.kind == CM_KIND_BYTES)
         return zarr_format == 3 ? "zarr-python, xarray, GDAL; not tensorstore, not zarrs"
                                 : "zarr-python, xarray, tensorstore, GDAL; not zarrs";

@@ -87,8 +87,8 @@ void cm_print_verdict(const char *verb, const char *with, const cm_transform_rep
     if (r->verify_seconds > 0)
         cm_print(stdout, " in %s", cm_format_time(r->verify_seconds, time, sizeof(time)));
     if (n > 0)
-        cm_print(stdout, ", %s differences, listed above",
-                 cm_format_count(n, count, sizeof(count)));
+        cm_print(stdout, ", %s %s, listed above", cm_format_count(n, count, sizeof(count)),
+                 cm_of_count(n, "difference", "differences"));
     else
         fputs(", no difference", stdout);
     puts(r->not_compared ? "; not all variables could be compared" : "");
