@@ -54,7 +54,10 @@ void cm_net_free(cm_net *net); /* NULL accepted; no store of it may be open */
  */
 void cm_net_abandon(cm_net *net);
 
-/* Requests so far; bytes are those of bodies, repeated ones included. */
+/*
+ * Requests so far, of this process and of those that it forked; bytes are those of bodies, repeated
+ * ones included.
+ */
 typedef struct cm_net_counts {
     uint64_t get, head, put, post, remove, list; /* requests, repeated ones included */
     uint64_t received_nbytes, sent_nbytes;
@@ -65,7 +68,7 @@ typedef struct cm_net_counts {
     uint64_t nsummed,
         nchecked; /* whole objects and parts with a checksum; of them, compared with the server's */
     uint64_t first_byte_ns, ntimed; /* sum of the times to the first byte, of so many requests */
-    unsigned concurrency;           /* allowed now */
+    unsigned concurrency;           /* allowed now, to this process */
 } cm_net_counts;
 cm_net_counts cm_net_count(cm_net *net);
 

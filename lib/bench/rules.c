@@ -200,6 +200,14 @@ static bool validation(const cm_readbench_session *s, const cm_readbench_facts *
     return s->device.mismatches > 0;
 }
 
+/* Threads that wait for storage, as behind a network, leave the CPUs to each other. */
+static bool leave_cpus_idle(const cm_readbench_session *s, const cm_readbench_facts *f)
+{
+    const double own = s->wall_seconds > 0 ? s->cpu_seconds / s->wall_seconds : s->cpus;
+    const double other = f->other_cpus > 0 ? f->other_cpus : 0;
+    return f->stage_share[0] > CM_RULE_STORAGE && own + other < CM_RULE_IDLE * s->cpus;
+}
+
 static bool oversubscribed(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                            size_t size)
 {
@@ -208,7 +216,7 @@ static bool oversubscribed(const cm_readbench_session *s, const cm_readbench_fac
              s->pool_workers, plural(s->pool_workers), s->worker_threads, plural(s->worker_threads),
              s->pool_workers == 1 ? "" : " each", s->pool_workers == 1 ? "is" : "are", f->nthreads,
              s->cpus, plural(s->cpus));
-    return s->cpus > 0 && f->nthreads > s->cpus;
+    return s->cpus > 0 && f->nthreads > s->cpus && !leave_cpus_idle(s, f);
 }
 
 /* ---- their order ---------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@
 #define CM_RULE_CORE_BUSY     0.95 /* one core alone ... */
 #define CM_RULE_CORE_IDLE     0.50 /* ... the others below */
 #define CM_RULE_ALL_BUSY      0.90 /* every core */
+#define CM_RULE_IDLE          0.50 /* of all: nothing waits for a CPU */
 #define CM_RULE_LOOKS         0.50 /* of the looks at the CPUs: in so many it must be so */
 #define CM_RULE_EPOCH_GROWTH  0.01 /* of resident memory, from each epoch to the next */
 #define CM_RULE_GROWTH_NBYTES (UINT64_C(4) << 20) /* in all: less is noise of the allocator */

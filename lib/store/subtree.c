@@ -80,6 +80,35 @@ static int subtree_read(cm_object_reader *reader, uint64_t offset, void *dst, si
     return cm_object_read(((part *)reader)->object, offset, dst, nbytes, err);
 }
 
+/* The reads with the whole store's keys and readers; results go back. */
+static int subtree_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                             cm_error *err)
+{
+    cm_store_read *whole = cm_calloc(n, sizeof(*whole), err);
+    char **key = cm_calloc(n, sizeof(*key), err);
+    uint64_t nrequests = 0;
+    int rc = whole == NULL || key == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        whole[i] = read[i];
+        if (read[i].reader != NULL)
+            whole[i].reader = ((part *)read[i].reader)->object;
+        else if ((whole[i].key = key[i] = key_of(of(store), read[i].key, err)) == NULL)
+            rc = CM_ENOMEM;
+    }
+    if (rc == CM_OK)
+        rc = cm_store_read_more(of(store)->whole, whole, n, buf, &nrequests, err);
+    for (size_t i = 0; i < n && whole != NULL && key != NULL; i++) {
+        read[i].absent = whole[i].absent;
+        read[i].at = whole[i].at;
+        read[i].got_nbytes = whole[i].got_nbytes;
+        read[i].nrequests = whole[i].nrequests;
+        free(key[i]);
+    }
+    free(whole);
+    free(key);
+    return rc;
+}
+
 static void subtree_free(cm_store *store)
 {
     subtree *s = of(store);
@@ -95,7 +124,8 @@ static const cm_store_ops subtree_ops = {.read_only = "a part of it is only read
                                          .list = subtree_list,
                                          .open = subtree_open,
                                          .read = subtree_read,
-                                         .close = subtree_close};
+                                         .close = subtree_close,
+                                         .read_many = subtree_read_many};
 
 int cm_store_subtree(cm_store *store, const char *prefix, cm_store **out, cm_error *err)
 {

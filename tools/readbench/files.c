@@ -139,7 +139,7 @@ static int write_session(const readbench_run *run, size_t i, const char *folder,
                 {"trace.json", readbench_chrome_trace}};
     const cm_readbench_session *s = &run->report->session[i];
     /* First: by its summary a folder is known as a report, whatever happens to the rest. */
-    int rc = write_summary(run, i, folder, err);
+    int rc = write_summary(run, alone ? SIZE_MAX : i, folder, err);
 
     for (size_t k = 0; k < sizeof(DATA) / sizeof(DATA[0]) && rc == CM_OK; k++)
         rc = readbench_file_write(folder, DATA[k].name, DATA[k].content, s, err);

@@ -1,7 +1,6 @@
 /* readbench: options, then measuring, advising or comparing. */
 #include <stdlib.h>
 
-#include "../common/again.h"
 #include "../common/launcher.h"
 #include "../common/naming.h"
 #include "../common/run.h"
@@ -18,14 +17,10 @@ static int run(readbench_values *v, const cm_common_options *common, const cm_te
     int status = cm_run_refuse_remote(&READBENCH, paths);
     if (status != CM_TOOL_RUN)
         return status;
-    /* A hint's measurement gets a folder of its own, unless reports are to be replaced. */
-    static const char *const anew[] = {"tune", "out", "trace", NULL};
-    static const char *const replaced[] = {"tune", NULL};
+    const readbench_typed typed = {argc, argv, v->overwrite};
     char *command = cm_run_command_line(argc, argv);
-    char *again = cm_again_command(&READBENCH, argc, argv, v->overwrite ? replaced : anew);
-    status = readbench_measure(v, common, paths, command, again);
+    status = readbench_measure(v, common, paths, command, &typed);
     free(command);
-    free(again);
     return status;
 }
 

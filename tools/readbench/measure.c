@@ -153,7 +153,7 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
     readbench_run run = {.report = &told,
                          .failure = status == CM_OK ? NULL : &err,
                          .command = typed->command,
-                         .again = typed->again,
+                         .typed = typed->typed,
                          .nthreads = j->options->nthreads,
                          .started = started,
                          .out = out,
@@ -184,7 +184,7 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
 }
 
 int readbench_measure(readbench_values *v, const cm_common_options *common, const cm_texts *paths,
-                      const char *command, const char *again)
+                      const char *command, const readbench_typed *words)
 {
     cm_error err = {0};
     readbench_sweep sweep = {0};
@@ -203,7 +203,7 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
     v->o.npoints = sweep.n;
     job j = {.options = &v->o, .preset = v->preset != NULL, .monitor = monitor};
     cm_outfile trace = {.fd = -1};
-    const readbench_run typed = {.command = command, .again = again};
+    const readbench_run typed = {.command = command, .typed = words};
     const cm_outputs outputs = {.read = paths, .overwrite = v->overwrite};
     int status;
     if (rc == CM_EINVAL)

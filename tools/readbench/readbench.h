@@ -73,19 +73,26 @@ typedef struct readbench_breakdown {
     double runtime; /* the batch was made, and the step did not have it yet */
 } readbench_breakdown;
 
+/* The command line of this run, for commands that measure again; they never hold --tune. */
+typedef struct readbench_typed {
+    int argc;
+    char **argv;
+    bool overwrite; /* reports are to be replaced; else theirs get a folder of their own */
+} readbench_typed;
+
 typedef struct readbench_run {
     const cm_readbench_report *report;
-    const cm_error *failure; /* or NULL */
-    const char *command;     /* as it was typed; or NULL */
-    const char *again;       /* to be typed with more options behind it, see again.h; or NULL */
-    unsigned nthreads;       /* -j of that command; 0: not given */
-    const char *started;     /* "2026-03-01T12:00:00Z" */
-    const char *out;         /* folder of the files; or NULL */
-    bool replaces;           /* an older report is there */
-    const char *trace;       /* file of a trace; or NULL */
-    cm_net *net;             /* that stores were read through; or NULL */
-    double host_share;       /* of a step: its part on the CPU, by --step-time's other=T */
-    bool preset;             /* the settings are those of --preset */
+    const cm_error *failure;      /* or NULL */
+    const char *command;          /* as it was typed; or NULL */
+    const readbench_typed *typed; /* or NULL */
+    unsigned nthreads;            /* -j of that command; 0: not given */
+    const char *started;          /* "2026-03-01T12:00:00Z" */
+    const char *out;              /* folder of the files; or NULL */
+    bool replaces;                /* an older report is there */
+    const char *trace;            /* file of a trace; or NULL */
+    cm_net *net;                  /* that stores were read through; or NULL */
+    double host_share;            /* of a step: its part on the CPU, by --step-time's other=T */
+    bool preset;                  /* the settings are those of --preset */
 } readbench_run;
 
 /* Whether a session was emulated: every output then says so. */
@@ -135,11 +142,10 @@ int readbench_advise(const readbench_values *values, const cm_common_options *co
 /* `readbench --compare DIR DIR`.  Returns the exit status. */
 int readbench_compare(const cm_common_options *common, const cm_texts *paths);
 /*
- * `readbench STORE...`, which was typed as COMMAND; AGAIN measures the same beside its report.
- * Returns the exit status.
+ * `readbench STORE...`, which was typed as COMMAND, of the words TYPED.  Returns the exit status.
  */
 int readbench_measure(readbench_values *values, const cm_common_options *common,
-                      const cm_texts *paths, const char *command, const char *again);
+                      const cm_texts *paths, const char *command, const readbench_typed *typed);
 
 /* ---- files ---- */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../common/again.h"
 #include "../common/print.h"
 #include "../common/say.h"
 #include "base/outstream.h"
@@ -112,25 +113,46 @@ static void put_paths(const cm_readbench_session *s, FILE *to)
 
 typedef void remedy_fn(const readbench_run *run, const cm_readbench_session *s, FILE *to);
 
-/* The command that was typed, for one option more; only where it measured S as it stands. */
-static bool put_again(const readbench_run *run, FILE *to)
+/*
+ * The command that was typed, for more options behind it, without UNFIT, which they exclude (NULL:
+ * none).
+ */
+static bool put_typed(const readbench_run *run, const char *unfit, FILE *to)
 {
-    if (run->again == NULL || run->report->best != SIZE_MAX || run->report->baseline != SIZE_MAX)
+    const readbench_typed *typed = run->typed;
+    const char *without[5] = {"tune"};
+    size_t n = 1;
+    if (typed == NULL)
         return false;
-    cm_print(to, "%s", run->again);
-    return true;
+    if (!typed->overwrite) {
+        without[n++] = "out";
+        without[n++] = "trace";
+    }
+    without[n] = unfit;
+    char *command = cm_again_command(&READBENCH, typed->argc, typed->argv, without);
+    if (command != NULL)
+        cm_print(to, "%s", command);
+    free(command);
+    return command != NULL;
+}
+
+/* The same, only where it measured S as it stands. */
+static bool put_again(const readbench_run *run, const char *unfit, FILE *to)
+{
+    return run->report->best == SIZE_MAX && run->report->baseline == SIZE_MAX &&
+           put_typed(run, unfit, to);
 }
 
 static void again(const readbench_run *run, const cm_readbench_session *s, FILE *to)
 {
     (void)s;
-    put_again(run, to);
+    put_again(run, NULL, to);
 }
 
 static void again_cold(const readbench_run *run, const cm_readbench_session *s, FILE *to)
 {
     (void)s;
-    if (put_again(run, to))
+    if (put_again(run, "warm", to))
         fputs(" --cold", to);
 }
 
@@ -138,7 +160,7 @@ static void with_the_native_engine(const readbench_run *run, const cm_readbench_
                                    FILE *to)
 {
     (void)s;
-    if (put_again(run, to))
+    if (put_again(run, NULL, to))
         fputs(" --engine native", to);
 }
 
@@ -146,7 +168,7 @@ static void with_the_planned_loader(const readbench_run *run, const cm_readbench
                                     FILE *to)
 {
     (void)s;
-    if (put_again(run, to))
+    if (put_again(run, NULL, to))
         fputs(" --loader planned", to);
 }
 
@@ -279,7 +301,7 @@ static void rewrite(const cm_readbench_session *s, bool light, FILE *to)
 static void with_workers(const readbench_run *run, const cm_readbench_session *s, FILE *to)
 {
     const unsigned workers = s->proposal.value, ranks = s->ranks > 0 ? s->ranks : 1;
-    if (!put_again(run, to))
+    if (!put_again(run, NULL, to))
         return;
     if (s->mode != NULL && strcmp(s->mode, "sync") == 0)
         fputs(" --mode threads", to);
@@ -303,11 +325,11 @@ static void put_proposed(const readbench_run *run, const cm_readbench_session *s
         with_workers(run, s, to);
         break;
     case CM_CHANGE_PREFETCH:
-        if (put_again(run, to))
+        if (put_again(run, NULL, to))
             cm_print(to, " --prefetch %u", s->proposal.value);
         break;
     case CM_CHANGE_STAGING:
-        if (put_again(run, to))
+        if (put_again(run, NULL, to))
             fputs(" --staging pinned", to);
         break;
     }
@@ -348,17 +370,19 @@ char *readbench_proposed_command(const readbench_run *run, const cm_readbench_se
 char *readbench_tuned_command(const readbench_run *run, const cm_readbench_session *s)
 {
     cm_outtext t;
-    if (run->again == NULL || run->report->baseline == SIZE_MAX)
+    if (run->report->baseline == SIZE_MAX)
         return NULL;
     FILE *to = cm_outtext_open(&t);
     if (to == NULL)
         return NULL;
-    cm_print(to, "%s", run->again);
+    const bool planned = s->loader != NULL && strcmp(s->loader, "planned") == 0;
+    if (!put_typed(run, planned ? NULL : "shuffle-window", to))
+        return written(&t);
     if (s->mode != NULL && strcmp(s->mode, "sync") == 0)
         fputs(" --mode sync", to);
     else
         cm_print(to, " --mode %s --workers %u --worker-threads %u --prefetch %u", s->mode,
                  s->workers, s->worker_threads, s->prefetch);
     cm_print(to, " --loader %s", s->loader);
-    return cm_outtext_close(&t);
+    return written(&t);
 }

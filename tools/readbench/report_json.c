@@ -425,6 +425,8 @@ int readbench_document(const readbench_run *run, size_t only, cm_json **out, cm_
     cm_document_text(&d, o, "data_loader", all ? r->data_loader : NULL);
     cm_document_texts(&d, o, "warnings", r->warning, r->nwarnings);
     cm_document_texts(&d, o, "notes", r->note, r->nnotes);
+    if (all) /* not counted for each session */
+        cm_remote_document(&d, o, run->net);
     if (d.status != CM_OK) {
         cm_json_free(o);
         return d.status;
@@ -438,6 +440,5 @@ int readbench_print_json(const readbench_run *run, cm_error *err)
     cm_document d = {CM_OK, err};
     cm_json *o = NULL;
     int rc = readbench_document(run, SIZE_MAX, &o, err);
-    cm_remote_document(&d, o, run->net);
     return rc != CM_OK ? rc : cm_document_print(&d, o, stdout);
 }

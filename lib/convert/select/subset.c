@@ -434,13 +434,13 @@ static int check_subset(cm_job *job, cm_error *err)
     const cm_texts *texts = &job->options->subset;
     const cm_dataset_options options = {.net = job->options->net};
     cm_dataset *store = NULL;
-    char *path = NULL;
-    int rc = cm_store_path_plain(job->options->target, &path, err);
+    cm_store_path at;
+    int rc = cm_store_path_split(job->options->target, &at, err);
     if (rc == CM_OK)
-        rc = cm_dataset_open(path, "", &options, &store, err);
+        rc = cm_dataset_open(at.path, at.node, &options, &store, err);
     if (rc != CM_OK)
         cm_error_place(err, job->options->target);
-    free(path);
+    cm_store_path_release(&at);
     for (size_t i = 0; rc == CM_OK && i < texts->n; i++)
         rc = apply_checked(job, store, texts->text[i], err);
     cm_dataset_close(store);

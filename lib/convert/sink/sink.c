@@ -63,5 +63,5 @@ void cm_sink_release(cm_sink *s)
 {
     cm_output_release(&s->out);
     cm_into_release(&s->into);
-    free(s->against);
+    cm_store_path_release(&s->against);
 }

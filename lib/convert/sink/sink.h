@@ -23,6 +23,7 @@
 #include "convert/sink/rules.h"
 #include "convert/sink/store/into.h"
 #include "convert/sink/store/output.h"
+#include "options/store_path.h"
 
 typedef struct cm_sink cm_sink;
 
@@ -47,9 +48,9 @@ typedef struct cm_sink_ops {
 struct cm_sink {
     const cm_sink_ops *ops;
     cm_transform_options *options; /* in force: `find` may put targets and formats right */
-    const char *target; /* what is made, or changed, and lies apart from the source; or NULL */
-    bool among_sources; /* the target is a file of the source */
-    char *against;      /* that of the terms; the sink's own text */
+    const char *target;    /* what is made, or changed, and lies apart from the source; or NULL */
+    bool among_sources;    /* the target is a file of the source */
+    cm_store_path against; /* that of the terms, with its node */
     cm_into into;
     cm_output out;
     cm_store *store; /* where chunks go; from begin on */

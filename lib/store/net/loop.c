@@ -70,8 +70,8 @@ static void look_at_speed(cm_net *net, uint64_t nbytes)
 
 static void count_try(cm_net *net, const cm_transfer_state *t)
 {
-    cm_net_counts *c = &net->counts;
-    uint64_t *n[] = {&c->get, &c->head, &c->put, &c->post, &c->remove};
+    cm_net_tally *c = net->tally;
+    _Atomic uint64_t *n[] = {&c->get, &c->head, &c->put, &c->post, &c->remove};
     ++*(t->request->listing ? &c->list : n[t->request->method]);
     c->nretries += t->ntries > 1;
 }
@@ -80,17 +80,18 @@ static void count_end(cm_net *net, const cm_transfer_state *t)
 {
     curl_off_t first = 0, sent = 0;
     long connections = 0;
+    cm_net_tally *c = net->tally;
     curl_easy_getinfo(t->easy, CURLINFO_STARTTRANSFER_TIME_T, &first);
     curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
-    net->counts.received_nbytes += t->ngot;
-    net->counts.sent_nbytes += (uint64_t)sent;
-    net->counts.nconnections += (uint64_t)connections;
-    net->counts.nsummed += t->summed;
-    net->counts.nchecked += t->checked;
+    c->received_nbytes += t->ngot;
+    c->sent_nbytes += (uint64_t)sent;
+    c->nconnections += (uint64_t)connections;
+    c->nsummed += t->summed;
+    c->nchecked += t->checked;
     if (first > 0 && t->request->method == CM_HTTP_GET) {
-        net->counts.first_byte_ns += (uint64_t)first * 1000;
-        net->counts.ntimed++;
+        c->first_byte_ns += (uint64_t)first * 1000;
+        c->ntimed++;
     }
 }
 
@@ -199,7 +200,7 @@ static void finish(cm_net *net, cm_transfer_state *t, CURLcode result)
     count_end(net, t);
     if (verdict == CM_HTTP_SLOWER) {
         slow_down(net);
-        net->counts.nthrottled++;
+        net->tally->nthrottled++;
     } else if (verdict == CM_HTTP_DONE) {
         look_at_speed(net, t->ngot);
     }
@@ -208,7 +209,7 @@ static void finish(cm_net *net, cm_transfer_state *t, CURLcode result)
     if (!onward)
         cm_transfer_come_back(t);
     if (again && verdict == CM_HTTP_SLOWER)
-        net->counts.throttled_ns += t->due_ns - cm_now_ns();
+        net->tally->throttled_ns += t->due_ns - cm_now_ns();
     if (!again && verdict != CM_HTTP_DONE)
         tell_failure(t, &why);
     if (again)
@@ -413,7 +414,6 @@ static void reset(cm_net *net)
     SLIST_INIT(&net->ended);
     net->nactive = net->nwaiting = net->nidle = 0;
     net->asleep = false;
-    net->counts = (cm_net_counts){0};
     net->idle = NULL;
     net->multi = NULL;
 }

@@ -75,6 +75,16 @@ typedef struct cm_transfer_state {
 
 TAILQ_HEAD(cm_transfer_list, cm_transfer_state);
 
+/* cm_net_counts, of all processes: forked ones share this memory, and may be killed at any time. */
+typedef struct cm_net_tally {
+    _Atomic uint64_t get, head, put, post, remove, list;
+    _Atomic uint64_t received_nbytes, sent_nbytes;
+    _Atomic uint64_t nretries, nthrottled, throttled_ns;
+    _Atomic uint64_t nconnections;
+    _Atomic uint64_t nsummed, nchecked;
+    _Atomic uint64_t first_byte_ns, ntimed;
+} cm_net_tally;
+
 struct cm_net {
     cm_net_settings settings;
     pthread_mutex_t lock; /* guards everything up to the next blank line */
@@ -86,8 +96,8 @@ struct cm_net {
     bool asleep; /* idle, and must be woken for new requests */
     struct cm_transfer_list waiting;
     size_t nwaiting;
-    cm_net_counts counts;
     unsigned limit;
+    cm_net_tally *tally;   /* fixed; needs no lock */
     struct cm_aws *aws;    /* credentials; found when first needed */
     struct cm_aws *google; /* the same for "gs://" */
     const char *trust;     /* bundle of trusted certificates; NULL: libcurl's own; fixed */

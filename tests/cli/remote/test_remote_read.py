@@ -244,6 +244,19 @@ def test_counts_are_told(web, out):
     assert n["retries"] == len([m for m in met if m != "late"]) - silent
 
 
+@pytest.mark.parametrize("mode, nstores", [("processes", 1), ("sync", 2)])
+def test_requests_of_workers_are_counted(web, tmp_path, mode, nstores):
+    """As the server counts them, whoever reads; the files of a report tell what --json does."""
+    out, samples = tmp_path / "out", ("--sample", "time=2,y=8,x=12", "--variable", "g/tas", "--batch", 2, "--batches", 2)
+    bench = ("--json", "--out", out, *samples, "--epochs", 1, "--step-time", "0ms", "--mode", mode)
+    web.asked.clear()
+    document = tool.run("readbench", *bench, *[f"{web.url}/data/v3.zarr"] * nstores).json()
+    n, read = document["network"], sum(s["counts"]["stored_nbytes"] for s in document["sessions"])
+    assert n["get"] == sum(m == "GET" for m, *_ in web.asked) and n["received_bytes"] > read
+    assert json.loads((out / "summary.json").read_text()) == document
+    assert not any("network" in json.loads(p.read_text()) for p in out.glob("*/summary.json"))
+
+
 def refused(bucket, *words, status=1, env=None, url="s3://bucket/data/v3.zarr", options=()):
     """One sentence, without any secret, and no storm of requests."""
     bucket.asked.clear()

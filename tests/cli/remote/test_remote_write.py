@@ -71,6 +71,29 @@ def test_the_bytes_of_a_folder(bucket, source, tmp_path, name):
     same(tmp_path / "local.zarr", bucket.get_folder("copy.zarr", tmp_path / "copy"))
 
 
+@pytest.mark.parametrize("remote", [False, True], ids=["folder", "bucket"])
+def test_a_node_that_was_written_is_checked(bucket, source, tmp_path, remote):
+    """STORE::NODE as --check takes it, whole or a part; each object is asked for once, and what is read is no output."""
+    env = bucket.environment() if remote else None
+    store = "s3://bucket/out.zarr" if remote else tmp_path / "out.zarr"
+    check = lambda *words: tool.nc2zarr("-q", "--check", *words, env=env)  # noqa: E731
+    tool.nc2zarr("-q", *CHUNKS, source, f"{store}::deep/er", env=env).ok()
+    bucket.asked.clear()
+    check("--certificate", tmp_path / "c.json", source, f"{store}::deep/er").ok()
+    assert not remote or not {m for m, *_ in bucket.asked} - {"GET"}
+    assert json.loads((tmp_path / "c.json").read_text())["reproducible"]
+    check("--subset", "time=0:4", source, f"{store}::/deep/er/").ok()
+    with netCDF4.Dataset(tmp_path / "other.nc", "w") as ds:
+        ds.createDimension("time", 12)
+        ds.createVariable("time", "f8", ("time",))[:] = np.arange(12) + 1
+    for words, difference in (((tmp_path / "other.nc", f"{store}::deep/er"), "time: element 0"), ((source, f"{store}::deep"), "the array is missing")):
+        done = check(*words)
+        assert done.status == 3 and difference in done.err, str(done)
+    check(source, f"{store}::nowhere").fails(1, f"{store}::nowhere")
+    if not remote:
+        check("--certificate", store / "deep" / "c.json", source, f"{store}::deep/er").fails(2, "lies in")
+
+
 def test_metadata_come_last(bucket, source):
     bucket.asked.clear()
     tool.nc2zarr("--verify", "none", *CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment()).ok()

@@ -561,9 +561,13 @@ int main(int argc, char **argv)
         return 2;
     }
     fill_report(p, &report);
+    const readbench_typed typed = {4,
+                                   (char *[]){(char *)"readbench", (char *)"--sample",
+                                              (char *)"1x128x128", (char *)"era5.zarr"},
+                                   false};
     readbench_run run = {.report = &report,
                          .command = "readbench --sample 1x128x128 --out report era5.zarr",
-                         .again = "readbench --sample 1x128x128 era5.zarr",
+                         .typed = &typed,
                          .started = "2026-03-01T12:00:00Z",
                          .host_share = 0.1};
     int rc = CM_OK;

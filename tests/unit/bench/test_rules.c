@@ -371,6 +371,18 @@ static void test_what_keeps_rules_silent(void **state)
     assert_null(finding(&f, "io-bound"));
     release(&f);
 
+    for (int busy = 0; busy < 2; busy++) { /* threads that wait for storage take no turns */
+        init(&f);
+        waits_for_storage(&f, 0.9);
+        f.s.pool_workers = 16;
+        f.s.wall_seconds = 10;
+        f.s.cpu_seconds = busy ? 21 : 19; /* of 40 */
+        set_cores(&f, 0, 0);
+        assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+        assert_int_equal(finding(&f, "oversubscribed") != NULL, busy);
+        release(&f);
+    }
+
     init(&f); /* memory that went down once does not grow */
     set_epochs(&f, 4, (const unsigned[]){100, 200, 190, 400});
     assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);

@@ -31,7 +31,9 @@ typedef struct row {
 
 static void test_commands(void **state)
 {
-    static const char again[] = "readbench --sample 1x64x64 era5.zarr";
+    char *words[] = {(char *)"readbench", (char *)"--warm", (char *)"--sample", (char *)"1x64x64",
+                     (char *)"era5.zarr"};
+    const readbench_typed typed = {5, words, false};
     static const row rows[] = {
         {"amplification", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
          "chunkcalc --sample time=1,lat=64,lon=64 --variable t2m --recommend era5.zarr"},
@@ -42,12 +44,13 @@ static void test_commands(void **state)
         {"failures", "-j.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
          "rechunk --digest ./-j.zarr"},
         {"library", "a b.nc", "NetCDF-4", "threads", 1, 2, 4, SIZE_MAX,
-         "readbench --sample 1x64x64 era5.zarr --engine native"},
+         "readbench --warm --sample 1x64x64 era5.zarr --engine native"},
         {"few-workers", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX, NULL},
         {"oversubscribed", "era5.zarr", "Zarr 3", "threads", 1, 6, 4, SIZE_MAX, NULL},
         {"fits-in-memory", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
          "readbench --sample 1x64x64 era5.zarr --cold"},
-        {"contention", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX, again},
+        {"contention", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
+         "readbench --warm --sample 1x64x64 era5.zarr"},
         {"step", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX, NULL},
     };
     (void)state;
@@ -63,7 +66,7 @@ static void test_commands(void **state)
                                   .cpus = rows[r].cpus};
         const cm_readbench_report report = {
             .session = &s, .nsessions = 1, .best = rows[r].best, .baseline = SIZE_MAX};
-        const readbench_run run = {.report = &report, .again = again};
+        const readbench_run run = {.report = &report, .typed = &typed};
         char *command = readbench_remedy(&run, &s, rows[r].what);
         if (rows[r].command == NULL) {
             if (command != NULL)
@@ -78,19 +81,21 @@ static void test_commands(void **state)
 
 /* ---- proposals ------------------------------------------------------------------------------ */
 
-static char *proposed(const cm_readbench_session *s, const char *again, unsigned nthreads)
+static char *proposed(const cm_readbench_session *s, unsigned nthreads)
 {
+    char *words[] = {(char *)"readbench", (char *)"era5.zarr"};
+    const readbench_typed typed = {2, words, false};
     const cm_readbench_report report = {.session = (cm_readbench_session *)s,
                                         .nsessions = 1,
                                         .best = SIZE_MAX,
                                         .baseline = SIZE_MAX};
-    const readbench_run run = {.report = &report, .again = again, .nthreads = nthreads};
+    const readbench_run run = {.report = &report, .typed = &typed, .nthreads = nthreads};
     return readbench_proposed_command(&run, s);
 }
 
 static void expect(const cm_readbench_session *s, unsigned nthreads, const char *want)
 {
-    char *command = proposed(s, "readbench era5.zarr", nthreads);
+    char *command = proposed(s, nthreads);
     if (want == NULL && command != NULL)
         fail_msg("%s", command);
     if (want != NULL) {
@@ -184,6 +189,39 @@ static void test_settings(void **state)
     expect(&s, 0, NULL);
 }
 
+/* Options that a tuning has no use for would be refused. */
+static void test_tuned(void **state)
+{
+    char *words[] = {(char *)"readbench",
+                     (char *)"--tune",
+                     (char *)"--out",
+                     (char *)"o",
+                     (char *)"--shuffle-window",
+                     (char *)"4",
+                     (char *)"--loader=planned",
+                     (char *)"era5.zarr"};
+    readbench_typed typed = {8, words, false};
+    cm_readbench_session s = {.mode = (char *)"threads",
+                              .loader = (char *)"map",
+                              .workers = 2,
+                              .worker_threads = 1,
+                              .prefetch = 2};
+    const cm_readbench_report report = {.session = &s, .nsessions = 1, .best = 0, .baseline = 0};
+    const readbench_run run = {.report = &report, .typed = &typed};
+    char *command = readbench_tuned_command(&run, &s);
+    (void)state;
+    assert_string_equal(command, "readbench --loader=planned era5.zarr --mode threads --workers 2 "
+                                 "--worker-threads 1 --prefetch 2 --loader map");
+    free(command);
+    s.loader = (char *)"planned";
+    typed.overwrite = true;
+    command = readbench_tuned_command(&run, &s);
+    assert_string_equal(command, "readbench --out o --shuffle-window 4 --loader=planned era5.zarr "
+                                 "--mode threads --workers 2 --worker-threads 1 --prefetch 2 "
+                                 "--loader planned");
+    free(command);
+}
+
 /* A hint never names an existing output. */
 static void test_new_names(void **state)
 {
@@ -216,9 +254,11 @@ static void test_new_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_commands), cmocka_unit_test(test_rewriting),
-        cmocka_unit_test(test_rewriting_several_variables), cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_new_names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands),
+                                       cmocka_unit_test(test_rewriting),
+                                       cmocka_unit_test(test_rewriting_several_variables),
+                                       cmocka_unit_test(test_settings),
+                                       cmocka_unit_test(test_tuned),
+                                       cmocka_unit_test(test_new_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

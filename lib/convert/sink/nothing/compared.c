@@ -13,8 +13,6 @@
 #include "convert/source/clashes.h"
 #include "format/icechunk/key.h"
 #include "format/icechunk/read_store.h"
-#include "options/store_path.h"
-#include "store/open.h"
 #include "store/subtree.h"
 
 /* The layout that the store has, for the report and for the boxes to compare. */
@@ -169,36 +167,28 @@ static int note_snapshot(cm_job *job, const cm_store *store, cm_error *err)
     return job->report->snapshot == NULL ? CM_ENOMEM : CM_OK;
 }
 
-/* "icechunk:PATH::GROUP": what was made of the source lies below that group. */
+/* The store, or the part of it below the node that the target names. */
 static int open_against(cm_sink *s, cm_job *job, cm_error *err)
 {
     const cm_store_options options = {.net = job->options->net, .memory = job->options->memory};
-    cm_store_path at = {0};
-    if (cm_icechunk_path(s->against) == NULL)
-        return cm_ice_store_open(s->against, &options, &s->store, err);
-    int rc = cm_store_path_split(s->against, &at, err);
-    if (rc == CM_OK)
-        rc = cm_ice_store_open(at.path, &options, &s->store, err);
+    int rc = cm_ice_store_open(s->against.path, &options, &s->store, err);
     if (rc == CM_OK)
         rc = note_snapshot(job, s->store, err);
     cm_store *whole = s->store;
-    if (rc == CM_OK && *at.node != '\0') {
+    if (rc == CM_OK && *s->against.node != '\0') {
         s->store = NULL;
-        rc = cm_store_subtree(whole, at.node, &s->store, err);
+        rc = cm_store_subtree(whole, s->against.node, &s->store, err);
     }
-    cm_store_path_release(&at);
     return rc;
 }
 
 static int open_store(cm_sink *s, cm_job *job, cm_error *err)
 {
     int rc = open_against(s, job, err);
-    if (rc == CM_OK && job->report->snapshot == NULL)
-        rc = note_snapshot(job, s->store, err);
     if (rc == CM_OK)
         rc = adopt_layouts(job, s->store, err);
     if (rc != CM_OK)
-        cm_error_place(err, s->against);
+        cm_error_place(err, s->store != NULL ? cm_store_name(s->store) : s->against.path);
     return rc;
 }
 
@@ -248,14 +238,11 @@ static int leave(cm_sink *s, cm_job *job, int rc, cm_error *err)
  */
 static int find(cm_sink *s, cm_job *job, cm_error *err)
 {
-    const char *target = s->options->target;
-    int rc = cm_icechunk_path(target) == NULL ? cm_store_path_plain(target, &s->against, err)
-             : (s->against = cm_strdup(target, err)) == NULL ? CM_ENOMEM
-                                                             : CM_OK;
+    int rc = cm_store_path_split(s->options->target, &s->against, err);
     if (!job->report->finished)
         s->options->verify = CM_VERIFY_FULL;
     s->target = NULL;
-    job->terms.against = s->against;
+    job->terms.against = s->against.path;
     return rc;
 }
 
