@@ -279,6 +279,7 @@ static void test_chunks_are_counted_in_words(void **state)
         f.s.counts.samples = many ? 10 * NBATCHES : 32 * NBATCHES;
         f.s.counts.chunks = 32 * NBATCHES;
         f.s.predicted.planned_per_sample = 0.1;
+        f.s.wait.n = NBATCHES;
         assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
         for (size_t i = 0; i < f.s.nfindings; i++) {
             if (strcmp(f.s.finding[i].rule, "decoded-again") == 0)
