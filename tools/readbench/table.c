@@ -186,8 +186,10 @@ static const cm_option OPTIONS[] = {
      .max = 1024,
      .swept = true,
      .help = "Threads of each worker.",
-     .unset = "1; where --workers is not given, what --advise says, which is more where no CPU is "
-              "left for loading, and behind a network so many that there are 16 in all"},
+     .unset =
+         "1; where --workers is not given, what --advise says, which is more where no CPU is "
+         "left for loading; and behind a network so many that there are 16 in all, where threads "
+         "wait for requests: for the index of a shard, with --cache, with --mode processes"},
     {.name = "prefetch",
      .value = "N",
      .kind = CM_OPTION_UINT,

@@ -208,6 +208,15 @@ def test_a_loader_has_many_requests_under_way(fields):
         server.close()
 
 
+def test_threads_that_nobody_named(web):
+    """One a worker where all chunks are requested ahead; 16 in all, or more by the CPUs, where a thread waits for one."""
+    bench = ("--json", "--no-out", "--sample", "4x8x12", "--variable", "g/tas", "--batch", 1, "--batches", 1, "--epochs", 1, "--step-time", "0ms")
+    for name, options, waits in (("v3.zarr", (), False), ("shards.zarr", (), True), ("v3.zarr", ("--mode", "processes"), True)):
+        (session,) = tool.run("readbench", *bench, *options, f"{web.url}/data/{name}").json()["sessions"]
+        n = session["loader"]
+        assert n["workers"] * n["worker_threads"] >= 16 if waits else n["worker_threads"] == 1, (name, options, n)
+
+
 def test_requests_are_few(web, bucket):
     """Opening is one request; a chunk is one; a sharded chunk is one once the index is known."""
     web.asked.clear()

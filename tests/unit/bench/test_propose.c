@@ -304,6 +304,35 @@ static void test_no_chunks_where_the_model_does_not_hold(void **state)
 
 /* ---- the device, and nothing ---------------------------------------------------------------- */
 
+/* The sentence on the planned loader, of a sample that decoded one chunk or more. */
+static void test_chunks_are_counted_in_words(void **state)
+{
+    (void)state;
+    for (int many = 0; many < 2; many++) {
+        fixture f;
+        const char *said = NULL;
+        init(&f, 0.032, 0.1, 0.001);
+        set_model(&f, 0.001, 0.001, 0);
+        f.s.counts.samples = many ? 10 * NBATCHES : 32 * NBATCHES;
+        f.s.counts.chunks = 32 * NBATCHES;
+        f.s.predicted.planned_per_sample = 0.1;
+        f.s.wait.n = NBATCHES;
+        assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+        for (size_t i = 0; i < f.s.nfindings; i++) {
+            if (strcmp(f.s.finding[i].rule, "decoded-again") == 0)
+                said = f.s.finding[i].sentence;
+        }
+        assert_non_null(said);
+        assert_non_null(strstr(said, many ? " 3.2 chunks for" : " 1 chunk for"));
+        for (size_t i = 0; i < f.s.nfindings; i++) {
+            free(f.s.finding[i].rule);
+            free(f.s.finding[i].sentence);
+        }
+        free(f.s.finding);
+        free(f.s.sentence);
+    }
+}
+
 /* The planned loader decodes a tenth of the chunks: told beside what is proposed. */
 static void test_chunks_that_serve_many_samples(void **state)
 {
@@ -380,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_assembling_stays),
         cmocka_unit_test(test_no_chunks_where_the_model_does_not_hold),
         cmocka_unit_test(test_chunks_that_serve_many_samples),
+        cmocka_unit_test(test_chunks_are_counted_in_words),
         cmocka_unit_test(test_page_locked_memory),
         cmocka_unit_test(test_nothing_where_nothing_is_to_be_simulated),
     };
