@@ -1,6 +1,7 @@
 #include "bench/rules.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,13 +122,14 @@ static bool decoded_again(const cm_readbench_session *s, const cm_readbench_fact
 {
     const double samples = (double)s->counts.samples, shared = s->predicted.planned_per_sample;
     const double each = samples > 0 ? (double)s->counts.chunks / samples : 0;
+    const char *plural = fabs(each - 1) < 0.005 ? "" : "s";
     (void)f;
     snprintf(
         text, size,
-        "a sample decoded %.3g chunks for itself alone; with the planned loader, which decodes a "
+        "a sample decoded %.3g chunk%s for itself alone; with the planned loader, which decodes a "
         "chunk for all samples of a block and mixes blocks, it would be %s%.2g over a whole "
         "epoch, of which %.1f times the samples/s are foreseen; few batches gain less",
-        each, shared < 0.01 ? "less than " : "", shared < 0.01 ? 0.01 : shared,
+        each, plural, shared < 0.01 ? "less than " : "", shared < 0.01 ? 0.01 : shared,
         s->proposal.planned_gain);
     return s->proposal.planned_gain >= 1 + CM_RULE_REWRITTEN;
 }

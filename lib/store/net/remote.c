@@ -51,8 +51,10 @@ static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_
     return CM_OK;
 }
 
-/* Asks for the last byte of KEY, whose answer has what HEAD was answered without: the length, or the
-   reason for a refusal. */
+/*
+ * Asks for the last byte of KEY, whose answer has what that to HEAD lacked: the length, or the
+ * reason for a refusal.
+ */
 static int ask_length(cm_store *store, const char *key, cm_http *r, cm_error *err)
 {
     cm_buf byte = {0};
