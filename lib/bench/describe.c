@@ -82,13 +82,34 @@ static int add_flags(cm_bench *b, cm_error *err)
     return rc;
 }
 
+/* The parts of a step that were said, or its whole time. */
+static void step_text(const cm_bench *b, char *buf, size_t size)
+{
+    const cm_readbench_options *o = b->options;
+    const struct {
+        const char *name;
+        double seconds;
+    } part[] = {
+        {"forward", o->step_forward}, {"backward", o->step_backward}, {"other", o->step_other}};
+    char time[32];
+    size_t n = 0;
+    if (o->step_backward <= 0 && o->step_other <= 0) {
+        cm_format_time(b->setting.step_ns / 1e9, buf, size);
+        return;
+    }
+    for (size_t i = 0; i < 3; i++)
+        if (part[i].seconds > 0 && n < size)
+            n += (size_t)snprintf(buf + n, size - n, "%s%s=%s", n > 0 ? "," : "", part[i].name,
+                                  cm_format_time(part[i].seconds, time, sizeof time));
+}
+
 static int add_texts(cm_bench *b, cm_error *err)
 {
     const cm_readbench_options *o = b->options;
     cm_readbench_session *s = b->session;
-    char shape[CM_MAX_RANK * 21], step[32], per_sample[32];
+    char shape[CM_MAX_RANK * 21], step[160], per_sample[32];
     const char *device = b->load.setting.uses_device ? o->device : "none";
-    cm_format_time(b->setting.step_ns / 1e9, step, sizeof step);
+    step_text(b, step, sizeof step);
     cm_format_time(b->setting.step_per_sample_ns / 1e9, per_sample, sizeof per_sample);
     const char *const rows[][2] = {
         {"sample", cm_shape_text(b->load.shared.space.space.rank, b->load.shared.space.space.sample,

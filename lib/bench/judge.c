@@ -263,8 +263,8 @@ static int add_data_loader(cm_readbench_report *r, cm_error *err)
         found = SIZE_MAX;
         for (size_t i = 0; i < r->nsessions; i++)
             if (is_candidate(&r->session[i]) && is_a_data_loader(&r->session[i]) &&
-                r->session[i].rates.samples > top) {
-                top = r->session[i].rates.samples;
+                cm_readbench_rate(&r->session[i]) > top) {
+                top = cm_readbench_rate(&r->session[i]);
                 found = i;
             }
     }

@@ -49,6 +49,7 @@ static int set_cost(cm_calc *c, cm_error *err)
         m->chunk = 0;
     override(&m->concurrency, o->concurrency, "concurrency", given, sizeof(given));
     override(&m->ratio, o->ratio, "ratio", given, sizeof(given));
+    m->reads = r->access.streams; /* of a log; else there is always more to ask for */
     int rc = cm_cost_model_check(m, err);
     if (rc != CM_OK)
         return rc;
@@ -90,7 +91,10 @@ static void set_bounds(cm_calc *c)
         low = r->layout[i].chunk_nbytes < low ? r->layout[i].chunk_nbytes : low;
         high = r->layout[i].chunk_nbytes > high ? r->layout[i].chunk_nbytes : high;
     }
-    const uint64_t floor = cm_suit_least(cm_suit_measured(&c->costs));
+    /* Requests of a read that overlap take no longer than one: by time alone objects of a few KiB
+       are as good as any, but not for servers and their bills. */
+    const bool overlap = c->spec.cost.reads > 0 && c->costs.remote;
+    const uint64_t floor = cm_suit_least(cm_suit_measured(&c->costs) && !overlap);
     if (o->store != NULL && o->chunks.n == 0 && low < floor)
         low = floor;
     if (o->min_nbytes != 0)

@@ -56,12 +56,10 @@ static double add_seconds(const cm_cost_model *m, const cm_cost_work *work, doub
                           cm_chunkcalc_layout *l)
 {
     const double seconds = cm_cost_work_seconds(m, work);
-    const double waiting = m->latency * work->objects + m->range * work->ranges;
-    const double moving = work->decoded / m->ratio / m->bandwidth;
 
     l->seconds += weight * seconds;
-    l->waiting += weight * waiting / m->concurrency;
-    l->moving += weight * moving / m->concurrency;
+    l->waiting += weight * cm_cost_work_waiting(m, work);
+    l->moving += weight * cm_cost_work_moving(m, work);
     return seconds;
 }
 

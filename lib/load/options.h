@@ -55,12 +55,13 @@ typedef struct cm_load_options {
     uint64_t leaves_after; /* batches that a rank takes of such an epoch; 0: all */
     uint64_t seed;
     bool drop_last;
-    const char *order;          /* "random", "strided:4", ...; NULL: random */
-    const cm_load_boxes *boxes; /* in place of `sample` and `order`; NULL */
-    bool one_shape;             /* of all samples of a batch, also where chunks differ in length */
-    const char *loader;         /* "map", "planned"; NULL: map */
-    uint64_t window;            /* of the planned loader, blocks; 0: to be chosen */
-    uint64_t world_size;        /* 1 */
+    const char *order; /* "random", "strided:4", ...; NULL: random */
+    /* In place of `sample` and `order`, none asked for before a worker begins it; NULL. */
+    const cm_load_boxes *boxes;
+    bool one_shape;      /* of all samples of a batch, also where chunks differ in length */
+    const char *loader;  /* "map", "planned"; NULL: map */
+    uint64_t window;     /* of the planned loader, blocks; 0: to be chosen */
+    uint64_t world_size; /* 1 */
     uint64_t rank;
     unsigned ranks; /* that this run makes batches for; 1 */
 

@@ -84,6 +84,7 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
                          .blocks = o->blocks,
                          .cache = r->cache,
                          .ahead = r->ahead,
+                         .when_begun = o->options->boxes != NULL,
                          .delay = o->options->cache_dir != NULL ? NULL : o->delay,
                          .disk_cache = o->options->cache_dir != NULL ? r->shared.data.store : NULL,
                          .group_nbytes = cm_load_group_nbytes(o->setting),

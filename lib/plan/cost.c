@@ -72,15 +72,38 @@ int cm_cost_model_check(const cm_cost_model *m, cm_error *err)
         return cm_fail(err, CM_EINVAL, "`bandwidth` and `decode` must be more than 0");
     if (!positive(m->concurrency))
         return cm_fail(err, CM_EINVAL, "`concurrency` must be more than 0");
+    if (!isfinite(m->reads) || m->reads < 0)
+        return cm_fail(err, CM_EINVAL, "the number of reads at a time must be 0 or more");
     if (!positive(m->ratio))
         return cm_fail(err, CM_EINVAL, "`ratio` must be more than 0");
     return CM_OK;
+}
+
+/* Of N requests of one read, those that are under way together. */
+static double together(const cm_cost_model *m, double n)
+{
+    const double most = m->reads > 0 ? m->concurrency / m->reads : m->concurrency;
+    return m->reads == 0 ? most : fmax(1, fmin(n, most));
+}
+
+double cm_cost_work_waiting(const cm_cost_model *m, const cm_cost_work *w)
+{
+    return m->latency * w->objects / together(m, w->objects) +
+           m->range * w->ranges / together(m, w->ranges);
+}
+
+double cm_cost_work_moving(const cm_cost_model *m, const cm_cost_work *w)
+{
+    return w->decoded / m->ratio / m->bandwidth / together(m, fmax(w->objects, w->ranges));
 }
 
 double cm_cost_work_seconds(const cm_cost_model *m, const cm_cost_work *w)
 {
     const double stored = w->decoded / m->ratio;
 
+    if (m->reads > 0)
+        return cm_cost_work_waiting(m, w) + cm_cost_work_moving(m, w) + m->chunk * w->chunks +
+               w->decoded / m->decode;
     return (m->latency * w->objects + m->range * w->ranges + m->chunk * w->chunks +
             stored / m->bandwidth + w->decoded / m->decode) /
            m->concurrency;

@@ -8,6 +8,10 @@
  * with stored = decoded / ratio.  A request of an empty object costs the latency, one for a part of
  * an object that is open (chunks of a shard) RANGE.  Each stream moves and decodes at its own rate,
  * and CONCURRENCY of them run side by side without slowing each other.
+ *
+ * So it is where there is always more to ask for.  Where only some READS are under way at once,
+ * each waits for requests of its own alone, as many at a time as it has, and one thread decodes
+ * what they give.
  */
 #ifndef CM_PLAN_COST_H
 #define CM_PLAN_COST_H
@@ -24,6 +28,7 @@ typedef struct cm_cost_model {
     double decode;      /* decoded bytes a second, of one thread */
     double concurrency; /* requests at a time */
     double ratio;       /* decoded bytes a stored byte */
+    double reads;       /* at a time; 0: any number */
 } cm_cost_model;
 
 typedef struct cm_cost_preset {
@@ -45,6 +50,9 @@ typedef struct cm_cost_work {
     double chunks, decoded; /* bytes */
 } cm_cost_work;
 double cm_cost_work_seconds(const cm_cost_model *model, const cm_cost_work *work);
+/* Of these, what passes waiting for requests, and moving stored bytes. */
+double cm_cost_work_waiting(const cm_cost_model *model, const cm_cost_work *work);
+double cm_cost_work_moving(const cm_cost_model *model, const cm_cost_work *work);
 
 /*
  * M with the time of a chunk rounded to a power of four of the time of a byte.  Which shape costs

@@ -38,13 +38,12 @@ bool cm_optimise_shards(const cm_optimise_spec *spec, double nbytes)
     return spec->most_objects > 0 && all > nbytes * (double)spec->most_objects;
 }
 
-/* A chunk of NBYTES; linear in chunks. */
-static double chunk_seconds(const cm_optimise_spec *spec, double nbytes)
+/* A read of N chunks of NBYTES, SHARDED or not. */
+static double read_seconds(const cm_optimise_spec *spec, bool sharded, double nbytes, double n)
 {
-    const bool sharded = cm_optimise_shards(spec, nbytes);
-    const cm_cost_work one = {
-        .objects = !sharded, .ranges = sharded, .chunks = 1, .decoded = nbytes};
-    return cm_cost_work_seconds(&spec->cost, &one);
+    const cm_cost_work work = {
+        .objects = sharded ? 0 : n, .ranges = sharded ? n : 0, .chunks = n, .decoded = n * nbytes};
+    return cm_cost_work_seconds(&spec->cost, &work);
 }
 
 double cm_search_mean(const cm_search *s, size_t read, unsigned index, uint64_t length)
@@ -68,17 +67,20 @@ bool cm_score_less(const cm_score *a, const cm_score *b)
 
 cm_score cm_search_score(const cm_search *s, cm_goal goal, double nbytes, const double *q)
 {
-    double each = chunk_seconds(s->spec, nbytes);
-    double mean = 0, regret = 0;
+    const bool sharded = cm_optimise_shards(s->spec, nbytes);
+    double seconds = 0, mean = 0, regret = 0;
 
     if (goal.read >= 0)
-        return (cm_score){q[goal.read] * each, q[goal.read] * nbytes, q[goal.read]};
+        return (cm_score){read_seconds(s->spec, sharded, nbytes, q[goal.read]),
+                          q[goal.read] * nbytes, q[goal.read]};
     for (size_t r = 0; r < s->spec->nreads; r++) {
+        const double one = read_seconds(s->spec, sharded, nbytes, q[r]);
+        seconds += s->weight[r] * one;
         mean += s->weight[r] * q[r];
         if (goal.objective == CM_OBJECTIVE_REGRET && s->own != NULL)
-            regret = fmax(regret, q[r] * each / s->own[r]);
+            regret = fmax(regret, one / s->own[r]);
     }
-    cm_score score = {mean * each, mean * nbytes, mean};
+    cm_score score = {seconds, mean * nbytes, mean};
     if (goal.objective == CM_OBJECTIVE_BYTES)
         score.value = score.bytes;
     else if (goal.objective == CM_OBJECTIVE_REQUESTS)
@@ -113,7 +115,7 @@ cm_read_cost cm_optimise_read_cost(const cm_optimise_spec *spec, size_t read, co
         nbytes *= (double)chunk[j];
     }
     cost.bytes = cost.requests * nbytes;
-    cost.seconds = cost.requests * chunk_seconds(spec, nbytes);
+    cost.seconds = read_seconds(spec, cm_optimise_shards(spec, nbytes), nbytes, cost.requests);
     return cost;
 }
 

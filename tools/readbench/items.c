@@ -6,6 +6,7 @@
 
 #include "../common/print.h"
 #include "base/number.h"
+#include "bench/tune.h"
 
 #define ITEM(name) static bool name(const cm_readbench_session *s, char *buf, size_t size)
 
@@ -55,8 +56,9 @@ static bool hits(uint64_t h, uint64_t m, uint64_t evicted, char *buf, size_t siz
 
 ITEM(samples_rate)
 {
-    snprintf(buf, size, s->rates.samples < 100 ? "%.2f" : "%.1f", s->rates.samples);
-    return isfinite(s->rates.samples);
+    const double rate = cm_readbench_rate(s);
+    snprintf(buf, size, rate < 100 ? "%.2f" : "%.1f", rate);
+    return isfinite(rate);
 }
 
 ITEM(logical)

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/number.h"
+#include "bench/tune.h"
 #include "plot.h"
 
 enum {
@@ -33,19 +34,19 @@ static void draw_rates(plot *p, const cm_readbench_report *r)
     size_t n = count_bars(r);
 
     for (size_t i = 0; i < n; i++)
-        most = fmax(most, r->session[i].rates.samples);
+        most = fmax(most, cm_readbench_rate(&r->session[i]));
     p->left = 6;
     plot_x_axis(p, 0, most > 0 ? most : 1, PLOT_NUMBER, "samples a second");
     for (size_t i = 0; i < n; i++) {
         const cm_readbench_session *s = &r->session[i];
+        const double rate = cm_readbench_rate(s);
         double y = p->top + BAR * (double)i;
         unsigned colour = i == r->best ? GREEN : i == r->baseline ? STEEL : BLUE;
         if (r->ratio && i > 0 && isfinite(r->ratio[i]))
             snprintf(ratio, sizeof(ratio), ", %.2f times the first", r->ratio[i]);
-        snprintf(text, sizeof(text), "%.80s: %.4g%s%s", s->label, s->rates.samples, ratio,
-                 role(r, i));
+        snprintf(text, sizeof(text), "%.80s: %.4g%s%s", s->label, rate, ratio, role(r, i));
         plot_text(p, p->left + 2, y + 12, PLOT_TEXT, CANVAS_START, INK, text);
-        canvas_box box = {p->left, y + 17, plot_x(p, s->rates.samples) - p->left, 15};
+        canvas_box box = {p->left, y + 17, plot_x(p, rate) - p->left, 15};
         canvas_boxes(p->c, &box, 1, 1, colour);
     }
 }

@@ -87,7 +87,7 @@ void cm_load_expect(void *context, const cm_load_task *task)
     pthread_mutex_lock(&s->lock);
     const bool open = s->users > 0 && s->pid == getpid();
     pthread_mutex_unlock(&s->lock);
-    if (open && s->arrays.ahead != NULL && task->kind != CM_LOAD_CUT)
+    if (open && s->arrays.ahead != NULL && !s->arrays.when_begun && task->kind != CM_LOAD_CUT)
         cm_expecting_add(&s->expecting, &s->arrays, task, box_ahead);
 }
 

@@ -41,6 +41,7 @@ typedef struct cm_load_arrays {
     const cm_blocks *blocks;    /* whose chunks samples are cut out of; or NULL */
     cm_chunk_cache *cache;      /* of this process, or NULL */
     cm_lookahead *ahead;        /* of this process, where there is no cache; or NULL */
+    bool when_begun;            /* it asks for nothing before a worker begins a task */
     cm_delay *delay;            /* or NULL */
     bool library;               /* boxes through the format's library */
     size_t group_nbytes;        /* as in cm_reader_options */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "store/net/secret.h"
+#include "store/net/url.h"
 #include "store/net/xml.h"
 
 enum {
@@ -89,10 +90,24 @@ static void region_of(const char *scope, char *out, size_t size)
     snprintf(out, size, "%.*s", p != NULL ? (int)strcspn(p + 1, ":") : 0, p != NULL ? p + 1 : "");
 }
 
+/* Scheme, host and port of where the server sends T, ", " before them; "": it does not say. */
+static void next_of(const cm_transfer_state *t, char *out, size_t size)
+{
+    char *next = NULL;
+    curl_easy_getinfo(t->easy, CURLINFO_REDIRECT_URL, &next);
+    const bool web = next != NULL && cm_url_scheme(next) == CM_URL_HTTP;
+    const char *host = web ? strstr(next, "://") + 3 : NULL;
+    snprintf(out, size, "%s%.*s", web ? ", " : "",
+             web ? (int)(host + strcspn(host, "/?#") - next) : 0, web ? next : "");
+    if (strchr(out, '@') != NULL) /* a name and a password */
+        out[0] = '\0';
+    tidy(out, t->request);
+}
+
 int cm_http_fail_answer(cm_transfer_state *t, int rc, const char *words, cm_error *err)
 {
     const cm_http *r = t->request;
-    char region[40] = "";
+    char region[40] = "", next[256];
     if (r->signer != NULL)
         region_of(r->signer->scope, region, sizeof(region));
     if (r->s3 && t->region[0] != '\0' && strcmp(t->region, region) != 0)
@@ -103,8 +118,13 @@ int cm_http_fail_answer(cm_transfer_state *t, int rc, const char *words, cm_erro
     const char *mark = r->code[0] != '\0' ? " " : "";
     if (text == NULL && words[0] != '\0')
         return cm_fail(err, rc, "%s: %s (HTTP %ld%s%s)", r->shown, words, r->status, mark, r->code);
-    if (text == NULL && r->status / 100 == 3)
-        text = "the server sends this request elsewhere; name the address that it gives";
+    if (text == NULL && r->status / 100 == 3) {
+        next_of(t, next, sizeof next);
+        return cm_fail(err, rc,
+                       "%s: the server sends this request elsewhere; name the address that it "
+                       "gives%s (HTTP %ld%s%s)",
+                       r->shown, next, r->status, mark, r->code);
+    }
     if (text == NULL && (r->status == 401 || r->status == 403))
         text = "access denied";
     if (text == NULL)

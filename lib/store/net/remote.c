@@ -51,7 +51,10 @@ static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_
     return CM_OK;
 }
 
-/* Asks for the last byte of KEY, as its answer has the length that HEAD was answered without. */
+/*
+ * Asks for the last byte of KEY, whose answer has what that to HEAD lacked: the length, or the
+ * reason for a refusal.
+ */
 static int ask_length(cm_store *store, const char *key, cm_http *r, cm_error *err)
 {
     cm_buf byte = {0};
@@ -68,13 +71,29 @@ static int ask_length(cm_store *store, const char *key, cm_http *r, cm_error *er
                : cm_fail(err, CM_EUNSUPPORTED, "%s: the server does not say how long it is", key);
 }
 
+/*
+ * Whether a bucket's answer R, which has no body as all answers to HEAD, may hide its reason: one
+ * that credentials are renewed for, or that there is no bucket (asked for once: objects are absent
+ * more often).
+ */
+static bool hides_reason(cm_remote *s, int rc, const cm_http *r)
+{
+    if (s->aws == NULL || rc == CM_OK)
+        return false;
+    if (rc == CM_ENOTFOUND)
+        return r->status == 404 && !atomic_exchange(&s->asked_for_bucket, true);
+    return r->status == 400 || r->status == 403;
+}
+
 static int head(cm_store *store, const char *key, cm_http *r, cm_error *err)
 {
+    cm_remote *s = cm_remote_of(store);
     *r = (cm_http){.method = CM_HTTP_HEAD};
-    if (cm_s3_known_lacks(cm_remote_of(store)->known, key))
+    if (cm_s3_known_lacks(s->known, key))
         return fail_absent(key, err);
-    int rc = run_key(cm_remote_of(store), key, r, err);
-    return rc == CM_OK && !r->sized ? ask_length(store, key, r, err) : rc;
+    int rc = run_key(s, key, r, err);
+    return (rc == CM_OK && !r->sized) || hides_reason(s, rc, r) ? ask_length(store, key, r, err)
+                                                                : rc;
 }
 
 static int stat_object(cm_store *store, const char *key, cm_object_stat *out, cm_error *err)

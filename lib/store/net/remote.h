@@ -5,6 +5,8 @@
 #ifndef CM_STORE_NET_REMOTE_H
 #define CM_STORE_NET_REMOTE_H
 
+#include <stdatomic.h>
+
 #include "store/impl.h"
 #include "store/net.h"
 #include "store/net/aws.h"
@@ -18,10 +20,11 @@ typedef struct cm_remote {
     cm_aws *aws;   /* NULL unless it is a bucket */
     char *address; /* of the bucket, or of the store on a web server; without '/' at the end */
     char *bucket;
-    cm_net_checksum checksum;  /* of objects; never AUTO */
-    char *prefix;              /* of keys in the bucket: "" or "a/b/" */
-    struct cm_s3_known *known; /* the cached listing; NULL: ask the server */
-    cm_s3_memory pool;         /* memory of objects being written */
+    cm_net_checksum checksum;     /* of objects; never AUTO */
+    char *prefix;                 /* of keys in the bucket: "" or "a/b/" */
+    struct cm_s3_known *known;    /* the cached listing; NULL: ask the server */
+    cm_s3_memory pool;            /* memory of objects being written */
+    atomic_bool asked_for_bucket; /* whether it is there, where an object was not */
 } cm_remote;
 
 static inline cm_remote *cm_remote_of(const cm_store *store)

@@ -474,6 +474,8 @@ int cm_transfer_prepare(cm_transfer_state *t, cm_error *err)
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, seconds);
     curl_easy_setopt(e, CURLOPT_USERAGENT, "chunkmill/" CM_VERSION);
+    /* A bucket takes ".." of a key as it is, which libcurl would resolve into another bucket. */
+    curl_easy_setopt(e, CURLOPT_PATH_AS_IS, (long)t->request->s3);
     curl_easy_setopt(e, CURLOPT_URL, t->elsewhere != NULL ? t->elsewhere : t->request->url);
     if (t->request->max_ns > 0)
         curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(t->request->max_ns / 1000000));

@@ -340,6 +340,17 @@ def test_a_sweep_is_a_table():
     assert "best: workers=16" in out and "because more workers gain less than 5 %" in out
 
 
+def test_the_median_of_rounds_counts(made):
+    """In the table and the picture, as in the verdict."""
+    sessions = json.loads(run("sweep", "--json").ok().out)["sessions"]
+    assert max(len(s["rounds"]) for s in sessions) == 3
+    out, page = run("sweep").ok().out, (made("sweep") / "report.html").read_text()
+    for s in sessions:
+        median = statistics.median(s["rounds"])
+        assert re.search(rf"^{s['label']} EMULATED[ *]+{median:.1f} ", out, re.M)
+        assert f"{s['label']}: {median:.4g}" in page
+
+
 def test_tuning_ends_with_a_line_to_paste():
     assert "\nDataLoader(dataset, batch_size=32, num_workers=8, prefetch_factor=2)\n" in run("tune").ok().out
 

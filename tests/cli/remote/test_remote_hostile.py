@@ -92,6 +92,23 @@ def sends(server, where):
     server.fault = fault
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_bucket_that_is_elsewhere_is_not_followed(status):
+    """Its address is told, without what may be secret in it."""
+    bucket, other = objects.Server(), objects.Server()
+    try:
+        for user in ("", "me:SECRET@"):
+            where = other.url.replace("//", f"//{user}")
+            bucket.fault = lambda h, where=where: h.reply(status, b"", {"Location": f"{where}/{h.key}?sign=SECRET"}) or "done"
+            for command in (["rechunk", "--digest", "s3://bucket/a.zarr"], ["nc2zarr", "s3://bucket/a.nc", "none.zarr"]):
+                done = tool.run(*command, env=bucket.environment()).fails(1, "elsewhere", str(status))
+                assert ("SECRET" not in done.err) and (other.url in done.err) == (user == "")
+        assert other.asked == []
+    finally:
+        bucket.close()
+        other.close()
+
+
 @pytest.mark.parametrize("where, words", [("file:///etc/passwd", "not http:// or https://"), ("ftp://127.0.0.1/x", "not http:// or https://"),
                                           ("//me:SECRET@{host}/a.zarr/.zmetadata", "where the server sends this"), ("/old/round", "again and again")])  # fmt: skip
 def test_where_no_request_is_sent_is_asked_once(web, where, words):

@@ -282,6 +282,24 @@ def test_a_network_that_fails_is_no_bad_file(bucket, archive, out, scratch, tmp_
     web.close()
 
 
+REFUSALS = {
+    "secret": ({"AWS_SECRET_ACCESS_KEY": "wrong-secret"}, "bucket", ("secret key is wrong", "SignatureDoesNotMatch")),
+    "key": ({"AWS_ACCESS_KEY_ID": "AKIAOTHER"}, "bucket", ("does not know this access key",)),
+    "region": ({"AWS_REGION": "eu-west-3"}, "bucket", ("AWS_REGION=us-east-1",)),
+    "token": ({"AWS_SESSION_TOKEN": "TOKEN-ONE"}, "bucket", ("the session token has expired",)),
+    "bucket": ({}, "other", ("there is no such bucket",)),
+    "object": ({}, "bucket", ("none.nc: no such object",)),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_the_refusal_of_one_object_has_its_reason(bucket, out, case):
+    """Which an answer to HEAD has no body for."""
+    more, name, words = REFUSALS[case]
+    done = tool.nc2zarr("-q", f"s3://{name}/arch/none.nc", out, env=bucket.environment(**more)).fails(1, *words)
+    assert done.err.count("\n") == 1 and asked(bucket) == {"HEAD": 1, "GET": 1}
+
+
 def test_survey_cache(bucket, archive, out, tmp_path):
     """Objects with a cached ETag are not fetched."""
     env, cache = bucket.environment(), ("--survey-cache", tmp_path / "cache")

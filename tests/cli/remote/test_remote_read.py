@@ -162,6 +162,33 @@ def test_a_slow_store_is_measured(fields, name):
     assert predicted["best_seconds_per_sample"] <= predicted["seconds_per_sample"]
 
 
+def test_reads_of_a_log_wait_for_their_own_requests(tmp_path):
+    """One at a time, each waits for a request at least, measured and predicted, whatever the chunks; none is begun before."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        for d, n in (("time", 8), ("y", 32), ("x", 32)):
+            ds.createDimension(d, n)
+        ds.createVariable("tas", "f4", ("time", "y", "x"))[:] = np.arange(8192).reshape(8, 32, 32)
+    tool.nc2zarr(tmp_path / "in.nc", tmp_path / "s", "--chunks", "tas:1x32x32", "--shards", "tas:none").ok()
+    with open(tmp_path / "log", "w") as log:
+        for i in range(24):
+            box = [[0, 8], [i, i + 8], [24 - i, 32 - i]]
+            log.write(json.dumps({"array": "tas", "box": box, "time": i, "seconds": 0.5, "pid": 1, "thread": 1, "read": i + 1}) + "\n")
+    server = objects.Server(bucket=None, signed=False)
+    server.put_folder(tmp_path / "s", "s")
+    slow(server, 0.01, 40e6)
+    try:
+        answer = tool.run("chunkcalc", "--json", "--access", tmp_path / "log", "--against", "8x8x8", f"{server.url}/s").json()
+    finally:
+        server.close()
+    assert answer["access"]["streams"] == 1
+    rates = {layout["rule"]: layout["reads_per_second"] for layout in answer["layouts"]}
+    assert rates["present"] <= 1 / 0.01
+    # Eight requests are under way together, as one would be: far from eight times as fast.
+    assert max(rates.values()) < 2 * rates["present"]
+    recommended = next(layout for layout in answer["layouts"] if layout["rule"] == "recommended")
+    assert recommended["chunk_nbytes"] == 4 * 8192  # not objects of 4 KiB, which are as good by the clock alone
+
+
 def test_a_small_store_of_tiny_objects_is_measured(tmp_path):
     """Objects that are shorter than what is asked of their beginning tell the latency, at any size of the array."""
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:

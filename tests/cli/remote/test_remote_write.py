@@ -94,6 +94,15 @@ def test_a_node_that_was_written_is_checked(bucket, source, tmp_path, remote):
         check("--certificate", store / "deep" / "c.json", source, f"{store}::deep/er").fails(2, "lies in")
 
 
+def test_dots_of_a_key_are_its_own(bucket, source):
+    """They lead into no other bucket and no other folder."""
+    for prefix in ("../other/x.zarr", "dot/../x.zarr", "./x.zarr"):
+        tool.nc2zarr("-q", source, f"s3://bucket/{prefix}", env=bucket.environment()).ok()
+        assert bucket.keys() and all(key.startswith(f"{prefix}/") for key in bucket.keys())
+        tool.nc2zarr("-q", "--check", source, f"s3://bucket/{prefix}", env=bucket.environment()).ok()
+        bucket.objects.clear()
+
+
 def test_metadata_come_last(bucket, source):
     bucket.asked.clear()
     tool.nc2zarr("--verify", "none", *CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment()).ok()

@@ -322,7 +322,7 @@ static void test_times(void **state)
     o.emulate = "latency=5ms,bandwidth=1GB/s,concurrency=64";
     run(&o, &r, "times");
     const cm_readbench_session *s = &r.session[0];
-    assert_string_equal(setting_of(s, "step-time"), "3.00 ms");
+    assert_string_equal(setting_of(s, "step-time"), "forward=2.00 ms,backward=1.00 ms");
     for (size_t i = 0; i < s->nrecords; i++) {
         const cm_readbench_batch *x = &s->record[i];
         const uint64_t from = x->ready_ns > x->want_ns ? x->ready_ns : x->want_ns;

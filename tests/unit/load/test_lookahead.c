@@ -129,6 +129,7 @@ typedef struct fixture {
     cm_sample_part part[NPARTS];
     size_t part_nbytes[NPARTS];
     cm_lookahead *ahead;
+    bool when_begun;
     cm_load_source source;
 } fixture;
 
@@ -144,6 +145,7 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
                             .part_nbytes = f->part_nbytes,
                             .nparts = NPARTS,
                             .ahead = f->ahead,
+                            .when_begun = f->when_begun,
                             .group_nbytes = 200}; /* few chunks at a time: several groups */
     return CM_OK;
 }
@@ -430,6 +432,30 @@ static void queued(void **state)
     end(&f);
 }
 
+/* Nothing is asked for while a task waits, and all of it as soon as it is begun. */
+static void when_begun(void **state)
+{
+    cm_load_counts counts = {0};
+    fixture f;
+    void *worker;
+    (void)state;
+    begin(&f, 1, 64);
+    f.when_begun = true;
+    uint8_t *arena = malloc(batch_nbytes(&f));
+    assert_int_equal(f.source.open(f.source.context, 0, &worker, NULL), CM_OK);
+    cm_load_task *task = new_task(BATCH);
+    f.source.expect(f.source.context, task);
+    assert_int_equal(later.nbegun, 0);
+    f.source.forget(f.source.context, task);
+    free(task);
+    assert_int_equal(load(&f, worker, 0, arena, &counts, NULL), CM_OK);
+    check(&f, 0, arena);
+    assert_true(later.nbegun > BATCH);
+    f.source.close(worker);
+    free(arena);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +464,7 @@ int main(void)
         cmocka_unit_test(lost_answers),
         cmocka_unit_test(stopped),
         cmocka_unit_test(queued),
+        cmocka_unit_test(when_begun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,30 @@ static void the_formula_holds(void **context)
                 1e-12);
 }
 
+/* A read among few waits for its own requests, as many at a time as it has. */
+static void a_read_waits_for_its_own_requests(void **context)
+{
+    cm_cost_model m = {
+        .latency = 0.1, .bandwidth = 100, .decode = 50, .concurrency = 8, .ratio = 2, .reads = 1};
+    cm_cost_work work = {.objects = 1, .chunks = 1, .decoded = 10};
+
+    (void)context;
+    assert_true(fabs(cm_cost_work_waiting(&m, &work) - 0.1) < 1e-12);
+    assert_true(fabs(cm_cost_work_seconds(&m, &work) - (0.1 + 0.05 + 0.2)) < 1e-12);
+    work = (cm_cost_work){.objects = 8, .chunks = 8, .decoded = 10};
+    assert_true(fabs(cm_cost_work_waiting(&m, &work) - 0.1) < 1e-12);
+    assert_true(fabs(cm_cost_work_moving(&m, &work) - 0.05 / 8) < 1e-12);
+    m.reads = 4; /* two requests at a time each */
+    assert_true(fabs(cm_cost_work_waiting(&m, &work) - 0.4) < 1e-12);
+    m.reads = 16;
+    assert_true(fabs(cm_cost_work_waiting(&m, &work) - 0.8) < 1e-12);
+    /* One request at a time: as if there were any number of reads. */
+    m.concurrency = 1;
+    const double all = cm_cost_work_seconds(&m, &work);
+    m.reads = 0;
+    assert_true(fabs(cm_cost_work_seconds(&m, &work) - all) < 1e-12);
+}
+
 /* Chunk and byte stand in a ratio that is a power of four; bytes cost what they did. */
 static void rounding_keeps_choices_apart_from_noise(void **context)
 {
@@ -127,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets_are_complete),
         cmocka_unit_test(the_formula_holds),
+        cmocka_unit_test(a_read_waits_for_its_own_requests),
         cmocka_unit_test(rounding_keeps_choices_apart_from_noise),
         cmocka_unit_test(senseless_models_are_refused),
         cmocka_unit_test(footprints_count_what_is_stored),
