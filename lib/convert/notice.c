@@ -96,8 +96,6 @@ static int notice_fill_values(cm_job *job, cm_error *err)
                        f.n > 1 ? ", ..." : "");
 }
 
-/* ---- packed numbers ---- */
-
 /* ", NAME" behind those that LIST has; "..." for the first of more than MAX_TOLD. */
 static int list_name(char **list, uint64_t n, const char *name, cm_error *err)
 {
@@ -112,11 +110,48 @@ static int list_name(char **list, uint64_t n, const char *name, cm_error *err)
     return CM_OK;
 }
 
+/* xarray reads no _FillValue of characters in Zarr 3, and opens no store that has one. */
+static int notice_characters(cm_job *job, cm_error *err)
+{
+    char *list = NULL;
+    uint64_t n = 0;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && job->zarr_format == 3 && i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        if (v->source->is_char && v->source->has_fill_value && v->source->words == NULL &&
+            v->view.type.kind == CM_KIND_BYTES)
+            rc = list_name(&list, n++, v->name, err);
+    }
+    if (rc == CM_OK && n > 0)
+        rc = cm_job_warn(job, err,
+                         "%llu variable%s of characters (%s): _FillValue is left out, which xarray "
+                         "does not read of them in Zarr 3: texts equal to it are shown and not "
+                         "missing; `char_mode` join or `zarr_format` 2 keep it",
+                         (unsigned long long)n, n > 1 ? "s" : "", list);
+    free(list);
+    return rc;
+}
+
+/* ---- packed numbers ---- */
+
+/* In float32, with attributes that it cannot hold: JSON's numbers are rounded to it first. */
+static bool rounds_attributes(const cm_packing *p)
+{
+    return p->keeps_type && p->shown.nbytes == 4 &&
+           ((double)(float)p->scale != p->scale || (double)(float)p->offset != p->offset);
+}
+
+static bool loses_type(const cm_packing *p)
+{
+    return !p->keeps_type && p->shown.nbytes == 4;
+}
+
 /*
  * xarray decodes to the type that the attributes of a file have.  A number of JSON has none, and
- * is a float64.
+ * is a float64, or of the type of elements that keep theirs.
  */
-static int notice_packing(cm_job *job, cm_error *err)
+static int warn_of_packed(cm_job *job, bool (*differs)(const cm_packing *p), const char *why,
+                          cm_error *err)
 {
     char *list = NULL;
     uint64_t n = 0;
@@ -124,18 +159,31 @@ static int notice_packing(cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
         const cm_packing p = cm_packing_of(v->source);
-        if (p.packed && !v->view.conversion.unpack && cm_dtype_is_number(&p.type) &&
-            p.shown.nbytes == 4)
+        if (p.packed && !v->view.conversion.unpack && cm_dtype_is_number(&p.type) && differs(&p))
             rc = list_name(&list, n++, v->name, err);
     }
     if (rc == CM_OK && n > 0)
         rc = cm_job_warn(
             job, err,
-            "%llu packed variable%s (%s): scale_factor is float32, and a number of JSON has no "
-            "type: xarray shows float64 of the store and float32 of the file, which differ in the "
-            "8th digit; `unpack` stores what it shows of the file",
-            (unsigned long long)n, n > 1 ? "s" : "", list);
+            "%llu packed variable%s (%s): %s, which differ in the 8th digit; `unpack` stores what "
+            "it shows of the file",
+            (unsigned long long)n, n > 1 ? "s" : "", list, why);
     free(list);
+    return rc;
+}
+
+static int notice_packing(cm_job *job, cm_error *err)
+{
+    int rc = warn_of_packed(job, loses_type,
+                            "scale_factor is float32, and a number of JSON has no type: xarray "
+                            "shows float64 of the store and float32 of the file",
+                            err);
+    if (rc == CM_OK)
+        rc = warn_of_packed(job, rounds_attributes,
+                            "scale_factor or add_offset is float64, and a number of JSON has no "
+                            "type: xarray rounds it to float32 and shows other numbers of the "
+                            "store than of the file",
+                            err);
     return rc;
 }
 
@@ -206,6 +254,8 @@ static int notice_foreign(cm_job *job, cm_error *err)
 int cm_job_notice(cm_job *job, cm_error *err)
 {
     int rc = notice_packing(job, err);
+    if (rc == CM_OK)
+        rc = notice_characters(job, err);
     if (rc == CM_OK)
         rc = cm_job_notice_growth(job, err);
     if (rc != CM_OK || job->source->kind != CM_DATASET_ZARR)

@@ -70,6 +70,36 @@ bool cm_missing_list(const cm_dtype *type, const cm_json *attrs, const uint8_t *
     return all;
 }
 
+static bool names(const cm_json *list, const cm_json *value)
+{
+    bool found = cm_json_equal(list, value);
+    for (size_t i = 0; !found && cm_json_is(list, CM_JSON_ARRAY) && i < cm_json_length(list); i++)
+        found = cm_json_equal(cm_json_at(list, i), value);
+    return found;
+}
+
+int cm_missing_name(cm_json *attrs, cm_json *value, cm_error *err)
+{
+    const cm_json *was = cm_json_member(attrs, "missing_value");
+    if (was == NULL || value == NULL)
+        return cm_json_set(attrs, "missing_value", value, err);
+    if (names(was, value)) {
+        cm_json_free(value);
+        return CM_OK;
+    }
+    const bool is_list = cm_json_is(was, CM_JSON_ARRAY);
+    cm_json *list = is_list ? cm_json_copy(was) : cm_json_array();
+    int rc = is_list ? CM_OK : cm_json_append(list, cm_json_copy(was), err);
+    if (rc == CM_OK)
+        rc = cm_json_append(list, value, err);
+    else
+        cm_json_free(value);
+    if (rc == CM_OK)
+        return cm_json_set(attrs, "missing_value", list, err);
+    cm_json_free(list);
+    return rc;
+}
+
 bool cm_missing_rule(const cm_dtype *type, const cm_json *attrs, const uint8_t *fill,
                      cm_tally_rule *rule)
 {

@@ -39,6 +39,9 @@ typedef struct cm_missing {
 bool cm_missing_list(const cm_dtype *type, const cm_json *attrs, const uint8_t *fill,
                      cm_missing *out);
 
+/* Lets missing_value in ATTRS name VALUE, too, which is taken over: it may become a list. */
+int cm_missing_name(cm_json *attrs, cm_json *value, cm_error *err);
+
 /* How elements are counted by that list. */
 bool cm_missing_rule(const cm_dtype *type, const cm_json *attrs, const uint8_t *fill,
                      cm_tally_rule *rule);

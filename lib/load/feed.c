@@ -102,24 +102,11 @@ static bool names_fill(const cm_array *a, const char *name)
     return value != NULL && !(cm_attr_number(value, &number) && isnan(number));
 }
 
-/* Whether V has fill values, all of them NaN: with these xarray unpacks in the stored type. */
-static bool has_only_nan(const cm_variable *v)
-{
-    const cm_array *a = v->array;
-    cm_missing m;
-    bool only = cm_missing_list(&a->dtype, a->attrs, v->has_fill_value ? v->fill_value : NULL, &m);
-    for (unsigned i = 0; i < m.n; i++)
-        only = only && cm_missing_is_nan(&a->dtype, m.element[i]);
-    return only && m.n > 0 && !names_fill(a, "missing_value");
-}
-
 /* The type that xarray decodes V to: `cast` xarray. */
 static cm_feed_to type_of_xarray(const cm_variable *v, const cm_feed *f)
 {
     const bool is_float = f->src.kind == CM_KIND_FLOAT;
     unsigned nbytes;
-    if (f->unpack && is_float && has_only_nan(v))
-        return CM_FEED_SAME;
     if (f->unpack)
         nbytes = cm_packing_of(v).shown.nbytes;
     else if (!is_float && (f->nfills > 0 || names_fill(v->array, "_FillValue") ||

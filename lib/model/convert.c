@@ -151,10 +151,13 @@ static size_t cast_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, c
     cm_wide_load_doubles(&c->src, s, n, w.d);
     for (size_t i = 0; c->unpack && !c->single && i < n; i++)
         w.d[i] = w.d[i] * c->scale + c->offset;
-    /* A double holds the product and the sum of two floats well enough to be rounded once. */
+    /*
+     * As NumPy does it in place, by numbers of float32 or float64: a double holds the product and
+     * the sum of two floats well enough to be rounded once.
+     */
     for (size_t i = 0; c->unpack && c->single && i < n; i++) {
-        w.d[i] = (double)(float)((double)(float)w.d[i] * (double)(float)c->scale);
-        w.d[i] = (double)(float)(w.d[i] + (double)(float)c->offset);
+        w.d[i] = (double)(float)((double)(float)w.d[i] * c->scale);
+        w.d[i] = (double)(float)(w.d[i] + c->offset);
     }
     if (cm_is_integer(&c->dst)) {
         done = c->saturate ? cm_wide_saturate_to_integers(&c->dst, &w, skip, n)
@@ -167,20 +170,6 @@ static size_t cast_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, c
         cm_wide_store_float(c->dst.nbytes, w.d, done, d);
     }
     return done;
-}
-
-cm_dtype cm_unpacked_dtype(const cm_packed_as *p)
-{
-    const unsigned size = p->dtype.nbytes;
-    const bool whole = cm_is_integer(&p->dtype);
-    bool single;
-    if (p->has_scale && p->has_offset)
-        single = p->scale_nbytes == 4 && p->offset_nbytes == 4 && !(whole && size == 4);
-    else if (p->has_scale || p->has_offset)
-        single = !p->has_offset && p->scale_nbytes == 4;
-    else
-        single = whole ? size <= 2 : size <= 4;
-    return cm_dtype_make(CM_KIND_FLOAT, single ? 4 : 8);
 }
 
 /* As many of N elements as could be converted; *HIDDEN: the next would become a missing value. */

@@ -57,20 +57,6 @@ bool cm_conversion_is_identity(const cm_conversion *c);
 int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64_t nelem,
                       uint64_t *bad, cm_error *err);
 
-/* How numbers are packed. */
-typedef struct cm_packed_as {
-    cm_dtype dtype;
-    bool has_scale, has_offset;
-    unsigned scale_nbytes, offset_nbytes; /* of those attributes; 0: not floating point, or none */
-} cm_packed_as;
-
-/*
- * The type that xarray decodes them to, and computes in (2026.9, _choose_float_dtype): float32
- * where both attributes are, or the scale alone; float64 for 32-bit integers with both, where the
- * types differ, and wherever there is an offset alone.
- */
-cm_dtype cm_unpacked_dtype(const cm_packed_as *p);
-
 /* One number of any numeric type as double, and back; false where it cannot be held exactly. */
 double cm_element_to_double(const cm_dtype *t, const void *element);
 /*

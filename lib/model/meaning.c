@@ -76,8 +76,8 @@ static double unpack(const cm_reading *r, double x)
         return x + r->offset;
     }
     float f = (float)x;
-    f = f * (float)r->scale;
-    return (double)(f + (float)r->offset);
+    f = (float)((double)f * r->scale);
+    return (double)(float)((double)f + r->offset);
 }
 
 static void instant_of(const cm_reading *r, const void *stored, double unpacked, cm_meaning *out)

@@ -9,7 +9,7 @@
  * The rules are those by which xarray decodes (2026.9, CFMaskCoder, CFScaleOffsetCoder and
  * CFDatetimeCoder), in this order: elements equal to _FillValue or missing_value, and NaN, are
  * missing; _Unsigned changes the sign of the type; scale_factor and add_offset make a number in
- * the type that cm_unpacked_dtype names; "UNIT since DATE" makes an instant of it.
+ * the type that cm_packing_shown names; "UNIT since DATE" makes an instant of it.
  *
  * All functions are pure and may run in any thread.
  */

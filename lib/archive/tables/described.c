@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "model/convert.h"
+#include "format/packing.h"
 
 const cm_described *cm_join_described(const cm_join_input *in, const cm_join_tables *tables,
                                       uint32_t at, uint32_t file)
@@ -47,13 +47,12 @@ bool cm_join_has_other_sign(const cm_described *d)
 
 cm_dtype cm_join_unpacked(const cm_described *d)
 {
-    const cm_json *attrs = cm_described_attrs(d);
-    const cm_packed_as p = {.dtype = d->dtype,
-                            .has_scale = cm_json_has(attrs, "scale_factor"),
-                            .has_offset = cm_json_has(attrs, "add_offset"),
-                            .scale_nbytes = d->scale_nbytes,
-                            .offset_nbytes = d->offset_nbytes};
-    return cm_unpacked_dtype(&p);
+    const cm_packing_words words = {.type = d->dtype,
+                                    .attrs = cm_described_attrs(d),
+                                    .fill = d->has_fill_value ? d->fill_value : NULL,
+                                    .scale_nbytes = d->scale_nbytes,
+                                    .offset_nbytes = d->offset_nbytes};
+    return cm_packing_shown(&words);
 }
 
 /* ---- what variables say of each other ---- */

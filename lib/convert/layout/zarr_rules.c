@@ -12,6 +12,7 @@
 #include "convert/layout/describe.h"
 #include "convert/layout/missing_attribute.h"
 #include "convert/select/rename.h"
+#include "format/missing.h"
 #include "format/packing.h"
 #include "options/fill_option.h"
 
@@ -19,6 +20,15 @@
 static const char *const packed_attributes[] = {"scale_factor", "add_offset",  "valid_min",
                                                 "valid_max",    "valid_range", "missing_value",
                                                 "_Unsigned",    NULL};
+
+/* xarray masks strings by missing_value, as it does joined characters by their _FillValue. */
+static int name_joined(const cm_variable *v, cm_json *attrs, cm_error *err)
+{
+    const char *fill = (const char *)v->fill_value;
+    if (!v->has_fill_value)
+        return CM_OK;
+    return cm_missing_name(attrs, cm_json_string_n(fill, *fill != '\0'), err);
+}
 
 static int set_attributes(cm_job *job, const cm_job_var *v, const uint8_t *missing, cm_zarr_meta *m,
                           cm_error *err)
@@ -34,7 +44,9 @@ static int set_attributes(cm_job *job, const cm_job_var *v, const uint8_t *missi
     /* Strings are UTF-8, and numbers no text: readers would decode them by it. */
     if (v->source->is_char && (v->view.join || v->view.type.kind == CM_KIND_UINT))
         cm_json_remove(m->attrs, "_Encoding");
-    int rc = cm_job_rename_words(job, v->source, m->attrs, err);
+    int rc = v->view.join ? name_joined(v->source, m->attrs, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_job_rename_words(job, v->source, m->attrs, err);
     if (rc != CM_OK)
         return rc;
     if (job->zarr_format == 3 && missing != NULL && cm_dtype_is_number(&v->view.type))
@@ -134,27 +146,13 @@ static int name_missing(const uint8_t *missing, cm_zarr_meta *m, cm_error *err)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "its missing value is infinite, which JSON cannot say: Zarr 2 has no place "
                        "for it but the fill value");
-    const cm_json *was = cm_json_member(m->attrs, "missing_value");
-    cm_json *value = type.kind != CM_KIND_FLOAT ? cm_job_integer_json(&type, missing)
-                     : type.nbytes == 8         ? cm_json_double(x)
-                                                : cm_json_float((float)x);
-    if (isnan(x) || cm_json_equal(was, value)) { /* NaN always is */
-        cm_json_free(value);
+    if (isnan(x)) /* always is */
         return CM_OK;
-    }
-    if (was == NULL)
-        return cm_json_set(m->attrs, "missing_value", value, err);
-    const bool is_list = cm_json_is(was, CM_JSON_ARRAY);
-    cm_json *list = is_list ? cm_json_copy(was) : cm_json_array();
-    int rc = is_list ? CM_OK : cm_json_append(list, cm_json_copy(was), err);
-    if (rc == CM_OK)
-        rc = cm_json_append(list, value, err);
-    else
-        cm_json_free(value);
-    if (rc == CM_OK)
-        return cm_json_set(m->attrs, "missing_value", list, err);
-    cm_json_free(list);
-    return rc;
+    return cm_missing_name(m->attrs,
+                           type.kind != CM_KIND_FLOAT ? cm_job_integer_json(&type, missing)
+                           : type.nbytes == 8         ? cm_json_double(x)
+                                                      : cm_json_float((float)x),
+                           err);
 }
 
 static bool fill_stays(const cm_job_var *v, const cm_zarr_meta *m)

@@ -128,9 +128,9 @@ void cm_decoded_read(const cm_decoding *m, const uint8_t *p, cm_decoded *out)
     out->rounded = m->is_packed || m->dtype.kind == CM_KIND_FLOAT;
     if (m->is_packed) {
         const double scaled = (double)x * m->scale;
-        const float narrow = (float)x * (float)m->scale;
+        const float narrow = (float)((double)(float)x * m->scale);
         out->number = (long double)(scaled + m->offset);
-        out->single = narrow + (float)m->offset;
+        out->single = (float)((double)narrow + m->offset);
     }
     if (m->is_time && !out->missing)
         out->ns = instant(m, out->number);

@@ -9,6 +9,7 @@
 
 #include "format/missing.h"
 #include "format/multi/internal.h"
+#include "format/packing.h"
 #include "model/convert.h"
 
 /* ---- numbers ---- */
@@ -124,13 +125,8 @@ static meaning read_meaning(const cm_multi_array *a, const cm_multi_how *how, co
     m.packed = (goes(&m, "scale_factor") || goes(&m, "add_offset")) && !stays_packed(&m);
     m.other_sign = sign != NULL && goes(&m, "_Unsigned") &&
                    strcmp(sign, v->dtype.kind == CM_KIND_INT ? "true" : "false") == 0;
-    const cm_packed_as packed = {.dtype = v->dtype,
-                                 .has_scale = cm_json_has(v->attrs, "scale_factor"),
-                                 .has_offset = cm_json_has(v->attrs, "add_offset"),
-                                 .scale_nbytes = v->scale_nbytes,
-                                 .offset_nbytes = v->offset_nbytes};
     /* Single precision applies unless the joined variable has another type. */
-    m.single = m.packed && how != NULL && how->single && cm_unpacked_dtype(&packed).nbytes == 4;
+    m.single = m.packed && how != NULL && how->single && cm_packing_of(v).shown.nbytes == 4;
     memcpy(m.fill, v->fill_value, sizeof(m.fill));
     if (!m.has_fill && how != NULL && how->replaces_fill)
         m.has_fill = missing_value(v, m.fill);
@@ -169,8 +165,8 @@ static bool put(const meaning *m, const uint8_t *raw, uint8_t *dst)
         return false;
     if (m->single) {
         float x = (float)n.x;
-        x = x * (float)m->scale;
-        x = x + (float)m->offset;
+        x = (float)((double)x * m->scale);
+        x = (float)((double)x + m->offset);
         n.x = (double)x;
         n.is_float = true;
     } else if (m->packed) {

@@ -197,6 +197,9 @@ static int refuse_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t
 {
     const cm_multi_how *how = p->part->how;
     uint64_t i = 0;
+    if (how->dtype.kind == CM_KIND_FLOAT && p->array->var->dtype.kind == CM_KIND_FLOAT &&
+        isnan(cm_element_to_double(&how->dtype, how->fill))) /* NaN is always missing */
+        return CM_OK;
     while (i < nelem && !is_missing(&how->dtype, from + i * how->dtype.nbytes, how->fill))
         i++;
     if (i == nelem)

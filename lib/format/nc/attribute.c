@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/missing.h"
 #include "format/nc/fill.h"
+#include "format/packing.h"
+#include "model/convert.h"
 
 typedef cm_nc_attributes reader;
 typedef cm_nc_attribute attribute;
@@ -198,24 +201,55 @@ static int read_plain(const reader *r, const attribute *a)
     return rc;
 }
 
-/* Converts a _FillValue of another type than its variable. */
+static int warn_of_converted(const reader *r, const cm_dtype *from, const void *value)
+{
+    const cm_nc_var *v = &r->node->var;
+    char own[32], other[32], text[48], as[48];
+    return cm_nc_warn(r->file, r->err, "%s: _FillValue %s (%s) becomes %s (%s)", r->where,
+                      cm_fill_text(from, value, text, sizeof text),
+                      cm_dtype_name(from, other, sizeof other),
+                      cm_fill_text(&v->array.dtype, v->fill_value, as, sizeof as),
+                      cm_dtype_name(&v->array.dtype, own, sizeof own));
+}
+
+/* No element equals such a value, so that nothing is missing: to readers of the file as well. */
+static int leave_out_fill(const reader *r, const cm_dtype *from, const void *value)
+{
+    char own[32], other[32], text[48];
+    return cm_nc_warn(r->file, r->err, "%s: _FillValue %s (%s) is left out, no %s equals it",
+                      r->where, cm_fill_text(from, value, text, sizeof text),
+                      cm_dtype_name(from, other, sizeof other),
+                      cm_dtype_name(&r->node->var.array.dtype, own, sizeof own));
+}
+
+/*
+ * Converts a _FillValue of another number type than its variable.  One with the other sign may be
+ * meant by _Unsigned, which comes later perhaps.
+ */
 static int convert_fill(const reader *r, const attribute *a, const void *value)
 {
     cm_nc_var *v = &r->node->var;
-    char own[32], other[32], text[48] = "that is text";
-    cm_dtype_name(&v->array.dtype, own, sizeof own);
-    cm_dtype_name(&a->type.dtype, other, sizeof other);
-    if (cm_dtype_is_number(&a->type.dtype))
-        cm_fill_text(&a->type.dtype, value, text, sizeof text);
-    if (cm_fill_convert(&a->type.dtype, value, &v->array.dtype, v->fill_value)) {
-        char as[48];
+    const cm_dtype *own = &v->array.dtype, *from = &a->type.dtype;
+    if (cm_fill_convert(from, value, own, v->fill_value)) {
         v->has_fill_value = true;
-        return cm_nc_warn(r->file, r->err, "%s: _FillValue %s (%s) becomes %s (%s)", r->where, text,
-                          other, cm_fill_text(&v->array.dtype, v->fill_value, as, sizeof as), own);
+        return warn_of_converted(r, from, value);
     }
-    r->node->refusal =
-        cm_asprintf(r->err, "its _FillValue %s cannot be held by its type, %s", text, own);
-    return r->node->refusal != NULL ? CM_OK : CM_ENOMEM;
+    r->node->odd_fill_type = *from;
+    memcpy(r->node->odd_fill, value, from->nbytes);
+    return CM_OK;
+}
+
+static int settle_odd_fill(const reader *r)
+{
+    cm_nc_var *v = &r->node->var;
+    const cm_dtype *from = &r->node->odd_fill_type;
+    const cm_dtype read = cm_packing_type_read(r->attrs, &v->array.dtype);
+    if (from->nbytes == 0)
+        return CM_OK;
+    if (!cm_fill_convert(from, r->node->odd_fill, &read, v->fill_value))
+        return leave_out_fill(r, from, r->node->odd_fill);
+    v->has_fill_value = true;
+    return warn_of_converted(r, from, r->node->odd_fill);
 }
 
 static int read_fill_text(const reader *r, const attribute *a)
@@ -247,7 +281,8 @@ static int read_fill(const reader *r, const attribute *a)
         return cm_nc_warn(r->file, r->err, "%s: _FillValue is empty and left out", r->where);
     if (v->array.dtype.kind == CM_KIND_STRING && a->type.base == NC_STRING)
         return read_fill_text(r, a);
-    if (v->array.dtype.kind == CM_KIND_STRING || a->type.base == NC_STRING)
+    if (!cm_dtype_equal(&a->type.dtype, &v->array.dtype) &&
+        (!cm_dtype_is_number(&v->array.dtype) || !cm_dtype_is_number(&a->type.dtype)))
         return cm_nc_warn(r->file, r->err,
                           "%s: _FillValue is left out, its type is not the variable's", r->where);
     void *values = NULL;
@@ -264,6 +299,62 @@ static int read_fill(const reader *r, const attribute *a)
         rc = is_nan_for_integers(r, a, values) ? leave_out_nan(r, a) : convert_fill(r, a, values);
     }
     free(values);
+    return rc;
+}
+
+/* xarray would let missing_value take the place of _FillValue, and netCDF's readers mask both. */
+static int settle_text(const reader *r)
+{
+    const char *fill = r->node->var.array.fill_text;
+    if (fill == NULL)
+        return CM_OK;
+    return cm_missing_name(r->attrs, cm_json_string(fill), r->err);
+}
+
+static bool is_nan(const cm_json *value)
+{
+    double x;
+    return cm_json_get_double(value, &x) && isnan(x);
+}
+
+/* Whether missing_value is NaN, once or several times. */
+static bool misses_nan(const cm_json *attrs)
+{
+    const cm_json *value = cm_json_member(attrs, "missing_value");
+    size_t nan = 0;
+    for (size_t i = 0; i < cm_json_length(value); i++)
+        nan += is_nan(cm_json_at(value, i));
+    return is_nan(value) || (nan > 0 && nan == cm_json_length(value));
+}
+
+/*
+ * A missing_value NaN says that packed floats keep their type when they are decoded, and as JSON's
+ * text it would not: xarray takes the text for a second fill value, decodes to another type, or
+ * fails, and writes no file of what it opened.  A _FillValue NaN says the same and arrives.
+ */
+static void settle_nan(const reader *r)
+{
+    cm_nc_var *v = &r->node->var;
+    const cm_dtype *type = &v->array.dtype;
+    const bool packed =
+        cm_json_has(r->attrs, "scale_factor") || cm_json_has(r->attrs, "add_offset");
+    if (type->kind != CM_KIND_FLOAT || !misses_nan(r->attrs))
+        return;
+    if (!v->has_fill_value && packed)
+        v->has_fill_value = cm_element_from_double(type, NAN, v->fill_value);
+    if (v->has_fill_value && isnan(cm_element_to_double(type, v->fill_value)))
+        cm_json_remove(r->attrs, "missing_value");
+}
+
+int cm_nc_attributes_settle(const cm_nc_attributes *r)
+{
+    if (r->node == NULL || r->node->var.unsupported != NULL)
+        return CM_OK;
+    int rc = settle_odd_fill(r);
+    if (rc == CM_OK)
+        rc = settle_text(r);
+    if (rc == CM_OK)
+        settle_nan(r);
     return rc;
 }
 

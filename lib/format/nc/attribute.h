@@ -29,5 +29,7 @@ typedef struct cm_nc_attributes {
 
 /* Adds A to the attributes, or to the node's fill value and packing, or warns. */
 int cm_nc_attribute_add(const cm_nc_attributes *to, const cm_nc_attribute *a);
+/* After the last one: what several of them say together of missing elements. */
+int cm_nc_attributes_settle(const cm_nc_attributes *to);
 
 #endif

@@ -166,6 +166,8 @@ int cm_nc_attributes_read(cm_nc_file *file, int ncid, int varid, cm_nc_node *nod
             rc = read_attribute(&r, i);
         if (rc == CM_OK)
             rc = look_for_unseen(&r, h5_path);
+        if (rc == CM_OK)
+            rc = cm_nc_attributes_settle(&r.to);
     }
     if (rc != CM_OK) {
         cm_json_free(r.to.attrs);

@@ -24,7 +24,8 @@ typedef struct cm_nc_node { /* a variable */
     cm_h5_dataset dataset; /* HDF5 files */
     uint8_t nc_fill[16];   /* netCDF's fill, for elements past the records of an HDF5 dataset */
     bool has_nc_fill;
-    char *refusal;    /* why it cannot be prepared; NULL: no reason */
+    uint8_t odd_fill[16];   /* a _FillValue that the variable's type cannot hold, of */
+    cm_dtype odd_fill_type; /* this type; of no bytes: there is none */
     char *unreadable; /* why the file's reader failed to read it; guarded by the reader's lock */
     bool prepared;
     cm_chunk_index index;

@@ -33,7 +33,8 @@ typedef struct cm_nc_var {
     char *unsupported;
     bool is_char;                        /* NC_CHAR: dtype is BYTES of 1 */
     uint8_t scale_nbytes, offset_nbytes; /* as of cm_variable */
-    bool has_fill_value; /* a _FillValue attribute of the variable's own type, or converted to it */
+    /* A _FillValue attribute, converted to the variable's type, or a missing_value NaN for it. */
+    bool has_fill_value;
     uint8_t fill_value[16]; /* little-endian; also the HDF5 fill when set through nc_def_var_fill */
     bool is_coordinate;     /* one dimension, named like itself */
     bool unlimited[CM_MAX_RANK];

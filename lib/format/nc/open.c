@@ -345,7 +345,6 @@ static void release_node(cm_nc_node *node)
     free(node->var.access_reason);
     free(node->var.unsupported);
     free(node->h5_path);
-    free(node->refusal);
     free(node->unreadable);
     cm_h5_dataset_release(&node->dataset);
     cm_chunk_index_release(&node->index);

@@ -522,6 +522,8 @@ int cm_plain_attributes_read(cm_h5_bytes *b, const cm_plain_object *o, cm_nc_fil
         if (rc == CM_OK)
             rc = cm_nc_attribute_add(&to, &a);
     }
+    if (rc == CM_OK)
+        rc = cm_nc_attributes_settle(&to);
     if (rc != CM_OK) {
         cm_json_free(to.attrs);
         return rc;

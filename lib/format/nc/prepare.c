@@ -300,9 +300,6 @@ int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
     if (var->unsupported != NULL)
         return cm_fail(err, CM_EUNSUPPORTED, "%s: variable %s: %s is not convertible", file->path,
                        var->array.name, var->unsupported);
-    if (node->refusal != NULL)
-        return cm_fail(err, CM_EFORMAT, "%s: variable %s: %s", file->path, var->array.name,
-                       node->refusal);
     int rc;
     if (file->plain) {
         rc = prepare_locked(node, err);
@@ -340,7 +337,7 @@ void cm_nc_var_try(cm_nc_node *node, bool reads)
 {
     cm_h5_layout_message layout = {0};
     const cm_h5_dataset *d = &node->dataset;
-    if (node->file->h5 < 0 || node->var.unsupported != NULL || node->refusal != NULL)
+    if (node->file->h5 < 0 || node->var.unsupported != NULL)
         return;
     bool library = need_of_library(node) != NULL;
     /* This project's reader of the older index needs no library, and may take a while. */
