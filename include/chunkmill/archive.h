@@ -265,8 +265,8 @@ typedef struct cm_store_pattern {
 } cm_store_pattern;
 
 /*
- * Values of `store_per` by which the files of A make from 2 to 64 stores, and fewer than there are
- * files: the fewest stores first.  Whether the files of each can be joined, a join tells.
+ * Values of `store_per` by which the files of A make from 2 to 64 stores, and no more than there
+ * are files: the fewest stores first.  Whether the files of each can be joined, a join tells.
  */
 int cm_archive_store_patterns(const cm_archive *a, cm_store_pattern **out, size_t *n,
                               cm_error *err);

@@ -59,7 +59,7 @@ static int keep(search *s, const char *pattern, const cm_store_plan *plan, size_
     return CM_OK;
 }
 
-/* Takes PATTERN, and frees it, if it makes some stores of more files. */
+/* Takes PATTERN, and frees it, if it makes some stores, of a file or more each. */
 static int take(search *s, char *pattern, cm_error *err)
 {
     cm_archive_options options = *s->options;
@@ -74,7 +74,7 @@ static int take(search *s, char *pattern, cm_error *err)
         *err = why;
     else if (rc != CM_OK)
         rc = CM_OK; /* it is no pattern of these names */
-    else if (n > 1 && n <= MOST_STORES && n < s->survey->nfiles)
+    else if (n > 1 && n <= MOST_STORES && n <= s->survey->nfiles)
         rc = keep(s, pattern, plan, n, err);
     cm_stores_free(plan, n);
     free(pattern);

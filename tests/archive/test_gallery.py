@@ -171,7 +171,7 @@ def inner_domain():
 
 PARTS = {
     "CMIPC-M6C*_": (lambda: gallery.goes() + again(gallery.goes(), "C01", "C13"), {"01", "13"}),
-    "wrfout_*_20": (lambda: gallery.wrf() + inner_domain(), {"d01", "d02"}),
+    "wrfout_*_": (lambda: gallery.wrf() + inner_domain(), {"d01", "d02"}),
     "_*.": (gallery.stations_of_different_times, {str(10000 + 111 * i) for i in range(5)}),
 }
 

@@ -75,6 +75,34 @@ def test_stations(name, kind, tmp_path):
         hold(tmp_path / f"{i}.zarr", made)
 
 
+PLACES = {  # numbers that tell where a station is, what refers to them, and the dimension that is proposed
+    "names of coordinates": (("lat", "lon"), False, "station"),
+    "coordinates of fields": (("site_y", "site_x"), True, "file"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", TIMES)
+def test_places_without_attributes(name, place, tmp_path):
+    """Not along one of their numbers: the names of the files tell stations apart."""
+    numbers, refers, dim = PLACES[place]
+    files = [station(k, t) for k, t in enumerate(TIMES[name])]
+    for k, f in enumerate(files):
+        del f.vars["lat"]
+        f.vars.update({v: Var((), np.array(50.0 + k / (3 + i))) for i, v in enumerate(numbers)})
+        f.vars["ta"].attrs.update({"coordinates": " ".join(numbers)} if refers else {})
+        f.attrs.pop("part")
+    made = F.write_all(files, tmp_path / "in")
+    _, line = survey("in", "out.zarr", cwd=tmp_path)
+    assert f"--new-dim '{dim}=_*_' --missing fill" in line, line
+    out = paste(line, tmp_path)
+    want = wanted(made)
+    with xr.open_zarr(out, chunks=None) as got:
+        np.testing.assert_array_equal(got[dim].values, want.station.values)
+        for v in ("ta", "flux", "count", *numbers):
+            np.testing.assert_array_equal(got[v].values, want[v].rename(station=dim).transpose(*got[v].dims).values, v)
+
+
 def test_messages_name_the_element(tmp_path):
     """Steps that are read at once lie apart in the store."""
     files = [station(k, t) for k, t in ((0, HOURS), (2, HOURS[::3]))]

@@ -557,7 +557,8 @@ def test_series_of_which_one_ends_before_the_others(place, tmp_path):
             variables["latitude"] = Var(("y", "x"), np.array([[10.0 * i]]))
         F.write_all([File(f"basin_{'ABC'[i]}.nc", variables)], tmp_path / "in")
     options, shown, _ = line(tmp_path / "in", 4 if place else 0)
-    assert options == ["--new-dim", "file=_*.", "--missing", "fill"], shown
+    dim = "station" if place else "file"
+    assert options == ["--new-dim", f"{dim}=_*.", "--missing", "fill"], shown
     got = convert(options, tmp_path / "in")
     for i, n in enumerate(lengths):
         np.testing.assert_array_equal(got["flow"][...][i, :n, 0, 0], np.arange(n) + 100 * i)

@@ -97,6 +97,91 @@ def test_stores_beside_other_options(name, tmp_path):
         assert readers.arrays(tmp_path / "out" / f"{kind}.zarr")["t"].shape[-2:] == SIZES[kind]
 
 
+def grids(kinds, months, steps=1, corrected=(), first=None, same=()):
+    """NEMO: fields on grids of one size, whose positions are variables without the joined dimension."""
+    lat, lon = np.meshgrid(np.arange(3.0), np.arange(4.0), indexing="ij")
+    files = []
+    for k in kinds:
+        for m in months:
+            shift = 0.5 * "TUVW".index(k) + 0.25 * ((k, m) in corrected)
+            time = 30.0 * m + np.arange(steps) + (first or {}).get(k, 0)
+            vars = {"time": Var(("time",), time, {**HOURS, "bounds": "edges"}), "edges": Var(("time", "two"), np.stack([time - 1, time], 1)),
+                    "nav_lat": Var(("y", "x"), lat + shift), "nav_lon": Var(("y", "x"), lon + shift)}
+            for name in (f"of_{k}", *same):
+                vars[name] = Var(("time", "y", "x"), np.arange(12.0 * steps).reshape(steps, 3, 4) + 100 * m + len(name))
+            files.append(File(f"ORCA_2010{m:02d}_grid_{k}.nc", vars))
+    return files
+
+
+POSITIONS = {  # of each grid; what is proposed
+    "two grids": (lambda: grids("TU", (1, 2, 3, 4)), []),
+    "four grids": (lambda: grids("TUVW", (1, 2), steps=3), []),
+    "a file each": (lambda: grids("TUV", (1,), steps=5), []),
+    "other steps": (lambda: grids("TU", (1, 2, 3), first={"U": 400}), []),
+    "a field on both": (lambda: grids("TU", (1, 2, 3), same=("thickness",)), []),
+    "corrected once": (lambda: grids("TU", (1, 2, 3), corrected=[("T", 3)]), ["--promote", "nav_lat", "--promote", "nav_lon"]),
+}
+
+
+@pytest.mark.parametrize("folders", [False, True])
+@pytest.mark.parametrize("name", POSITIONS)
+def test_positions_of_several_grids(name, folders, tmp_path):
+    """None is dropped, though one store of the first grid's would do for all files."""
+    make, more = POSITIONS[name]
+    files = make()
+    kind = lambda f: f.name[-4]  # noqa: E731
+    for f in files:
+        f.name = f"{kind(f)}/{f.name}" if folders else f.name
+    options = proposed(tmp_path / "in", files)
+    assert options == ["--store-per", "{dir}" if folders else "grid_*.", *more]
+    tool.nc2zarr("-q", "--verify", "full", *options, tmp_path / "in", tmp_path / "out").ok()
+    for k in sorted({kind(f) for f in files}):
+        got = readers.arrays(tmp_path / "out" / f"{k}.zarr")
+        of = [f.vars for f in files if kind(f) == k]
+        np.testing.assert_array_equal(got[f"of_{k}"][...], np.concatenate([v[f"of_{k}"].data for v in of]))
+        for v in ("nav_lat", "nav_lon"):
+            np.testing.assert_array_equal(got[v][...], np.stack([w[v].data for w in of]) if more else of[0][v].data)
+
+
+ONE_SERIES = {  # positions that differ within it
+    "a correction": lambda: grids("T", (1, 2, 3, 4, 5), corrected=[("T", 3)]),
+    "a correction for good": lambda: grids("T", (1, 2, 3, 4), steps=3, corrected=[("T", 3), ("T", 4)]),
+    "a field on both, at other steps": lambda: grids("TU", (1, 2, 3), first={"U": 400}, same=("thickness",)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_SERIES)
+def test_no_stores_of_parts_of_a_series(name, tmp_path):
+    """Its positions are the first file's, or each step's."""
+    options = proposed(tmp_path / "in", ONE_SERIES[name]())
+    assert {"--static", "--promote"} & set(options) and "--store-per" not in options, options
+    tool.nc2zarr("-q", "--verify", "full", *options, tmp_path / "in", tmp_path / "out.zarr").ok()
+
+
+@pytest.mark.parametrize("months, kept", [((1, 2, 3, 4, 5), True), ((1, 2), False)])
+def test_each_step_is_kept_where_no_other_file_has_it(months, kept, tmp_path):
+    """Where --promote would join what differs at one step it is not named."""
+    files = grids("T", months, corrected=[("T", 3)]) if kept else grids("TU", months)
+    F.write_all(files, tmp_path / "in")
+    r = tool.nc2zarr(tmp_path / "in", "icechunk:" + str(tmp_path / "out"))
+    said = " ".join(r.err.split())
+    assert r.status == 4 and "--static nav_lat:first" in said and ("or --promote nav_lat" in said) == kept, said
+    promoted = tool.nc2zarr("-q", "--promote", "nav_lat,nav_lon", tmp_path / "in", tmp_path / "out.zarr")
+    assert promoted.status == (0 if kept else 4), str(promoted)
+
+
+@pytest.mark.parametrize("kinds, months, kept", [("T", (1, 2), True), ("TU", (1,), False)])
+def test_large_positions_that_differ_while_data_move(kinds, months, kept, tmp_path):
+    """A survey does not read them: the message names what would keep all."""
+    files = grids(kinds, months)
+    for i, f in enumerate(files):
+        f.vars["nav_lat"] = Var(("rows", "columns"), np.full((600, 700), float(i), "f4"))
+        del f.vars["nav_lon"]
+    F.write_all(files, tmp_path / "in")
+    r = tool.nc2zarr("-q", "--along", "time", tmp_path / "in", tmp_path / "out.zarr")
+    assert r.status == 1 and "--static VAR:first takes" in r.err and ("--promote" in r.err) == kept, str(r)
+
+
 CUT = {  # series that a pattern would cut into parts
     "days": lambda: [day(f"sst_2000010{d}.nc", "d01", d) for d in range(1, 6)] + [day(f"sst_2000010{d}_hires.nc", "d02", d) for d in (1, 2)],
     "years": lambda: [day(f"p.{2000 + d}{v}.nc", k, d) for d in range(1, 4) for v, k in (("", "d01"), (".v2", "d02"))],
@@ -121,6 +206,13 @@ def test_a_shifted_grid_is_not_rounded(lat0, expected, tmp_path):
     files = [day(f"out_{k}_{d}.nc", "d01", d, lat0=at) for k, at in (("p", 0.0), ("q", lat0)) for d in (1, 2)]
     options = proposed(tmp_path / "in", files)
     assert options[0] == expected and ("--tolerance" in options) == (expected == "--tolerance"), options
+
+
+@pytest.mark.parametrize("counts", [(3, 1, 1), (2, 2, 1), (2, 1)], ids=str)
+def test_kinds_of_few_files(counts, tmp_path):
+    """A store of one file each, too, beside those of more."""
+    files = [day(f"w_{k}_{d}.nc", k, d) for k, n in zip(sorted(SIZES), counts) for d in range(1, n + 1)]
+    assert proposed(tmp_path / "in", files) == ["--store-per", "w_*_"]
 
 
 @pytest.mark.parametrize("options", [["--store-per", "_*_"], ["--along", "y"]], ids=str)

@@ -392,7 +392,7 @@ static int try_round(const archive_job *job, nc2zarr_decisions *d, bool last, bo
         rc = begin_round(job, d, &r, err);
     }
     if (rc == CM_OK && *done)
-        d->cuts = nc2zarr_makes_stores(d) && nc2zarr_cuts_series(r.report, r.nstores);
+        d->cuts = nc2zarr_makes_stores(d) && nc2zarr_cuts_series(job, r.report, r.nstores);
     if (rc == CM_OK && *done)
         rc = name_dropped(d, r.report, r.nstores, err);
     if (rc == CM_OK && *done)
@@ -485,13 +485,17 @@ static int try_rivals(const archive_job *job, nc2zarr_decisions *best, cm_error 
 static int try_stores(const archive_job *job, nc2zarr_decisions *best, cm_error *err)
 {
     cm_store_pattern *list = NULL;
-    size_t n = 0;
+    size_t n = 0, nfiles = 0;
     bool found = false;
     int rc = CM_OK;
-    if (nc2zarr_may_make_stores(job) && nc2zarr_may_be_several(best))
+    for (size_t i = 0; i < job->nstores; i++)
+        nfiles += job->survey[i]->nfiles;
+    if (nc2zarr_may_make_stores(job) && nc2zarr_may_be_several(job, best))
         rc = cm_archive_store_patterns(job->archive, &list, &n, err);
     for (size_t i = 0; rc == CM_OK && !found && i < n; i++) {
         nc2zarr_decisions rival;
+        if (list[i].nstores == nfiles && best->obstacle != NULL)
+            continue; /* where nothing joins files, that each can stay alone is no news */
         rc = try_instead(job, "store-per", list[i].text, list[i].nstores, &rival, err);
         found = rc == CM_OK && nc2zarr_keeps_all(&rival);
         choose(best, rival, found);

@@ -103,14 +103,18 @@ bool nc2zarr_is_better(const nc2zarr_decisions *rival, const nc2zarr_decisions *
 
 /* decide_stores.c: whether --store-per goes with all else that was asked for. */
 bool nc2zarr_may_make_stores(const struct archive_job *job);
-/* Whether D joins nothing, leaves out what lies along a dimension, or takes two grids for one. */
-bool nc2zarr_may_be_several(const nc2zarr_decisions *d);
+/*
+ * Whether D joins nothing, leaves out what lies along a dimension or drops fields of other files,
+ * or takes two grids for one.
+ */
+bool nc2zarr_may_be_several(const struct archive_job *job, const nc2zarr_decisions *d);
 /* Whether D joins the files, and drops no element of them. */
 bool nc2zarr_keeps_all(const nc2zarr_decisions *d);
 /* Whether D makes several stores, in a folder. */
 bool nc2zarr_makes_stores(const nc2zarr_decisions *d);
-/* Whether two of N stores hold the same variables of one shape at different steps. */
-bool nc2zarr_cuts_series(const cm_archive_report *const *report, size_t n);
+/* Whether two of N stores hold a variable of one shape, of most dimensions, at different steps. */
+bool nc2zarr_cuts_series(const struct archive_job *job, const cm_archive_report *const *report,
+                         size_t n);
 
 /* decide.c: tries options on what JOB surveyed until none is missing. */
 int nc2zarr_decide(const struct archive_job *job, nc2zarr_decisions *out, cm_error *err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "archive/axes/coordinate.h"
 #include "archive/axes/made.h"
@@ -225,10 +226,14 @@ static bool find_name(const cm_join_input *in, const cm_join_tables *tables,
 
 /* ---- places ---- */
 
+/* By its attributes, or by its name where they say nothing of it. */
 static bool is_latitude(const cm_join_var *v)
 {
-    const char *name = cm_join_text(v->like, "standard_name");
-    return (name != NULL && strcmp(name, "latitude") == 0) || cm_join_degrees(v->like) == 'n';
+    const char *standard = cm_join_text(v->like, "standard_name");
+    const char degrees = cm_join_degrees(v->like);
+    if (standard != NULL || degrees != '\0')
+        return (standard != NULL && strcmp(standard, "latitude") == 0) || degrees == 'n';
+    return strcasecmp(v->name, "lat") == 0 || strcasecmp(v->name, "latitude") == 0;
 }
 
 /* Whether V has one value in each file, or one text, along none of the joined dimensions. */
@@ -364,6 +369,16 @@ static bool begins_alike(const cm_join_input *in, const cm_join_tables *tables,
     return ndistinct < in->nfiles;
 }
 
+/* Whether each file is a place of its own, by several numbers that fields have as coordinates. */
+static bool are_places(const cm_join_input *in, const cm_join_tables *tables)
+{
+    size_t n = 0;
+    for (uint32_t at = 0; at < tables->nvars; at++)
+        n += cm_join_is_coordinate(tables, at) && !cm_join_counts_time(tables->var[at].like) &&
+             is_scalar(in, tables, at) && is_own(in, tables, at);
+    return n > 1;
+}
+
 static char *propose_names(const cm_join_input *in, const cm_join_tables *tables,
                            const cm_join_axes *axes)
 {
@@ -484,9 +499,13 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables,
         return cm_asprintf(NULL, "%s=%s", name, pattern);
     if (scalar == NULL)
         scalar = find_separating(in, tables, axes);
-    if (scalar != NULL)
-        return cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name);
-    return begins_alike(in, tables, axes) ? propose_names(in, tables, axes) : NULL;
+    const bool several = nscalars == 0 && are_places(in, tables) &&
+                         (scalar == NULL || !cm_join_counts_time(scalar->like));
+    char *names = several || (scalar == NULL && begins_alike(in, tables, axes))
+                      ? propose_names(in, tables, axes)
+                      : NULL;
+    return names == NULL && scalar != NULL ? cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name)
+                                           : names;
 }
 
 char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,

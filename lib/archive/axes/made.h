@@ -25,6 +25,12 @@ void cm_join_give_dim(cm_join_var *v, uint32_t dim);
  */
 uint32_t cm_join_promotion_dim(const cm_join_input *in, const cm_join_tables *tables,
                                const cm_join_axes *axes, const cm_join_var *v);
+/*
+ * Whether AT, repeated for each step that its files have along DIM, stays what each file says: none
+ * that differ share a step.  Values that the survey does not have may differ.
+ */
+bool cm_join_keeps_each_step(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                             uint32_t dim);
 
 /* The dimension that OPTION makes of names or of a global attribute. */
 int cm_join_made_dim(const cm_join_input *in, cm_join_tables *tables, cm_join_axes *axes,

@@ -3,6 +3,8 @@
 
 #include "archive/axes/coordinate.h"
 #include "archive/axes/made.h"
+#include "archive/tables/described.h"
+#include "archive/tables/reading.h"
 #include "base/mem.h"
 
 uint32_t cm_join_promotion_dim(const cm_join_input *in, const cm_join_tables *tables,
@@ -15,6 +17,47 @@ uint32_t cm_join_promotion_dim(const cm_join_input *in, const cm_join_tables *ta
             !cm_axis_shares_steps(in, &tables->dim[axes->axis[i]], v->file, v->nfiles, NULL))
             return axes->axis[i];
     return CM_JOIN_NONE;
+}
+
+/* A digest of the value of AT in FILE, and of the steps that it is for. */
+static cm_digest said_by(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                         uint32_t file, const cm_join_vec *steps)
+{
+    cm_surveyed_var s;
+    const bool known = cm_join_record(in, tables, at, file, &s) && s.has_values;
+    const struct {
+        cm_digest value;
+        uint64_t steps, own;
+    } id = {known ? cm_join_meaning(in, tables, at, file, &s) : (cm_digest){0}, steps->same,
+            known ? 0 : (uint64_t)file + 1};
+    return cm_wire_digest(&id, sizeof(id));
+}
+
+bool cm_join_keeps_each_step(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                             uint32_t dim)
+{
+    const cm_join_var *v = &tables->var[at];
+    const cm_join_dim *d = &tables->dim[dim];
+    uint32_t *file = cm_calloc(v->nfiles + 1, sizeof(*file), NULL);
+    cm_known known = {0};
+    size_t n = 0;
+    bool keeps = file != NULL;
+    for (size_t i = 0; keeps && i < v->nfiles; i++) {
+        uint64_t before;
+        const cm_join_vec *steps = cm_axis_vec(in, d, v->file[i]);
+        if (steps == NULL)
+            continue;
+        /* Files that say the same of the same steps are one. */
+        const cm_digest said = said_by(in, tables, at, v->file[i], steps);
+        if (cm_known_find(&known, said, &before))
+            continue;
+        keeps = cm_known_add(&known, said, 0, NULL) == CM_OK;
+        file[n++] = v->file[i];
+    }
+    keeps = keeps && !cm_axis_shares_steps(in, d, file, n, NULL);
+    cm_known_release(&known);
+    free(file);
+    return keeps;
 }
 
 typedef struct promotion {

@@ -483,7 +483,9 @@ static bool moves(const cm_join_input *in, const cm_join_tables *tables, const c
         fine = fine && add(&d, &own, sizeof(own), cm_join_skeleton(in, v->file[i]));
     }
     cm_known_release(&d.known);
-    return fine && d.n > v->nfiles / 2;
+    /* One number that differs tells, too, that steps which several files have are not the same. */
+    return fine && d.n > v->nfiles / 2 &&
+           (v->rank == 0 || cm_join_keeps_each_step(in, tables, at, dim));
 }
 
 int cm_join_propose_promotion(const cm_join_input *in, const cm_join_tables *tables,

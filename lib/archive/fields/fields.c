@@ -397,6 +397,7 @@ static int check_twice(const cm_join_input *in, cm_join_tables *tables, const cm
 {
     const cm_placement *p = f->of[at].place;
     const char *decide = p->ntwice > 0 ? decide_twice(in, tables, axes, f) : NULL;
+    cm_multi_check settled = {.var = at}; /* as of a static field, once a pair needs it */
     cm_surveyed_var a, b;
     int rc = CM_OK;
     if (is_given(tables, axes, at))
@@ -417,8 +418,12 @@ static int check_twice(const cm_join_input *in, cm_join_tables *tables, const cm
         if (f->apart == NULL && !in->has_base &&
             hold_others(in, tables, t->part[0].file, t->part[1].file))
             check.decide = TAKE_ONE ", `exclude` of the variable keeps all others";
-        if (lies_apart(in, tables, axes, p, t->part[0].file, t->part[1].file))
-            cm_join_settle_static(in, tables, axes, at, &check);
+        if (lies_apart(in, tables, axes, p, t->part[0].file, t->part[1].file)) {
+            if (settled.what == NULL)
+                cm_join_settle_static(in, tables, axes, at, &settled);
+            check = settled;
+            memcpy(check.part, t->part, sizeof(check.part));
+        }
         rc = cm_field_sources_check(f, &check, err);
     }
     return rc;

@@ -37,20 +37,23 @@ static const char *index_of(const cm_join_tables *tables, const cm_join_var *v)
     return NULL;
 }
 
-/* The joined dimension that V may get; CM_JOIN_NONE: none. */
+/* The joined dimension along which AT may be all that files have; CM_JOIN_NONE: none. */
 static uint32_t promotion_dim(const cm_join_input *in, const cm_join_tables *tables,
-                              const cm_join_axes *axes, const cm_join_var *v)
+                              const cm_join_axes *axes, uint32_t at)
 {
-    return in->has_base || v->like->is_coordinate || v->widest != NULL || v->rank >= CM_MAX_RANK
-               ? CM_JOIN_NONE
-               : cm_join_promotion_dim(in, tables, axes, v);
+    const cm_join_var *v = &tables->var[at];
+    if (in->has_base || v->like->is_coordinate || v->widest != NULL || v->rank >= CM_MAX_RANK)
+        return CM_JOIN_NONE;
+    const uint32_t dim = cm_join_promotion_dim(in, tables, axes, v);
+    return dim != CM_JOIN_NONE && cm_join_keeps_each_step(in, tables, at, dim) ? dim : CM_JOIN_NONE;
 }
 
 /* The survey does not have what is not repeated: each file must be one step. */
 static bool can_promote(const cm_join_input *in, const cm_join_tables *tables,
-                        const cm_join_axes *axes, const cm_join_var *v)
+                        const cm_join_axes *axes, uint32_t at)
 {
-    const uint32_t dim = promotion_dim(in, tables, axes, v);
+    const cm_join_var *v = &tables->var[at];
+    const uint32_t dim = promotion_dim(in, tables, axes, at);
     bool fine = dim != CM_JOIN_NONE;
     for (size_t i = 0; fine && i < v->nfiles; i++)
         fine = cm_file_count(tables->dim[dim].length[v->file[i]]) == 1;
@@ -64,7 +67,7 @@ void cm_join_settle_static(const cm_join_input *in, cm_join_tables *tables,
     check->may_differ = cm_join_takes_first(tables, v);
     check->tolerance = cm_join_is_tolerant(in, tables, at) ? in->options->tolerance : 0;
     check->what = "values without the joined dimension";
-    const bool promotes = can_promote(in, tables, axes, v);
+    const bool promotes = can_promote(in, tables, axes, at);
     if (index_of(tables, v) != NULL)
         check->decide = promotes ? "`promote` gives them that dimension"
                                  : "a variable of each file has places along its dimension "
@@ -149,7 +152,7 @@ static int propose(const cm_join_input *in, const cm_join_tables *tables, const 
 {
     char number[40];
     cm_finding *found = &findings->report->finding[f->number - 1];
-    found->promotes = promotion_dim(in, tables, axes, &tables->var[at]) != CM_JOIN_NONE;
+    found->promotes = promotion_dim(in, tables, axes, at) != CM_JOIN_NONE;
     int rc = cm_join_propose_promotion(in, tables, axes, at, found, err);
     if (rc != CM_OK || found->by != CM_DECIDER_OF_KIND || found->weight != CM_WEIGHT_DECISION)
         return rc;
@@ -200,16 +203,19 @@ static bool lies_on_finding(const cm_join_tables *tables, const cm_join_var *v)
 
 /* Values that the survey does not have are compared while data move. */
 static int check_later(const cm_join_input *in, cm_join_tables *tables, const cm_join_axes *axes,
-                       cm_join_findings *findings, uint32_t at, uint32_t file, cm_field_sources *f,
-                       cm_error *err)
+                       cm_join_findings *findings, uint32_t at, uint32_t file,
+                       cm_multi_check *settled, cm_field_sources *f, cm_error *err)
 {
     const cm_join_var *v = &tables->var[at];
     uint64_t nbytes = v->dtype.nbytes;
     for (unsigned i = 0; i < v->rank; i++)
         nbytes *= cm_join_length(v, &tables->dim[v->dim[i]]);
     findings->report->nlater += nbytes;
-    cm_multi_check check = {.var = at, .part = {{.file = tables->var[at].first}, {.file = file}}};
-    cm_join_settle_static(in, tables, axes, at, &check);
+    if (settled->what == NULL)
+        cm_join_settle_static(in, tables, axes, at, settled);
+    cm_multi_check check = *settled;
+    check.part[0].file = tables->var[at].first;
+    check.part[1].file = file;
     int rc = cm_field_sources_check(f, &check, err);
     return rc == CM_OK && check.tolerance > 0
                ? cm_join_irreversible(findings, err,
@@ -240,6 +246,7 @@ int cm_join_check_static(const cm_join_input *in, cm_join_tables *tables, const 
                first_taken = cm_join_takes_first(tables, v);
     cm_surveyed_var first, other;
     differences refused = {0}, tolerated = {0};
+    cm_multi_check settled = {.var = at}; /* of all files alike, once one of them needs it */
     int rc = CM_OK;
     if (v->nfiles < 2 || is_compared(tables, at) || v->like->unsupported != NULL ||
         lies_on_finding(tables, v) || !cm_join_record(in, tables, at, v->first, &first))
@@ -250,7 +257,7 @@ int cm_join_check_static(const cm_join_input *in, cm_join_tables *tables, const 
         if (!cm_join_record(in, tables, at, file, &other))
             continue;
         if (!cm_join_is_told(in, tables, &first, &other)) {
-            rc = check_later(in, tables, axes, findings, at, file, f, err);
+            rc = check_later(in, tables, axes, findings, at, file, &settled, f, err);
             continue;
         }
         if (cm_join_same_values(in, tables, at, v->first, &first, file, &other, &d))
