@@ -464,19 +464,6 @@ def test_small_arrays_get_the_same_answer(sample, shards, tmp_path):
         assert variable.get("after", variable)["chunks"] == want, program
 
 
-@pytest.mark.roomy
-def test_chunks_that_are_files_cost_files(tmp_path):
-    """Above 10,000 chunks a chunk costs a part of a shard, but not where shards are refused."""
-    path = tmp_path / "wide.zarr"
-    np, zarr = pytest.importorskip("numpy"), pytest.importorskip("zarr")
-    zarr.create_array(path, shape=(4096, 4096), chunks=(512, 512), dtype="f4", fill_value=0.5)
-
-    def chunks(*options):
-        said = tool.run("nc2zarr", "--json", "--dry-run", "--sample", "8x8", *options, path, tmp_path / "out.zarr")
-        return json.loads(said.ok().out)["variables"][0]["chunks"]
-    assert np.prod(chunks("--shards", "none")) > np.prod(chunks("--shards", "auto"))
-
-
 @pytest.mark.parametrize("memory", [("2GiB", "64MiB"), ("64MiB", "2GiB")])
 def test_a_resumed_run_keeps_its_chunks(large, tmp_path, memory):
     """The journal has them: only one of both runs has the memory to measure, and alone they choose otherwise."""

@@ -308,6 +308,32 @@ static void four_dimensions_and_five_reads_take_few_evaluations(void **context)
     cm_optimum_release(&o);
 }
 
+/* Above MOST_OBJECTS chunks one costs a part of a shard, which is less than a file; 0: no shards. */
+static void chunks_that_are_files_cost_files(void **context)
+{
+    cm_optimum files, parts;
+    (void)context;
+    memset(reads, 0, sizeof reads);
+    reads[0] = (cm_read){.sample = {8, 8}, .weight = 1};
+    cm_optimise_spec spec = {.rank = 2,
+                             .itemsize = 4,
+                             .shape = {4096, 4096},
+                             .read = reads,
+                             .nreads = 1,
+                             .align = CM_ALIGN_RANDOM,
+                             .min_nbytes = 4096,
+                             .max_nbytes = 64 * MIB};
+    spec.cost = cm_cost_preset_find("local")->model;
+    spec.cost.latency = 4 * spec.cost.range;
+    assert_int_equal(cm_optimise(&spec, &files, NULL), 0);
+    spec.most_objects = 1000;
+    assert_int_equal(cm_optimise(&spec, &parts, NULL), 0);
+    assert_true(cm_optimise_shards(&spec, parts.best.chunk_nbytes));
+    assert_true(parts.best.chunk_nbytes < files.best.chunk_nbytes);
+    cm_optimum_release(&files);
+    cm_optimum_release(&parts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +345,7 @@ int main(void)
         cmocka_unit_test(fixed_lengths_are_kept),
         cmocka_unit_test(wrong_problems_are_refused),
         cmocka_unit_test(four_dimensions_and_five_reads_take_few_evaluations),
+        cmocka_unit_test(chunks_that_are_files_cost_files),
     };
     return cmocka_run_group_tests_name("optimise", tests, NULL, NULL);
 }
