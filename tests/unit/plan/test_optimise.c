@@ -308,7 +308,7 @@ static void four_dimensions_and_five_reads_take_few_evaluations(void **context)
     cm_optimum_release(&o);
 }
 
-/* Above MOST_OBJECTS chunks one costs a part of a shard, which is less than a file; 0: no shards. */
+/* Above MOST_OBJECTS chunks one costs a part of a shard, less than a file; 0: no shards. */
 static void chunks_that_are_files_cost_files(void **context)
 {
     cm_optimum files, parts;
