@@ -103,6 +103,27 @@ def test_places_without_attributes(name, place, tmp_path):
             np.testing.assert_array_equal(got[v].values, want[v].rename(station=dim).transpose(*got[v].dims).values, v)
 
 
+@pytest.mark.parametrize("form", ["st_{}_{}.nc", "{}/st_{}.nc", "{1}.{0}.nc"])
+@pytest.mark.parametrize("name", TIMES)
+def test_stations_of_several_files(name, form, tmp_path):
+    """A part of the names that goes with the place tells stations apart."""
+    files = {}
+    for k, t in enumerate(TIMES[name]):
+        for part in range(2):
+            f = station(k, t + 100 * part)
+            f.name, f.vars["lat"].attrs = form.format(f"X{k}", part), {}
+            files.setdefault(k, []).append(f)
+    F.write_all([f for of in files.values() for f in of], tmp_path / "in")
+    _, line = survey("in", "out.zarr", cwd=tmp_path)
+    assert "--new-dim station=" in line.replace("'", "") and "--missing fill" in line, line
+    with xr.open_zarr(paste(line, tmp_path), chunks=None, decode_times=False) as got:
+        assert got.lat.values.tolist() == [50.0 + k for k in files] and got.ta.dims[0] == "station"
+        for k, of in files.items():
+            hours = np.concatenate([f.vars["time"].data for f in of])
+            here = got.isel(station=k, time=np.searchsorted(got.time.values, hours - 1e-9))
+            np.testing.assert_array_equal(here.ta.values, np.concatenate([f.vars["ta"].data for f in of]))
+
+
 def test_messages_name_the_element(tmp_path):
     """Steps that are read at once lie apart in the store."""
     files = [station(k, t) for k, t in ((0, HOURS), (2, HOURS[::3]))]

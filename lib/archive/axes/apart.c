@@ -379,6 +379,57 @@ static bool are_places(const cm_join_input *in, const cm_join_tables *tables)
     return n > 1;
 }
 
+/* Whether PATTERN finds one text for each value of AT, and another for each other value. */
+static bool names_values(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                         const char *pattern)
+{
+    cm_name_pattern p;
+    table t = {0};
+    char option[CM_MOST_PROPOSED + 8];
+    snprintf(option, sizeof(option), "x=%s", pattern);
+    t.fails = cm_name_pattern_parse(option, &p, NULL) != CM_OK;
+    for (uint32_t i = 0; !t.fails && i < in->nfiles; i++) {
+        const char *text = NULL;
+        size_t n = 0;
+        cm_digest value;
+        t.fails = cm_name_pattern_value(&p, in->file[i]->path, &text, &n, NULL) != CM_OK ||
+                  !value_in(in, tables, at, i, &value);
+        if (!t.fails)
+            add(&t, cm_wire_digest(text, n), value);
+    }
+    const bool alike = !t.fails && t.nrows == t.ncells && t.ncolumns == t.ncells;
+    (void)is_full(&t, in->nfiles);
+    return alike;
+}
+
+/* Whether AT is a place that some files have in common: the part of names that says it, into OUT. */
+static bool find_shared_place(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
+                              char *out)
+{
+    cm_digest first, own;
+    uint32_t pair[2] = {0, 0};
+    if (!is_latitude(&tables->var[at]) || !is_scalar(in, tables, at) ||
+        !value_in(in, tables, at, 0, &first))
+        return false;
+    for (uint32_t i = 1; pair[1] == 0 && i < in->nfiles; i++)
+        if (value_in(in, tables, at, i, &own) && !cm_wire_same(own, first))
+            pair[1] = i;
+    for (unsigned k = 0; pair[1] > 0 && k < 4; k++)
+        if (find_part(in, pair, 2, k > 1, k % 2, out) && names_values(in, tables, at, out))
+            return true;
+    return false;
+}
+
+/* A dimension of stations of which some have several files. */
+static char *propose_shared_places(const cm_join_input *in, const cm_join_tables *tables)
+{
+    char pattern[CM_MOST_PROPOSED];
+    for (uint32_t at = 0; is_unused(tables, "station") && at < tables->nvars; at++)
+        if (find_shared_place(in, tables, at, pattern))
+            return cm_asprintf(NULL, "station=%s", pattern);
+    return NULL;
+}
+
 static char *propose_names(const cm_join_input *in, const cm_join_tables *tables,
                            const cm_join_axes *axes)
 {
@@ -501,6 +552,9 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables,
         scalar = find_separating(in, tables, axes);
     const bool several = nscalars == 0 && are_places(in, tables) &&
                          (scalar == NULL || !cm_join_counts_time(scalar->like));
+    if (nscalars == 0 && (scalar == NULL || !cm_join_counts_time(scalar->like)) &&
+        (places = propose_shared_places(in, tables)) != NULL)
+        return places;
     char *names = several || (scalar == NULL && begins_alike(in, tables, axes))
                       ? propose_names(in, tables, axes)
                       : NULL;
