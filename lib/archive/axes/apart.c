@@ -402,7 +402,7 @@ static bool names_values(const cm_join_input *in, const cm_join_tables *tables, 
     return alike;
 }
 
-/* Whether AT is a place that some files have in common: the part of names that says it, into OUT. */
+/* Whether AT is a place that files may have in common: the part of names that says it in OUT. */
 static bool find_shared_place(const cm_join_input *in, const cm_join_tables *tables, uint32_t at,
                               char *out)
 {
