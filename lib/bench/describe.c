@@ -1,5 +1,6 @@
 /* The setting as it is run, and the parts of a sample, for the report. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

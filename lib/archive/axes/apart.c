@@ -39,13 +39,18 @@ static void add(table *t, cm_digest row, cm_digest column)
     count(t, &t->cell, cm_wire_digest(both, sizeof(both)), &t->ncells);
 }
 
+static void release(table *t)
+{
+    cm_known_release(&t->row);
+    cm_known_release(&t->column);
+    cm_known_release(&t->cell);
+}
+
 /* Ends the table of N files. */
 static bool is_full(table *t, size_t n)
 {
     bool full = !t->fails && t->nrows > 1 && t->ncells == n && t->nrows * t->ncolumns == n;
-    cm_known_release(&t->row);
-    cm_known_release(&t->column);
-    cm_known_release(&t->cell);
+    release(t);
     return full;
 }
 
@@ -398,7 +403,7 @@ static bool names_values(const cm_join_input *in, const cm_join_tables *tables, 
             add(&t, cm_wire_digest(text, n), value);
     }
     const bool alike = !t.fails && t.nrows == t.ncells && t.ncolumns == t.ncells;
-    (void)is_full(&t, in->nfiles);
+    release(&t);
     return alike;
 }
 
@@ -550,16 +555,16 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables,
         return cm_asprintf(NULL, "%s=%s", name, pattern);
     if (scalar == NULL)
         scalar = find_separating(in, tables, axes);
-    const bool several = nscalars == 0 && are_places(in, tables) &&
-                         (scalar == NULL || !cm_join_counts_time(scalar->like));
-    if (nscalars == 0 && (scalar == NULL || !cm_join_counts_time(scalar->like)) &&
-        (places = propose_shared_places(in, tables)) != NULL)
+    const bool timed = scalar != NULL && cm_join_counts_time(scalar->like);
+    const bool may_be_places = nscalars == 0 && !timed;
+    if (may_be_places && (places = propose_shared_places(in, tables)) != NULL)
         return places;
-    char *names = several || (scalar == NULL && begins_alike(in, tables, axes))
-                      ? propose_names(in, tables, axes)
-                      : NULL;
-    return names == NULL && scalar != NULL ? cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name)
-                                           : names;
+    const bool by_names = (may_be_places && are_places(in, tables)) ||
+                          (scalar == NULL && begins_alike(in, tables, axes));
+    char *names = by_names ? propose_names(in, tables, axes) : NULL;
+    if (names != NULL || scalar == NULL)
+        return names;
+    return cm_asprintf(NULL, "%s=@%s", scalar->name, scalar->name);
 }
 
 char *cm_join_propose_apart(const cm_join_input *in, const cm_join_tables *tables,
