@@ -44,7 +44,8 @@ SAN_FLAGS := $(if $(filter address,$(SAN)),-fsanitize=address$(comma)undefined -
 # A product and a sum are rounded one after the other, on machines that can do both in one step, too: results
 # are equal on all.
 ALL_CFLAGS = -std=c11 -ffp-contract=off -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DCM_VERSION='"$(VERSION)"' \
-             -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+             -Wall -Wextra -Werror=implicit-function-declaration -Wshadow -Wstrict-prototypes \
+             -Wmissing-prototypes -Wpointer-arith \
              -Iinclude -Ilib -pthread $(PKG_CFLAGS) $(SAN_FLAGS) $(CFLAGS)
 # Two hundred programs are linked with a sanitizer: lld, where it is installed, takes half of the time.
 SAN_LINK  := $(if $(SAN),$(if $(shell command -v ld.lld),-fuse-ld=lld))

@@ -77,9 +77,9 @@ def close(value):
 
 
 def seconds(text):
-    """A time as settings have it: "300 us"."""
-    number, unit = text.split()
-    return float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}[unit]
+    """A time as settings have it: "300 us", or "forward=200 us,other=100 us"."""
+    parts = [part.split("=")[-1].split() for part in text.split(",")]
+    return sum(float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}[unit] for number, unit in parts)
 
 
 def recompute(session, bare=False):

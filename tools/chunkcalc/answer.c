@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/outputs.h"
 #include "../common/print.h"
 #include "../common/say.h"
 #include "base/number.h"
@@ -80,10 +81,12 @@ static char *output_of(const cm_chunkcalc_report *r)
     if (n > zarr && strncmp(name + n - zarr, STORE_ENDING, zarr) == 0)
         n -= zarr;
     n -= cm_path_netcdf_ending(name, n);
-    if (asprintf(&output, "%s%.*s%s%s", n > 0 && strchr("-@", name[0]) != NULL ? "./" : "", (int)n,
-                 name, r->is_netcdf ? "" : "-rechunked", STORE_ENDING) < 0)
+    if (asprintf(&output, "%s%.*s%s", n > 0 && strchr("-@", name[0]) != NULL ? "./" : "", (int)n,
+                 name, r->is_netcdf ? "" : "-rechunked") < 0)
         return NULL;
-    return output;
+    char *unused = cm_outputs_free_name(output, strlen(output), STORE_ENDING, 1);
+    free(output);
+    return unused;
 }
 
 static bool has_shards(const char *option)

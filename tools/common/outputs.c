@@ -1,5 +1,6 @@
 #include "outputs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,6 +10,7 @@
 #include "options/store_path.h"
 #include "run.h"
 #include "say.h"
+#include "store/open.h"
 
 enum {
     MAX_OUTPUTS = 8
@@ -159,4 +161,18 @@ int cm_outputs_claim(const cm_tool *tool, const char *path, const cm_document_ki
         rc = cm_outfile_open(out, &err);
     release(&p);
     return rc == CM_OK ? CM_TOOL_RUN : say(tool, rc, true, &err);
+}
+
+char *cm_outputs_free_name(const char *name, size_t n, const char *ending, unsigned from)
+{
+    char *path = NULL;
+    struct stat st;
+    for (unsigned i = from;; i++) {
+        free(path);
+        if ((i == 1 ? asprintf(&path, "%.*s%s", (int)n, name, ending)
+                    : asprintf(&path, "%.*s-%u%s", (int)n, name, i, ending)) < 0)
+            return NULL;
+        if (cm_store_url_is_remote(path) || lstat(path, &st) != 0)
+            return path;
+    }
 }

@@ -29,4 +29,11 @@ int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *
 int cm_outputs_claim(const cm_tool *tool, const char *path, const cm_document_kind *kind,
                      const cm_outputs *outputs, cm_outfile *out);
 
+/*
+ * The first N bytes of NAME, with "-2", "-3", ... where FROM and what is there ask for it, and
+ * ENDING: an output that a printed command may have.  Nothing is known of places behind a network.
+ * NULL: no memory.
+ */
+char *cm_outputs_free_name(const char *name, size_t n, const char *ending, unsigned from);
+
 #endif

@@ -2,13 +2,12 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "../common/again.h"
+#include "../common/outputs.h"
 #include "../common/print.h"
 #include "../common/say.h"
 #include "base/outstream.h"
-#include "store/open.h"
 #include "survey.h"
 
 enum {
@@ -103,31 +102,12 @@ void nc2zarr_print_inputs(const cm_texts *inputs, bool ordered, FILE *f)
     free(pattern);
 }
 
-static bool is_there(const char *path)
-{
-    struct stat st;
-    return !cm_store_url_is_remote(path) && lstat(path, &st) == 0;
-}
-
-/* NAME, NAME-2, ... from number I on, with ENDING: the first that is not there; NULL: no memory. */
-static char *free_name(const char *name, int n, const char *ending, unsigned i)
-{
-    char *path = NULL;
-    for (const unsigned first = i; i == first || (path != NULL && is_there(path)); i++) {
-        free(path);
-        if ((i == 1 ? asprintf(&path, "%.*s%s", n, name, ending)
-                    : asprintf(&path, "%.*s-%u%s", n, name, i, ending)) < 0)
-            return NULL;
-    }
-    return path;
-}
-
 char *nc2zarr_free_output(const char *name, unsigned from)
 {
     const size_t n = strlen(name);
     const bool zarr = n > 5 && strcmp(name + n - 5, ".zarr") == 0;
     const size_t ending = zarr ? 5 : n > 4 && strcmp(name + n - 4, ".zip") == 0 ? 4 : 0;
-    return free_name(name, (int)(n - ending), name + n - ending, from);
+    return cm_outputs_free_name(name, n - ending, name + n - ending, from);
 }
 
 static char *output_of(const archive_job *job, const nc2zarr_decisions *d)
@@ -137,15 +117,19 @@ static char *output_of(const archive_job *job, const nc2zarr_decisions *d)
     if (named != NULL && nc2zarr_makes_stores(d)) { /* a name for one store is none for a folder */
         const size_t n = strlen(named);
         const bool zarr = n > 5 && strcmp(named + n - 5, ".zarr") == 0;
-        return free_name(named, (int)(zarr ? n - 5 : n), "", 1);
+        return cm_outputs_free_name(named, zarr ? n - 5 : n, "", 1);
     }
-    if (named == NULL)
-        return job->asked.store_per != NULL || nc2zarr_makes_stores(d) ? free_name("out", 3, "", 1)
-               : o->refer != NULL ? free_name("out", 3, ".json", 1)
-                                  : free_name("out", 3, ".zarr", 1);
+    if (named == NULL) {
+        const bool folder = job->asked.store_per != NULL || nc2zarr_makes_stores(d);
+        return cm_outputs_free_name("out", 3,
+                                    folder             ? ""
+                                    : o->refer != NULL ? ".json"
+                                                       : ".zarr",
+                                    1);
+    }
     const size_t n = strlen(named);
-    const bool kept = !job->v->survey || o->overwrite || o->resume || n <= 5 || !is_there(named);
-    return kept ? strdup(named) : free_name(named, (int)n - 5, named + n - 5, 1);
+    const bool kept = !job->v->survey || o->overwrite || o->resume || n <= 5;
+    return kept ? strdup(named) : cm_outputs_free_name(named, n - 5, named + n - 5, 1);
 }
 
 void nc2zarr_print_option(const nc2zarr_option *o, FILE *f)

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../common/again.h"
+#include "../common/outputs.h"
 #include "../common/print.h"
 #include "../common/say.h"
 #include "base/outstream.h"
@@ -93,17 +93,15 @@ static size_t bare_name(const char *store, const char **start)
 /* " era5.zarr era5-rechunked.zarr": the store, and one beside it that does not exist yet. */
 static void put_paths(const cm_readbench_session *s, FILE *to)
 {
-    enum {
-        MOST_TRIES = 100
-    };
     const char *start;
-    const size_t n = bare_name(s->store, &start), size = n + 32;
-    char *target = malloc(size);
+    const size_t n = bare_name(s->store, &start);
+    char *name = NULL;
+    if (asprintf(&name, "%.*s-rechunked", (int)n, start) < 0)
+        return;
+    char *target = cm_outputs_free_name(name, strlen(name), ".zarr", 1);
+    free(name);
     if (target == NULL)
         return;
-    snprintf(target, size, "%.*s-rechunked.zarr", (int)n, start);
-    for (int i = 2; i < MOST_TRIES && access(target, F_OK) == 0; i++)
-        snprintf(target, size, "%.*s-rechunked-%d.zarr", (int)n, start, i);
     put_store(s->store, to);
     put_store(target, to);
     free(target);

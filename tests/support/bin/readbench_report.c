@@ -436,8 +436,8 @@ static void fill_words(const plan *p, cm_readbench_session *s, const char *label
                         : "steps waited 43 % of the time: decoding is the bottleneck; predicted "
                           "1.6 times the samples/s with 8 workers");
     s->cause = CM_CAUSE_FEW_WORKERS;
-    s->proposal =
-        (cm_readbench_proposal){.simulated = true, CM_CHANGE_WORKERS, .gain = 1.6, .value = 8};
+    s->proposal = (cm_readbench_proposal){
+        .simulated = true, .change = CM_CHANGE_WORKERS, .gain = 1.6, .value = 8};
     s->nfindings = 2;
     s->finding = grab(2, sizeof(*s->finding));
     s->finding[0] = (cm_readbench_finding){
