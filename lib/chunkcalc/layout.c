@@ -366,7 +366,7 @@ int cm_calc_list(cm_calc *c, cm_error *err)
 
     for (size_t i = 0; i < c->nagainst && rc == CM_OK; i++)
         rc = list_given(c, "`against`", &c->against[i], err);
-    if (rc != CM_OK || c->nagainst > 0)
+    if (rc != CM_OK)
         return rc;
     if (c->nchunks == 0)
         return list_default(c, err);

@@ -93,6 +93,17 @@ def test_the_fewest_bytes_are_found(store, tmp_path):
     assert random_ones["layouts"][random_ones["recommendation"]["layout"]]["requests"] > 2
 
 
+@pytest.mark.parametrize("objective", ["bytes", "requests"])
+def test_a_comparison_leaves_the_recommendation(store, tmp_path, objective):
+    """Chunks to compare with neither raise the smallest that are looked at nor hide the usual candidates."""
+    log = log_of(tmp_path, windows(40, (4, 9, 7)))
+    alone, beside = (document("--access", log, "--objective", objective, "--recommend", *more, store)
+                     for more in ([], ["--against", "48x60x40"]))  # fmt: skip
+    chunks = [[layout["chunks"] for layout in doc["layouts"] if layout["rule"] == "listed"] for doc in (alone, beside)]
+    best = [doc["layouts"][doc["recommendation"]["layout"]]["chunks"] for doc in (alone, beside)]
+    assert chunks[0] and chunks[0] == chunks[1] and best[0] == best[1]
+
+
 def test_the_answer_has_rates(store, tmp_path):
     result = run("--access", log_of(tmp_path, windows(40, (4, 9, 7))), "--against", "8x10x10", store).ok()
     assert "Predicted: 40 reads, 1 at a time" in result.out
