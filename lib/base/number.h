@@ -22,6 +22,12 @@ static inline const char *cm_of_count(uint64_t n, const char *one, const char *m
     return n == 1 ? one : more;
 }
 
+/* The same by X as "%.3g" prints it. */
+static inline const char *cm_of_mean(double x, const char *one, const char *more)
+{
+    return x >= 0.9995 && x < 1.005 ? one : more;
+}
+
 int cm_parse_u64(const char *text, uint64_t *out, cm_error *err);
 int cm_parse_i64(const char *text, int64_t *out, cm_error *err);
 int cm_parse_double(const char *text, double *out, cm_error *err); /* finite, C locale */

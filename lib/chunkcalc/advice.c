@@ -257,12 +257,13 @@ static int judge(cm_calc *c, cm_error *err)
     r->verdict = cm_strdup(verdict, err);
     r->audit = cm_asprintf(
         err,
-        "the chunks %s of %s are %s for these reads: a read takes %s and %.3g requests on "
-        "average, with %s%s it would take %s and %.3g requests (%s)",
+        "the chunks %s of %s are %s for these reads: a read takes %s and %.3g %s on average, "
+        "with %s%s it would take %s and %.3g %s (%s)",
         r->present_option, name, verdict, cm_format_time(present->seconds, now, sizeof(now)),
-        present->requests, r->chunks_option,
+        present->requests, cm_of_mean(present->requests, "request", "requests"), r->chunks_option,
         !c->present_sharded && strcmp(r->shards_option, "none") != 0 ? " in shards" : "",
-        cm_format_time(best->seconds, then, sizeof(then)), best->requests, r->compared);
+        cm_format_time(best->seconds, then, sizeof(then)), best->requests,
+        cm_of_mean(best->requests, "request", "requests"), r->compared);
     if (r->verdict == NULL || r->audit == NULL)
         return CM_ENOMEM;
     return each > 0 ? say_crowded(c, present, each, err) : CM_OK;

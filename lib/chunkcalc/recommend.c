@@ -73,13 +73,14 @@ static void describe(const char *source, cm_suit_costs *out)
 
     if (out->storage && out->remote)
         snprintf(out->text, sizeof out->text,
-                 "measured: %.3g ms a request to this store%s; %s%s; %g requests at a time, from "
+                 "measured: %.3g ms a request to this store%s; %s%s; %g %s at a time, from "
                  "the preset",
                  out->cost.latency * 1e3,
                  out->bandwidth ? " and its rate"
                                 : ", whose objects are too small to tell the rate",
                  out->decode ? "ratio and decoding on chunks " : "decoding is the preset's",
-                 out->decode ? whose : "", out->cost.concurrency);
+                 out->decode ? whose : "", out->cost.concurrency,
+                 cm_of_mean(out->cost.concurrency, "request", "requests"));
     else if (out->storage && out->decode)
         snprintf(out->text, sizeof out->text,
                  "measured: storage on files of the source, %s; ratio and decoding on %llu "

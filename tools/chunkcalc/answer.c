@@ -136,10 +136,10 @@ static void print_present(const cm_chunkcalc_report *r)
     if (r->audit != NULL)
         cm_print(stdout, "Audit: %s: %s.\n", r->verdict, r->audit);
     else if (r->present != SIZE_MAX && !r->keep)
-        cm_print(stdout, "Now: with %s %s %s and %.3g requests on average, %s.\n",
-                 r->present_option, a_read(r),
-                 cm_format_time(r->layout[r->present].seconds, time, sizeof(time)),
-                 r->layout[r->present].requests, r->compared);
+        cm_print(stdout, "Now: with %s %s %s and %.3g %s on average, %s.\n", r->present_option,
+                 a_read(r), cm_format_time(r->layout[r->present].seconds, time, sizeof(time)),
+                 r->layout[r->present].requests,
+                 cm_of_mean(r->layout[r->present].requests, "request", "requests"), r->compared);
 }
 
 static int print_keep(const cm_chunkcalc_report *r, const chunkcalc_values *v, cm_error *err)
@@ -153,8 +153,9 @@ static int print_keep(const cm_chunkcalc_report *r, const chunkcalc_values *v, c
     cm_print(stdout, ": %s\n", r->present_option);
     if (r->is_netcdf)
         rc = print_command(r, v, r->present_option, NULL, err);
-    cm_print(stdout, "Why: %s %s and %.3g requests on average; ", a_read(r),
-             cm_format_time(now->seconds, time, sizeof(time)), now->requests);
+    cm_print(stdout, "Why: %s %s and %.3g %s on average; ", a_read(r),
+             cm_format_time(now->seconds, time, sizeof(time)), now->requests,
+             cm_of_mean(now->requests, "request", "requests"));
     if (memcmp(now->chunk, best->chunk, r->rank * sizeof(*now->chunk)) == 0)
         cm_print(stdout, "no other shape has a lower %s.\n", r->objective);
     else if (r->gain <= 1)

@@ -152,9 +152,10 @@ void page_predicted(const cm_readbench_session *s, FILE *to)
     fputs("</tbody></table></div>\n", to);
     if (p->known)
         fprintf(to,
-                "<p class=\"note\">Over all offsets a sample meets %.3g chunks with %.3g "
-                "requests, and decodes %s.</p>\n",
-                p->chunks, p->requests,
+                "<p class=\"note\">Over all offsets a sample meets %.3g %s with %.3g %s, "
+                "and decodes %s.</p>\n",
+                p->chunks, cm_of_mean(p->chunks, "chunk", "chunks"), p->requests,
+                cm_of_mean(p->requests, "request", "requests"),
                 cm_format_size((uint64_t)p->decoded_nbytes, buf, sizeof(buf)));
     fputs("</section>\n", to);
 }

@@ -2,6 +2,7 @@
 #include <locale.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "../unit.h"
 #include "base/number.h"
@@ -289,6 +290,19 @@ static void test_integer_arithmetic(void **state)
     assert_int_equal(cm_div_ceil(UINT64_MAX, UINT64_MAX), 1);
 }
 
+/* A mean is one where its three digits say so. */
+static void test_means_of_one(void **state)
+{
+    (void)state;
+    static const double ROW[] = {0, 0.5, 0.99, 0.9994, 0.9996, 1, 1.0049, 1.0051, 1.01, 2, 1e9};
+    for (size_t k = 0; k < sizeof ROW / sizeof *ROW; k++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.3g", ROW[k]);
+        assert_string_equal(cm_of_mean(ROW[k], "read", "reads"),
+                            strcmp(text, "1") == 0 ? "read" : "reads");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_doubles_read_back),
         cmocka_unit_test(test_locale_does_not_matter),
         cmocka_unit_test(test_integer_arithmetic),
+        cmocka_unit_test(test_means_of_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
