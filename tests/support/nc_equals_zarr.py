@@ -141,6 +141,8 @@ class Comparison:
             members = var.datatype.enum_dict
             want["flag_values"] = list(members.values()) if len(members) > 1 else next(iter(members.values()))
             want["flag_meanings"] = " ".join("_".join(m.split()) for m in members)  # CF: one word for each value
+        if var is not None and var.dtype is str and "_FillValue" in var.ncattrs():
+            want.setdefault("missing_value", var.getncattr("_FillValue"))  # by which xarray masks a store's strings
         got = {k: v for k, v in got.items() if k not in ("_ARRAY_DIMENSIONS", "_FillValue")}
         for name in want:
             if name not in got:

@@ -336,11 +336,10 @@ static void settle_nan(const reader *r)
 {
     cm_nc_var *v = &r->node->var;
     const cm_dtype *type = &v->array.dtype;
-    const bool packed =
-        cm_json_has(r->attrs, "scale_factor") || cm_json_has(r->attrs, "add_offset");
-    if (type->kind != CM_KIND_FLOAT || !misses_nan(r->attrs))
+    if (type->kind != CM_KIND_FLOAT || !misses_nan(r->attrs) ||
+        !(cm_json_has(r->attrs, "scale_factor") || cm_json_has(r->attrs, "add_offset")))
         return;
-    if (!v->has_fill_value && packed)
+    if (!v->has_fill_value)
         v->has_fill_value = cm_element_from_double(type, NAN, v->fill_value);
     if (v->has_fill_value && isnan(cm_element_to_double(type, v->fill_value)))
         cm_json_remove(r->attrs, "missing_value");

@@ -271,7 +271,7 @@ static void test_nan_is_named_once(void **state)
         {"others", false, true, true, 9, false, "{\"missing_value\":9.0,\"scale_factor\":2}"},
         {"infinite", false, true, true, INFINITY, false,
          "{\"missing_value\":[\"NaN\",\"Infinity\"],\"scale_factor\":2}"},
-        {"both", true, false, false, 0, true, "{}"},
+        {"both", true, false, false, 0, true, "{\"missing_value\":\"NaN\"}"},
         {"all", true, true, false, 0, true, "{\"scale_factor\":2}"},
     };
     enum {
