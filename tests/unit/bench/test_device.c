@@ -270,7 +270,7 @@ static void test_overlap_is_seen(void **state)
                 during += s->record[i].got_ns < s->record[i].want_ns;
                 ready += s->record[i].ready_ns <= s->record[i].want_ns + 2000000;
             }
-            /* All but the first of each epoch, and half of those on a machine that has other work. */
+            /* All but the first of each epoch; half of those on a machine with other work. */
             assert_true(during <= (overlaps ? 2 * (BATCHES - 1) : 0));
             if (overlaps) {
                 assert_true(during >= BATCHES - 1 && ready >= BATCHES - 1);
