@@ -117,6 +117,7 @@ POSITIONS = {  # of each grid; what is proposed
     "two grids": (lambda: grids("TU", (1, 2, 3, 4)), []),
     "four grids": (lambda: grids("TUVW", (1, 2), steps=3), []),
     "a file each": (lambda: grids("TUV", (1,), steps=5), []),
+    "a step each": (lambda: grids("TUV", (1,)), []),
     "other steps": (lambda: grids("TU", (1, 2, 3), first={"U": 400}), []),
     "a field on both": (lambda: grids("TU", (1, 2, 3), same=("thickness",)), []),
     "corrected once": (lambda: grids("TU", (1, 2, 3), corrected=[("T", 3)]), ["--promote", "nav_lat", "--promote", "nav_lon"]),

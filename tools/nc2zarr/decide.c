@@ -508,9 +508,13 @@ int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err
 {
     *out = (nc2zarr_decisions){0};
     int rc = try_options(job, out, err);
-    if (rc == CM_OK)
+    /* Files of several grids are told apart before a dimension of the grids may join them. */
+    const bool joins = out->obstacle == NULL;
+    if (rc == CM_OK && joins)
+        rc = try_stores(job, out, err);
+    if (rc == CM_OK && !nc2zarr_makes_stores(out))
         rc = try_rivals(job, out, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && !joins)
         rc = try_stores(job, out, err);
     if (rc == CM_OK && out->obstacle == NULL &&
         (out->line = nc2zarr_command_line(job, out, err)) == NULL)
