@@ -1,5 +1,6 @@
 """Observations along a record dimension without a coordinate: what orders them, and what is only one of their values."""
 
+import itertools
 import shlex
 
 import numpy as np
@@ -109,6 +110,24 @@ def test_labels_in_order_tell_records_apart(tmp_path):
     files = [with_labels(0, ["Bern", "Chur"]), with_labels(1, ["Aarau"])]
     stores.convert(*F.write_all(files, tmp_path), tmp_path / "out.zarr").ok()
     in_order_of_names(files[::-1], tmp_path / "out.zarr")
+
+
+KINDS_OF_LABELS = {
+    "a character": F.Var((), np.array(b"B", "S1")),
+    "characters": F.Var(("length",), F.characters(["Bern"], 12)[0]),
+    "texts": F.Var(("obs", "length"), F.characters(["Bern", "Chur"], 12)),
+    "strings": F.Var(("obs",), np.array(["Bern", "Chur"], object)),
+    "strings in rows": F.Var(("obs", "length"), np.array([["a"] * 12, ["b"] * 12], object)),
+    "numbers": F.Var(("obs",), np.array([1.0, 2.0])),
+}
+
+
+@pytest.mark.parametrize("first, second", itertools.permutations(KINDS_OF_LABELS, 2))
+def test_labels_that_are_something_else_in_another_file(tmp_path, first, second):
+    """They are refused with their name, or nothing is lost of them."""
+    files = [observations(i, 2, label=KINDS_OF_LABELS[kind]) for i, kind in enumerate((first, second))]
+    r = tool.nc2zarr("-q", "--missing", "fill", "--static", "first", *F.write_all(files, tmp_path), tmp_path / "out.zarr")
+    assert r.status in (1, 4) and "label: " in r.err, str(r)
 
 
 @pytest.mark.parametrize("days", [[[3], [1]], [[1, 2], [3, 4]]], ids=["one each", "several"])

@@ -117,7 +117,9 @@ static bool are_dates(const cm_join_input *in, const cm_join_tables *tables, con
         const char *text = cm_join_record(in, tables, at, v->file[f], &s) && s.has_values
                                ? cm_survey_values(in->survey, s.values, &nbytes)
                                : NULL;
-        const size_t width = text == NULL ? 0 : (size_t)s.shape[s.var->rank - 1];
+        /* Files may disagree on what V is. */
+        const bool texts = text != NULL && s.var->is_char && s.var->rank == 2;
+        const size_t width = texts ? (size_t)s.shape[1] : 0;
         if (width < strlen(FORM))
             return false;
         for (size_t i = 0; i < nbytes; i++) {
