@@ -103,8 +103,10 @@ static int refuse(const cm_join_input *in, const cm_join_tables *tables, cm_join
 {
     cm_finding_kind kind =
         why->status == CM_EUNSUPPORTED ? CM_FINDING_CALENDAR : CM_FINDING_TIME_UNITS;
-    cm_finding *f = cm_join_find(findings, kind, CM_WEIGHT_DECISION, false, v->name, file, err,
-                                 "%s", why->text);
+    const bool anew = in->has_base && kind == CM_FINDING_TIME_UNITS;
+    cm_finding *f = cm_join_find(
+        findings, kind, CM_WEIGHT_DECISION, false, v->name, file, err, "%s%s", why->text,
+        anew ? "; made anew of all files the store counts in units that hold every time" : "");
     if (f == NULL)
         return CM_ENOMEM;
     if (kind != CM_FINDING_TIME_UNITS || !is_needless(in, tables, v))

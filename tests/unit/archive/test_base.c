@@ -115,7 +115,8 @@ static const joined_row ROWS[] = {
      .findings = "note time-units t b: units is \"hours since 2000-01-01\", and \"days since "
                  "2000-01-01\" in a\n"
                  "decision time-units t b: 2000-01-02T06:00:00 has no exact value in the new units "
-                 "and type",
+                 "and type; made anew of all files the store counts in units that hold every "
+                 "time",
      .variable = {"t: none"}},
     {"options say where files lie that lack its dimension",
      {{"a", .var = {X("2", "0 1"), {"v", "int16", "t*=2 y=2"}, {"w", "int16", "y=2 t*=2"}}},
