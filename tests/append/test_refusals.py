@@ -408,3 +408,14 @@ def test_options_of_a_conversion_are_refused_before_files_are_read(made, options
     store = work_on(made, tmp_path)
     tool.nc2zarr("--append", "time", *options, tmp_path / "nosuch.nc", store).fails(2, words)
     assert untouched(made, store)
+
+
+@pytest.mark.parametrize("form, grows", [("{}", True), ("{}::group", False), ("{}.zip", False)])
+def test_an_output_that_exists_may_grow(form, grows, tmp_path):
+    """Adding is named beside replacing, where it can be done."""
+    first, second = F.days(tmp_path, 0, 2, each=1)[:2]
+    out = form.format(tmp_path / "s.zarr")
+    tool.nc2zarr("-q", first, out).ok()
+    done = tool.nc2zarr("-q", second, out).fails(1, "exists; --overwrite replaces it")
+    assert ("and --append adds to it" in done.err) == grows, str(done)
+    assert tool.nc2zarr("-q", "--append", "time", second, out).status == (0 if grows else 2)

@@ -200,7 +200,9 @@ static int decide(cm_output *out, cm_error *err)
         return cm_fail(err, CM_EEXIST, "%s: exists, and is not a Zarr store; name another output",
                        out->path);
     }
-    return cm_fail(err, CM_EEXIST, "%s: exists; `overwrite` replaces it", out->path);
+    const bool grows = out->state == CM_OUTPUT_STORE && !out->is_zip && *out->node == '\0';
+    return cm_fail(err, CM_EEXIST, "%s: exists; `overwrite` replaces it%s", out->path,
+                   grows ? ", and `append` adds to it" : "");
 }
 
 int cm_output_find(const cm_output_request *request, cm_output *out, cm_error *err)
