@@ -97,18 +97,20 @@ def test_stores_beside_other_options(name, tmp_path):
         assert readers.arrays(tmp_path / "out" / f"{kind}.zarr")["t"].shape[-2:] == SIZES[kind]
 
 
-def grids(kinds, months, steps=1, corrected=(), first=None, same=()):
-    """NEMO: fields on grids of one size, whose positions are variables without the joined dimension."""
-    lat, lon = np.meshgrid(np.arange(3.0), np.arange(4.0), indexing="ij")
+def grids(kinds, months, steps=1, corrected=(), first=None, same=(), sizes=None, axes=()):
+    """NEMO: fields on grids of one size, whose positions are variables without the joined dimension, or of AXES, too."""
     files = []
     for k in kinds:
+        ny, nx = (sizes or {}).get(k, (3, 4))
+        lat, lon = np.meshgrid(np.arange(float(ny)), np.arange(float(nx)), indexing="ij")
         for m in months:
             shift = 0.5 * "TUVW".index(k) + 0.25 * ((k, m) in corrected)
             time = 30.0 * m + np.arange(steps) + (first or {}).get(k, 0)
             vars = {"time": Var(("time",), time, {**HOURS, "bounds": "edges"}), "edges": Var(("time", "two"), np.stack([time - 1, time], 1)),
-                    "nav_lat": Var(("y", "x"), lat + shift), "nav_lon": Var(("y", "x"), lon + shift)}
+                    "nav_lat": Var(("y", "x"), lat + shift), "nav_lon": Var(("y", "x"), lon + shift),
+                    **{a: Var((a,), np.arange(float(dict(y=ny, x=nx)[a])) + shift) for a in axes}}
             for name in (f"of_{k}", *same):
-                vars[name] = Var(("time", "y", "x"), np.arange(12.0 * steps).reshape(steps, 3, 4) + 100 * m + len(name))
+                vars[name] = Var(("time", "y", "x"), np.arange(1.0 * steps * ny * nx).reshape(steps, ny, nx) + 100 * m + len(name))
             files.append(File(f"ORCA_2010{m:02d}_grid_{k}.nc", vars))
     return files
 
@@ -118,6 +120,11 @@ POSITIONS = {  # of each grid; what is proposed
     "four grids": (lambda: grids("TUVW", (1, 2), steps=3), []),
     "a file each": (lambda: grids("TUV", (1,), steps=5), []),
     "a step each": (lambda: grids("TUV", (1,)), []),
+    "a step each, other rows": (lambda: grids("TUV", (1,), sizes={"U": (5, 4), "V": (6, 4)}), []),
+    "a step each, other columns": (lambda: grids("TUV", (1,), sizes={"U": (3, 5), "V": (3, 6)}), []),
+    "a step each, other lengths": (lambda: grids("TUV", (1,), sizes={"U": (4, 5), "V": (5, 6)}), []),
+    "a step each, other axes": (lambda: grids("TUV", (1,), axes="yx"), []),
+    "a step each, other axes and lengths": (lambda: grids("TU", (1,), sizes={"U": (4, 5)}, axes="yx"), []),
     "other steps": (lambda: grids("TU", (1, 2, 3), first={"U": 400}), []),
     "a field on both": (lambda: grids("TU", (1, 2, 3), same=("thickness",)), []),
     "corrected once": (lambda: grids("TU", (1, 2, 3), corrected=[("T", 3)]), ["--promote", "nav_lat", "--promote", "nav_lon"]),

@@ -485,17 +485,13 @@ static int try_rivals(const archive_job *job, nc2zarr_decisions *best, cm_error 
 static int try_stores(const archive_job *job, nc2zarr_decisions *best, cm_error *err)
 {
     cm_store_pattern *list = NULL;
-    size_t n = 0, nfiles = 0;
+    size_t n = 0;
     bool found = false;
     int rc = CM_OK;
-    for (size_t i = 0; i < job->nstores; i++)
-        nfiles += job->survey[i]->nfiles;
     if (nc2zarr_may_make_stores(job) && nc2zarr_may_be_several(job, best))
         rc = cm_archive_store_patterns(job->archive, &list, &n, err);
     for (size_t i = 0; rc == CM_OK && !found && i < n; i++) {
         nc2zarr_decisions rival;
-        if (list[i].nstores == nfiles && best->obstacle != NULL)
-            continue; /* where nothing joins files, that each can stay alone is no news */
         rc = try_instead(job, "store-per", list[i].text, list[i].nstores, &rival, err);
         found = rc == CM_OK && nc2zarr_keeps_all(&rival);
         choose(best, rival, found);
@@ -509,13 +505,10 @@ int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err
     *out = (nc2zarr_decisions){0};
     int rc = try_options(job, out, err);
     /* Files of several grids are told apart before a dimension of the grids may join them. */
-    const bool joins = out->obstacle == NULL;
-    if (rc == CM_OK && joins)
+    if (rc == CM_OK)
         rc = try_stores(job, out, err);
     if (rc == CM_OK && !nc2zarr_makes_stores(out))
         rc = try_rivals(job, out, err);
-    if (rc == CM_OK && !joins)
-        rc = try_stores(job, out, err);
     if (rc == CM_OK && out->obstacle == NULL &&
         (out->line = nc2zarr_command_line(job, out, err)) == NULL)
         rc = CM_ENOMEM;
