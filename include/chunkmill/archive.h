@@ -270,6 +270,9 @@ typedef struct cm_store_pattern {
  */
 int cm_archive_store_patterns(const cm_archive *a, cm_store_pattern **out, size_t *n,
                               cm_error *err);
+/* Whether `store_per` PATTERN puts the files X and Y of A, by their paths, into no store both. */
+int cm_archive_sets_apart(const cm_archive *a, const char *pattern, const char *x, const char *y,
+                          bool *out, cm_error *err);
 void cm_store_patterns_free(cm_store_pattern *list, size_t n);
 /* Whether pair PAIR of `rename` joined names of store I; if not, it is for the conversion. */
 bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair);

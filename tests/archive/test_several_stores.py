@@ -178,16 +178,32 @@ def test_each_step_is_kept_where_no_other_file_has_it(months, kept, tmp_path):
     assert promoted.status == (0 if kept else 4), str(promoted)
 
 
-@pytest.mark.parametrize("kinds, months, kept", [("T", (1, 2), True), ("TU", (1,), False)])
-def test_large_positions_that_differ_while_data_move(kinds, months, kept, tmp_path):
+LARGE = {  # grids, their months, fields of all; what the message names besides --static and --exclude
+    "a series": ("T", (1, 2), (), ["--promote"]),
+    "a file each": ("TU", (1,), (), ["--store-per 'grid_*.'"]),
+    "some files each": ("TUV", (1, 2), (), ["--store-per 'grid_*.'"]),
+    "a field on all": ("TU", (1, 2), ("thickness",), ["--store-per 'grid_*.'"]),
+}
+
+
+@pytest.mark.parametrize("mesh", [False, True])
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.every
+def test_large_positions_that_differ_while_data_move(name, mesh, tmp_path):
     """A survey does not read them: the message names what would keep all."""
-    files = grids(kinds, months)
+    kinds, months, same, more = LARGE[name]
+    files = grids(kinds, months, same=same)
     for i, f in enumerate(files):
-        f.vars["nav_lat"] = Var(("rows", "columns"), np.full((600, 700), float(i), "f4"))
+        value = float(i if len(kinds) == 1 else kinds.index(f.name[-4]))
+        f.vars["nav_lat"] = Var(*((("node",), np.full(420000, value, "f4")) if mesh else (("rows", "columns"), np.full((600, 700), value, "f4"))))
         del f.vars["nav_lon"]
     F.write_all(files, tmp_path / "in")
     r = tool.nc2zarr("-q", "--along", "time", tmp_path / "in", tmp_path / "out.zarr")
-    assert r.status == 1 and "--static VAR:first takes" in r.err and ("--promote" in r.err) == kept, str(r)
+    assert r.status == 1 and "--static VAR:first takes" in r.err and "--exclude leaves them out" in r.err, str(r)
+    assert [o for o in ("--promote", "--store-per 'grid_*.'") if o in r.err] == more, str(r)
+    if "--store-per" in more[0]:
+        tool.nc2zarr("-q", "--verify", "full", "--store-per", "grid_*.", tmp_path / "in", tmp_path / "out").ok()
+        assert sorted(p.name for p in (tmp_path / "out").glob("*.zarr")) == [f"{k}.zarr" for k in sorted(kinds)]
 
 
 CUT = {  # series that a pattern would cut into parts
