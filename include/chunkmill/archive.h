@@ -154,6 +154,7 @@ typedef enum cm_decider {
     CM_DECIDER_ORDER,
     CM_DECIDER_EXCLUDE,
     CM_DECIDER_RENAME,
+    CM_DECIDER_MERGE_ALONG,
     CM_DECIDER_CHAR /* `char_mode` of the conversion */
 } cm_decider;
 
@@ -174,8 +175,9 @@ typedef struct cm_finding {
     bool limits;        /* MEANING, ATTRIBUTE: of valid numbers, which readers go by, too */
     /*
      * NAME: the name that it has elsewhere.  DIMENSIONS: what `merge_along` would be given to make
-     * one field of the variable.  MISSING, of files that give a store nothing: what `rename` would
-     * be given if theirs are the store's variables; "": no pair is alike.  Else NULL.
+     * one field of the variable, where BY is another.  MISSING, of files that give a store nothing:
+     * what `rename` would be given if theirs are the store's variables; "": no pair is alike.  Else
+     * NULL.
      */
     char *other;
     cm_decider by;

@@ -342,7 +342,8 @@ static int is_needless(const archive_job *job, nc2zarr_decisions *d, size_t i, b
 /* Whether variables are left out, or have got other dimensions. */
 static bool changes_variables(const nc2zarr_decisions *d)
 {
-    static const char *const CHANGING[] = {"exclude", "new-dim", "promote", "along", NULL};
+    static const char *const CHANGING[] = {"exclude", "new-dim",     "promote",
+                                           "along",   "merge-along", NULL};
     bool changes = false;
     for (size_t i = 0; i < d->n; i++)
         changes |= nc2zarr_is_one_of(&d->of[i].option, CHANGING);
@@ -355,7 +356,8 @@ static bool changes_variables(const nc2zarr_decisions *d)
  */
 static int drop_needless(const archive_job *job, nc2zarr_decisions *d, bool *any, cm_error *err)
 {
-    static const char *const TRIED[] = {"static", "promote", "tolerance", "missing", NULL};
+    static const char *const TRIED[] = {"static",  "promote", "tolerance",
+                                        "missing", "exclude", NULL};
     int rc = CM_OK;
     *any = false;
     for (size_t i = d->n; rc == CM_OK && i-- > 0 && d->n > 1 && changes_variables(d);) {
