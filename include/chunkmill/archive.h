@@ -154,6 +154,7 @@ typedef enum cm_decider {
     CM_DECIDER_ORDER,
     CM_DECIDER_EXCLUDE,
     CM_DECIDER_RENAME,
+    CM_DECIDER_MERGE_ALONG,
     CM_DECIDER_CHAR /* `char_mode` of the conversion */
 } cm_decider;
 
@@ -174,8 +175,9 @@ typedef struct cm_finding {
     bool limits;        /* MEANING, ATTRIBUTE: of valid numbers, which readers go by, too */
     /*
      * NAME: the name that it has elsewhere.  DIMENSIONS: what `merge_along` would be given to make
-     * one field of the variable.  MISSING, of files that give a store nothing: what `rename` would
-     * be given if theirs are the store's variables; "": no pair is alike.  Else NULL.
+     * one field of the variable, where BY is another.  MISSING, of files that give a store nothing:
+     * what `rename` would be given if theirs are the store's variables; "": no pair is alike.  Else
+     * NULL.
      */
     char *other;
     cm_decider by;
@@ -270,6 +272,9 @@ typedef struct cm_store_pattern {
  */
 int cm_archive_store_patterns(const cm_archive *a, cm_store_pattern **out, size_t *n,
                               cm_error *err);
+/* Whether `store_per` PATTERN puts the files X and Y of A, by their paths, into no store both. */
+int cm_archive_sets_apart(const cm_archive *a, const char *pattern, const char *x, const char *y,
+                          bool *out, cm_error *err);
 void cm_store_patterns_free(cm_store_pattern *list, size_t n);
 /* Whether pair PAIR of `rename` joined names of store I; if not, it is for the conversion. */
 bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair);

@@ -253,7 +253,8 @@ typedef struct cm_transform_report {
     bool written;      /* the target is complete, whatever went wrong after that */
     bool unverified;   /* it is, and its verification was asked for and did not come to an end */
     const char *clash; /* what differs between files of a joined dataset; its own word, or NULL */
-    bool finished;     /* resume found the target complete and did nothing */
+    const char *clash_path[2]; /* these files, by the dataset's own words; or NULL */
+    bool finished;             /* resume found the target complete and did nothing */
     bool blocks; /* the last warning: what could not be removed beside it stops the next run */
     cm_transform_variable *variable;
     size_t nvariables;

@@ -90,6 +90,28 @@ int cm_archive_store_patterns(const cm_archive *a, cm_store_pattern **out, size_
     return cm_store_patterns_find(&a->options, a->survey, out, n, err);
 }
 
+int cm_archive_sets_apart(const cm_archive *a, const char *pattern, const char *x, const char *y,
+                          bool *out, cm_error *err)
+{
+    cm_archive_options options = a->options;
+    cm_store_plan *plan = NULL;
+    size_t n = 0;
+    options.store_per = pattern;
+    int rc = cm_stores_plan(&options, a->survey, &plan, &n, err);
+    *out = rc == CM_OK;
+    for (size_t i = 0; i < n; i++) {
+        bool has_x = false, has_y = false;
+        for (size_t k = 0; k < plan[i].nfiles; k++) {
+            const char *path = a->survey->file[plan[i].file[k]].path;
+            has_x |= strcmp(path, x) == 0;
+            has_y |= strcmp(path, y) == 0;
+        }
+        *out &= !(has_x && has_y);
+    }
+    cm_stores_free(plan, n);
+    return rc;
+}
+
 bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair)
 {
     const cm_join *j = a->store[i].join;

@@ -1,6 +1,7 @@
 """ERA5's final and provisional data, along a dimension expver, as one field: --merge-along."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -182,6 +183,27 @@ def test_a_store_grows(chunks, tmp_path):
     assert r.status == 4 and "t2m: it has no dimension expver here" in r.err, str(r)
 
 
+def turned(f):
+    """Provisional data before final ones."""
+    f.vars["expver"].data = f.vars["expver"].data[::-1]
+    f.vars["t2m"].data = np.flip(f.vars["t2m"].data, f.vars["t2m"].dims.index("expver"))
+    return f
+
+
+@pytest.mark.parametrize("late", [recent, lambda first: turned(recent(first))], ids=["1,5", "5,1"])
+@pytest.mark.parametrize("stored", [final, recent], ids=["final", "merged"])
+def test_a_store_that_lacks_the_dimension_names_it(stored, late, tmp_path):
+    """The command that is proposed adds the files, without --exclude of the coordinate."""
+    out, path = tmp_path / "out.zarr", F.write(late(4), tmp_path)
+    stores.convert(*(MERGE if stored is recent else ()), F.write(stored(0, name="first.nc"), tmp_path), out).ok()
+    r = tool.nc2zarr("--append", "time", path, out)
+    command = r.err.strip().splitlines()[-1]
+    assert r.status == 4 and "one field without the dimension" in " ".join(r.err.split()), str(r)
+    assert shlex.split(command)[1:-2] == ["--append", "time", *MERGE], command
+    tool.nc2zarr("--verify", "full", *shlex.split(command)[1:]).ok()
+    check(out, np.concatenate([values(0, 4) if stored is final else merged(values(0, 4), FILL), merged(values(4, 4), FILL)]))
+
+
 def test_a_wrong_store_is_found(tmp_path):
     """Provisional data where there are final ones: told by verification alone."""
     f = recent()
@@ -232,10 +254,12 @@ def test_refused_for_what_the_file_is(tmp_path):
     assert r.status in (1, 2) and "dimension expver has no coordinate variable of numbers" in r.err, str(r)
 
 
+@pytest.mark.parametrize("make", [recent, lambda: turned(recent())], ids=["1,5", "5,1"])
 @pytest.mark.parametrize("name", ["expver", "height"])
-def test_the_survey_names_it(name, tmp_path):
+@pytest.mark.every
+def test_the_survey_names_it(name, make, tmp_path):
     """Other dimensions that some files lack are no halves of one field."""
-    f = recent()
+    f = make()
     if name != "expver":
         f.vars[name] = f.vars.pop("expver")
         f.vars[name].dims = (name,)

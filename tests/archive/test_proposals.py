@@ -224,6 +224,49 @@ def test_files_of_a_thing_each_that_share_some_steps(kind, tmp_path):
         np.testing.assert_array_equal(got[i, 3 * i : 3 * i + 6 + i], f.vars["t"].data)
 
 
+PLACES = {  # attributes of a position, and whether they say that it is one
+    "latitude": ({}, True),
+    "stn_lat": ({"units": "degrees_north"}, True),
+    "phi": ({"standard_name": "latitude"}, True),
+    "rlat": ({"standard_name": "grid_latitude", "units": "degrees"}, True),
+    "northing": ({"standard_name": "projection_y_coordinate", "units": "m"}, True),
+    "site_y": ({"axis": "Y", "units": "m"}, True),
+    "site_lat": ({"_CoordinateAxisType": "Lat"}, True),
+    "geo_y": ({"_CoordinateAxisType": "GeoY"}, True),
+    "lat": ({"standard_name": "air_temperature"}, False),
+    "depth": ({"axis": "Z", "units": "m"}, False),
+}
+TIMES = {  # of file I: its station, and its first step
+    "a file each": lambda i: (i, 3 * i),
+    "months of each": lambda i: (i // 2, 6 * (i % 2)),
+    "other months of each": lambda i: (i // 2, 6 * (i % 2) + 3 * (i // 2)),
+}
+
+
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("dims", [(), ("one",), ("y", "x")], ids=len)
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.few(24)
+def test_stations_whose_position_has_any_name(name, dims, times, tmp_path):
+    """Attributes tell it, or a name that says it where there are none; it may have dimensions of one element."""
+    attrs, place = PLACES[name]
+    files = []
+    for i in range(4 if times == "a file each" else 6):
+        station, first = TIMES[times](i)
+        variables = {name: Var(dims, np.full((1,) * len(dims), 10.0 * station), attrs), "across": Var(dims, np.full((1,) * len(dims), 20.0 + station)),
+                     "time": Var(("time",), np.arange(6.0) + first, HOURS), "t": Var(("time",), np.arange(6, dtype="f4") + 100 * i)}  # fmt: skip
+        files.append(File(f"st_{'ABCD'[station]}{'' if times == 'a file each' else f'_{i % 2}'}.nc", variables, unlimited=("time",)))
+    F.write_all(files, tmp_path / "in")
+    options, shown, _ = line(tmp_path / "in", 4)
+    assert (options[:2] == ["--new-dim", "station=_*" + ("." if times == "a file each" else "_")]) == place, shown
+    if place:
+        got = convert(options, tmp_path / "in")
+        assert got[name].shape[0] == got["t"].shape[0] == TIMES[times](len(files) - 1)[0] + 1
+        for i, f in enumerate(files):
+            station, first = TIMES[times](i)
+            np.testing.assert_array_equal(got["t"][...][station, first : first + 6], f.vars["t"].data)
+
+
 def runs(parts=1, nfields=1):
     """Forecasts of 36 hours every 24 hours, each in PARTS files; a second time that is the same wherever two files have a step."""
     files = []

@@ -97,18 +97,20 @@ def test_stores_beside_other_options(name, tmp_path):
         assert readers.arrays(tmp_path / "out" / f"{kind}.zarr")["t"].shape[-2:] == SIZES[kind]
 
 
-def grids(kinds, months, steps=1, corrected=(), first=None, same=()):
-    """NEMO: fields on grids of one size, whose positions are variables without the joined dimension."""
-    lat, lon = np.meshgrid(np.arange(3.0), np.arange(4.0), indexing="ij")
+def grids(kinds, months, steps=1, corrected=(), first=None, same=(), sizes=None, axes=()):
+    """NEMO: fields on grids of one size, whose positions are variables without the joined dimension, or of AXES, too."""
     files = []
     for k in kinds:
+        ny, nx = (sizes or {}).get(k, (3, 4))
+        lat, lon = np.meshgrid(np.arange(float(ny)), np.arange(float(nx)), indexing="ij")
         for m in months:
             shift = 0.5 * "TUVW".index(k) + 0.25 * ((k, m) in corrected)
             time = 30.0 * m + np.arange(steps) + (first or {}).get(k, 0)
             vars = {"time": Var(("time",), time, {**HOURS, "bounds": "edges"}), "edges": Var(("time", "two"), np.stack([time - 1, time], 1)),
-                    "nav_lat": Var(("y", "x"), lat + shift), "nav_lon": Var(("y", "x"), lon + shift)}
+                    "nav_lat": Var(("y", "x"), lat + shift), "nav_lon": Var(("y", "x"), lon + shift),
+                    **{a: Var((a,), np.arange(float(dict(y=ny, x=nx)[a])) + shift) for a in axes}}
             for name in (f"of_{k}", *same):
-                vars[name] = Var(("time", "y", "x"), np.arange(12.0 * steps).reshape(steps, 3, 4) + 100 * m + len(name))
+                vars[name] = Var(("time", "y", "x"), np.arange(1.0 * steps * ny * nx).reshape(steps, ny, nx) + 100 * m + len(name))
             files.append(File(f"ORCA_2010{m:02d}_grid_{k}.nc", vars))
     return files
 
@@ -118,6 +120,11 @@ POSITIONS = {  # of each grid; what is proposed
     "four grids": (lambda: grids("TUVW", (1, 2), steps=3), []),
     "a file each": (lambda: grids("TUV", (1,), steps=5), []),
     "a step each": (lambda: grids("TUV", (1,)), []),
+    "a step each, other rows": (lambda: grids("TUV", (1,), sizes={"U": (5, 4), "V": (6, 4)}), []),
+    "a step each, other columns": (lambda: grids("TUV", (1,), sizes={"U": (3, 5), "V": (3, 6)}), []),
+    "a step each, other lengths": (lambda: grids("TUV", (1,), sizes={"U": (4, 5), "V": (5, 6)}), []),
+    "a step each, other axes": (lambda: grids("TUV", (1,), axes="yx"), []),
+    "a step each, other axes and lengths": (lambda: grids("TU", (1,), sizes={"U": (4, 5)}, axes="yx"), []),
     "other steps": (lambda: grids("TU", (1, 2, 3), first={"U": 400}), []),
     "a field on both": (lambda: grids("TU", (1, 2, 3), same=("thickness",)), []),
     "corrected once": (lambda: grids("TU", (1, 2, 3), corrected=[("T", 3)]), ["--promote", "nav_lat", "--promote", "nav_lon"]),
@@ -171,16 +178,32 @@ def test_each_step_is_kept_where_no_other_file_has_it(months, kept, tmp_path):
     assert promoted.status == (0 if kept else 4), str(promoted)
 
 
-@pytest.mark.parametrize("kinds, months, kept", [("T", (1, 2), True), ("TU", (1,), False)])
-def test_large_positions_that_differ_while_data_move(kinds, months, kept, tmp_path):
+LARGE = {  # grids, their months, fields of all; what the message names besides --static and --exclude
+    "a series": ("T", (1, 2), (), ["--promote"]),
+    "a file each": ("TU", (1,), (), ["--store-per 'grid_*.'"]),
+    "some files each": ("TUV", (1, 2), (), ["--store-per 'grid_*.'"]),
+    "a field on all": ("TU", (1, 2), ("thickness",), ["--store-per 'grid_*.'"]),
+}
+
+
+@pytest.mark.parametrize("mesh", [False, True])
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.every
+def test_large_positions_that_differ_while_data_move(name, mesh, tmp_path):
     """A survey does not read them: the message names what would keep all."""
-    files = grids(kinds, months)
+    kinds, months, same, more = LARGE[name]
+    files = grids(kinds, months, same=same)
     for i, f in enumerate(files):
-        f.vars["nav_lat"] = Var(("rows", "columns"), np.full((600, 700), float(i), "f4"))
+        value = float(i if len(kinds) == 1 else kinds.index(f.name[-4]))
+        f.vars["nav_lat"] = Var(*((("node",), np.full(420000, value, "f4")) if mesh else (("rows", "columns"), np.full((600, 700), value, "f4"))))
         del f.vars["nav_lon"]
     F.write_all(files, tmp_path / "in")
     r = tool.nc2zarr("-q", "--along", "time", tmp_path / "in", tmp_path / "out.zarr")
-    assert r.status == 1 and "--static VAR:first takes" in r.err and ("--promote" in r.err) == kept, str(r)
+    assert r.status == 1 and "--static VAR:first takes" in r.err and "--exclude leaves them out" in r.err, str(r)
+    assert [o for o in ("--promote", "--store-per 'grid_*.'") if o in r.err] == more, str(r)
+    if "--store-per" in more[0]:
+        tool.nc2zarr("-q", "--verify", "full", "--store-per", "grid_*.", tmp_path / "in", tmp_path / "out").ok()
+        assert sorted(p.name for p in (tmp_path / "out").glob("*.zarr")) == [f"{k}.zarr" for k in sorted(kinds)]
 
 
 CUT = {  # series that a pattern would cut into parts

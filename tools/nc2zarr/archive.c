@@ -127,7 +127,10 @@ static int try(archive_job *job, cm_error *err)
         rc = nc2zarr_decide(job, &job->decisions, err);
     if (rc != CM_OK || job->v->survey || job->ndecisions > 0 || job->asked.store_per)
         return rc;
-    return explain(job, nc2zarr_convert_store(job, err), err);
+    rc = explain(job, nc2zarr_convert_store(job, err), err);
+    if (rc == CM_EFORMAT)
+        nc2zarr_explain_clash(job, err);
+    return rc;
 }
 
 static void release(archive_job *job)

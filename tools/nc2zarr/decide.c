@@ -342,7 +342,8 @@ static int is_needless(const archive_job *job, nc2zarr_decisions *d, size_t i, b
 /* Whether variables are left out, or have got other dimensions. */
 static bool changes_variables(const nc2zarr_decisions *d)
 {
-    static const char *const CHANGING[] = {"exclude", "new-dim", "promote", "along", NULL};
+    static const char *const CHANGING[] = {"exclude", "new-dim",     "promote",
+                                           "along",   "merge-along", NULL};
     bool changes = false;
     for (size_t i = 0; i < d->n; i++)
         changes |= nc2zarr_is_one_of(&d->of[i].option, CHANGING);
@@ -355,7 +356,8 @@ static bool changes_variables(const nc2zarr_decisions *d)
  */
 static int drop_needless(const archive_job *job, nc2zarr_decisions *d, bool *any, cm_error *err)
 {
-    static const char *const TRIED[] = {"static", "promote", "tolerance", "missing", NULL};
+    static const char *const TRIED[] = {"static",  "promote", "tolerance",
+                                        "missing", "exclude", NULL};
     int rc = CM_OK;
     *any = false;
     for (size_t i = d->n; rc == CM_OK && i-- > 0 && d->n > 1 && changes_variables(d);) {
@@ -481,21 +483,26 @@ static int try_rivals(const archive_job *job, nc2zarr_decisions *best, cm_error 
     return rc;
 }
 
-/* One store for each kind of files, where that keeps all of them. */
-static int try_stores(const archive_job *job, nc2zarr_decisions *best, cm_error *err)
+/*
+ * One store for each kind of files, where that keeps all of them, in *BEST; of two files that
+ * CLASH, if any do, in stores of their own.
+ */
+static int try_stores(const archive_job *job, const char *const *clash, nc2zarr_decisions *best,
+                      cm_error *err)
 {
     cm_store_pattern *list = NULL;
-    size_t n = 0, nfiles = 0;
+    size_t n = 0;
     bool found = false;
     int rc = CM_OK;
-    for (size_t i = 0; i < job->nstores; i++)
-        nfiles += job->survey[i]->nfiles;
-    if (nc2zarr_may_make_stores(job) && nc2zarr_may_be_several(job, best))
+    if (nc2zarr_may_make_stores(job) && (clash != NULL || nc2zarr_may_be_several(job, best)))
         rc = cm_archive_store_patterns(job->archive, &list, &n, err);
     for (size_t i = 0; rc == CM_OK && !found && i < n; i++) {
         nc2zarr_decisions rival;
-        if (list[i].nstores == nfiles && best->obstacle != NULL)
-            continue; /* where nothing joins files, that each can stay alone is no news */
+        bool apart = true;
+        if (clash != NULL)
+            rc = cm_archive_sets_apart(job->archive, list[i].text, clash[0], clash[1], &apart, err);
+        if (rc != CM_OK || !apart)
+            continue;
         rc = try_instead(job, "store-per", list[i].text, list[i].nstores, &rival, err);
         found = rc == CM_OK && nc2zarr_keeps_all(&rival);
         choose(best, rival, found);
@@ -504,18 +511,33 @@ static int try_stores(const archive_job *job, nc2zarr_decisions *best, cm_error 
     return rc;
 }
 
+void nc2zarr_explain_clash(const archive_job *job, cm_error *err)
+{
+    nc2zarr_decisions d = {0};
+    cm_error why = {0};
+    if (job->report.clash != NULL && try_stores(job, job->report.clash_path, &d, &why) == CM_OK &&
+        nc2zarr_makes_stores(&d)) {
+        cm_outtext t;
+        FILE *f = cm_outtext_open(&t);
+        if (f != NULL)
+            nc2zarr_print_option(&d.of[0].option, f);
+        char *option = f != NULL ? cm_outtext_close(&t) : NULL;
+        if (option != NULL)
+            cm_error_suffix(err, "; %s makes a store of each kind of files", option);
+        free(option);
+    }
+    nc2zarr_decisions_release(&d);
+}
+
 int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err)
 {
     *out = (nc2zarr_decisions){0};
     int rc = try_options(job, out, err);
     /* Files of several grids are told apart before a dimension of the grids may join them. */
-    const bool joins = out->obstacle == NULL;
-    if (rc == CM_OK && joins)
-        rc = try_stores(job, out, err);
+    if (rc == CM_OK)
+        rc = try_stores(job, NULL, out, err);
     if (rc == CM_OK && !nc2zarr_makes_stores(out))
         rc = try_rivals(job, out, err);
-    if (rc == CM_OK && !joins)
-        rc = try_stores(job, out, err);
     if (rc == CM_OK && out->obstacle == NULL &&
         (out->line = nc2zarr_command_line(job, out, err)) == NULL)
         rc = CM_ENOMEM;

@@ -118,6 +118,8 @@ bool nc2zarr_cuts_series(const struct archive_job *job, const cm_archive_report 
 
 /* decide.c: tries options on what JOB surveyed until none is missing. */
 int nc2zarr_decide(const struct archive_job *job, nc2zarr_decisions *out, cm_error *err);
+/* Adds to ERR, of files whose data clash, which stores would keep all of them. */
+void nc2zarr_explain_clash(const struct archive_job *job, cm_error *err);
 void nc2zarr_decisions_release(nc2zarr_decisions *d);
 
 #endif

@@ -11,6 +11,7 @@ static const struct {
 } LISTS[] = {
     {"new-dim", offsetof(cm_archive_options, new_dim)},
     {"promote", offsetof(cm_archive_options, promote)},
+    {"merge-along", offsetof(cm_archive_options, merge_along)},
     {"rename", offsetof(cm_archive_options, rename)},
     {"exclude", offsetof(cm_archive_options, exclude)},
     {"dtype", offsetof(cm_archive_options, dtype)},

@@ -301,6 +301,9 @@ static const struct {
     {"exclude", tell_exclude, NULL},
     {"along", tell_along, NULL},
     {"store-per", tell_store_per, NULL},
+    {"merge-along", NULL,
+     "one field without the dimension, of the first values that are not missing; other values are "
+     "dropped"},
     {"order", NULL,
      "the files follow each other in the order of their names, whatever their times or labels; "
      "nothing is dropped"},

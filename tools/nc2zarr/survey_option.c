@@ -30,6 +30,7 @@ static bool take_proposed(const cm_finding *f, nc2zarr_option *o)
                                          [CM_DECIDER_ORDER] = "order",
                                          [CM_DECIDER_EXCLUDE] = "exclude",
                                          [CM_DECIDER_RENAME] = "rename",
+                                         [CM_DECIDER_MERGE_ALONG] = "merge-along",
                                          [CM_DECIDER_CHAR] = "char"};
     /* A quote within quotes: no file name of an archive has one. */
     return f->value != NULL && strchr(f->value, '\'') == NULL && set(o, OPTION[f->by], f->value);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "archive/axes/coordinate.h"
 #include "archive/axes/made.h"
@@ -231,16 +230,6 @@ static bool find_name(const cm_join_input *in, const cm_join_tables *tables,
 
 /* ---- places ---- */
 
-/* By its attributes, or by its name where they say nothing of it. */
-static bool is_latitude(const cm_join_var *v)
-{
-    const char *standard = cm_join_text(v->like, "standard_name");
-    const char degrees = cm_join_degrees(v->like);
-    if (standard != NULL || degrees != '\0')
-        return (standard != NULL && strcmp(standard, "latitude") == 0) || degrees == 'n';
-    return strcasecmp(v->name, "lat") == 0 || strcasecmp(v->name, "latitude") == 0;
-}
-
 /* Whether V has one value in each file, or one text, along none of the joined dimensions. */
 static bool is_single(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v)
 {
@@ -254,12 +243,21 @@ static bool is_single(const cm_join_input *in, const cm_join_tables *tables, con
     return single;
 }
 
+/* Whether AT is where the thing is that each file has: a number, of rank 0 or more. */
+static bool is_place(const cm_join_input *in, const cm_join_tables *tables, uint32_t at)
+{
+    const cm_join_var *v = &tables->var[at];
+    return v->wanted && v->nfiles == in->nfiles && cm_join_is_northing(v) &&
+           is_single(in, tables, v) && cm_dtype_is_number(&v->like->dtype) && !v->like->is_char &&
+           strchr(v->name, '/') == NULL;
+}
+
 /* The kind of thing that each file is, if V's single value or text identifies it; or NULL. */
 static const char *identified_by(const cm_join_var *v)
 {
     const char *role = cm_join_text(v->like, "cf_role");
     if (role == NULL)
-        return is_latitude(v) ? "station" : NULL;
+        return cm_join_is_northing(v) ? "station" : NULL;
     if (strcmp(role, "timeseries_id") == 0)
         return "station";
     return strcmp(role, "trajectory_id") == 0 ? "trajectory" : NULL;
@@ -300,7 +298,7 @@ static char *propose_places(const cm_join_input *in, const cm_join_tables *table
         const char *of = identified_by(v);
         if (of == NULL || !is_own(in, tables, at))
             continue;
-        if (!is_latitude(v) && is_scalar(in, tables, at))
+        if (!cm_join_is_northing(v) && is_scalar(in, tables, at))
             return cm_asprintf(NULL, "%s=@%s", v->name, v->name);
         kind = of;
     }
@@ -413,8 +411,7 @@ static bool find_shared_place(const cm_join_input *in, const cm_join_tables *tab
 {
     cm_digest first, own;
     uint32_t pair[2] = {0, 0};
-    if (!is_latitude(&tables->var[at]) || !is_scalar(in, tables, at) ||
-        !value_in(in, tables, at, 0, &first))
+    if (!is_place(in, tables, at) || !value_in(in, tables, at, 0, &first))
         return false;
     for (uint32_t i = 1; pair[1] == 0 && i < in->nfiles; i++)
         if (value_in(in, tables, at, i, &own) && !cm_wire_same(own, first))
@@ -538,11 +535,14 @@ static char *propose(const cm_join_input *in, const cm_join_tables *tables,
     for (size_t i = 0; is_unused(tables, name) && i < sizeof(MEMBER) / sizeof(MEMBER[0]); i++)
         if (attribute_tells(in, tables, axes, MEMBER[i]))
             return cm_asprintf(NULL, "member=@%s", MEMBER[i]);
-    for (uint32_t i = 0; i < tables->nvars; i++)
-        if (is_scalar(in, tables, i) && value_tells(in, tables, axes, i)) {
+    for (uint32_t i = 0; i < tables->nvars; i++) {
+        const bool place = is_place(in, tables, i) && is_unused(tables, "station");
+        if (!(place || is_scalar(in, tables, i)) || !value_tells(in, tables, axes, i))
+            continue;
+        if (is_scalar(in, tables, i))
             scalar = nscalars++ == 0 ? &tables->var[i] : scalar;
-            name = is_latitude(&tables->var[i]) && is_unused(tables, "station") ? "station" : name;
-        }
+        name = place ? "station" : name;
+    }
     char *places = nscalars == 0 ? propose_places(in, tables, axes) : NULL;
     if (places != NULL)
         return places;

@@ -174,11 +174,13 @@ static int name_halves(const cm_join_dim *d, char **out, cm_error *err)
     const cm_join_vec *v = NULL;
     for (size_t i = 0; v == NULL && i < d->nvecs; i++)
         v = d->vec[i].key != NULL && d->vec[i].n > 1 ? &d->vec[i] : NULL;
-    if (strcmp(d->name, "expver") != 0 || d->kind != CM_KEY_INTEGER || d->descending || v == NULL)
+    if (strcmp(d->name, "expver") != 0 || d->kind != CM_KEY_INTEGER || v == NULL)
         return CM_OK;
+    /* Final data have the smallest number, whichever way a file counts. */
     int rc = cm_buf_printf(&text, err, "%s", d->name);
     for (uint64_t i = 0; rc == CM_OK && i < v->n; i++)
-        rc = cm_buf_printf(&text, err, "%c%" PRId64, i == 0 ? '=' : ',', v->key[i]);
+        rc = cm_buf_printf(&text, err, "%c%" PRId64, i == 0 ? '=' : ',',
+                           d->descending ? ~v->key[v->n - 1 - i] : v->key[i]);
     if (rc == CM_OK &&
         (*out = cm_asprintf(err, "%.*s", (int)text.nbytes, (const char *)text.data)) == NULL)
         rc = CM_ENOMEM;
@@ -227,10 +229,14 @@ static int propose_step(const cm_join_input *in, const cm_join_tables *tables, c
 static int propose(const cm_join_input *in, const cm_join_tables *tables, const cm_join_var *v,
                    const cm_join_dim *d, uint32_t file, cm_finding *f, cm_error *err)
 {
-    if (in->has_base)
+    if (in->has_base && !in->file[file]->is_base)
         return propose_step(in, tables, d, file, f, err);
-    if (name_halves(d, &f->other, err) != CM_OK)
+    if (name_halves(d, in->has_base ? &f->value : &f->other, err) != CM_OK)
         return CM_ENOMEM;
+    if (in->has_base) { /* which stays as it is */
+        f->by = f->value != NULL ? CM_DECIDER_MERGE_ALONG : f->by;
+        return CM_OK;
+    }
     f->by = CM_DECIDER_PROMOTE;
     f->value = cm_strdup(v->name, err);
     return f->value != NULL ? CM_OK : CM_ENOMEM;

@@ -74,8 +74,9 @@ void cm_join_settle_static(const cm_join_input *in, cm_join_tables *tables,
                                    "(instance_dimension), and can be left out by `exclude`";
     else
         check->decide = promotes ? "`promote` gives them that dimension, `statics` VAR:first "
-                                   "takes the first file's"
-                                 : "`statics` VAR:first takes the first file's";
+                                   "takes the first file's, `exclude` leaves them out"
+                                 : "`statics` VAR:first takes the first file's, `exclude` leaves "
+                                   "them out";
 }
 
 /* ---- values of the survey ---- */

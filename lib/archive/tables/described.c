@@ -1,6 +1,7 @@
 #include "archive/tables/described.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "format/packing.h"
 
@@ -67,6 +68,27 @@ char cm_join_degrees(const cm_described *d)
     units += *units == 's';
     units += *units == '_' || *units == ' ';
     return *units == 'n' || *units == 'N' ? 'n' : *units == 'e' || *units == 'E' ? 'e' : '\0';
+}
+
+bool cm_join_is_northing(const cm_join_var *v)
+{
+    static const struct {
+        const char *attribute, *value;
+    } SAYS[] = {{"standard_name", "latitude"},
+                {"standard_name", "grid_latitude"},
+                {"standard_name", "projection_y_coordinate"},
+                {"axis", "Y"},
+                {"_CoordinateAxisType", "Lat"},
+                {"_CoordinateAxisType", "GeoY"}};
+    const char degrees = cm_join_degrees(v->like);
+    bool says = degrees != '\0', northing = degrees == 'n';
+    for (size_t i = 0; i < sizeof(SAYS) / sizeof(SAYS[0]); i++) {
+        const char *text = cm_join_text(v->like, SAYS[i].attribute);
+        says |= text != NULL;
+        northing |= text != NULL && strcmp(text, SAYS[i].value) == 0;
+    }
+    return says ? northing
+                : strcasecmp(v->name, "lat") == 0 || strcasecmp(v->name, "latitude") == 0;
 }
 
 static bool names(const char *text, const char *name)

@@ -20,6 +20,8 @@ const char *cm_join_text(const cm_described *d, const char *attribute);
 bool cm_join_counts_time(const cm_described *d);
 /* 'n' or 'e' where its units are degrees north or east; '\0': they are others. */
 char cm_join_degrees(const cm_described *d);
+/* Whether V is a latitude or what a grid has in its place; by its name where no attribute tells. */
+bool cm_join_is_northing(const cm_join_var *v);
 /* Whether _Unsigned has D's integers read with the other sign. */
 bool cm_join_has_other_sign(const cm_described *d);
 /* The type that the packed numbers of D are decoded to. */

@@ -96,6 +96,8 @@ static int tell_clash(const inquiry *q, cm_error *err)
                            q->spec->file[check->part[1].file].path};
     char text[CM_MAX_RANK * 21], most[64];
     q->job->report->clash = check->what;
+    for (int i = 0; i < 2; i++)
+        q->job->report->clash_path[i] = path[i];
     cm_fail(
         err, CM_EFORMAT,
         "%s: variable %s: %s differ: element %s is %s, and %s in %s; %" PRIu64 " element%s%s%s%s",
