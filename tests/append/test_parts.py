@@ -290,3 +290,15 @@ def test_a_trace_of_who_finishes(case, tmp_path):
     import json
 
     json.loads((tmp_path / "trace.json").read_text())
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_bounds_without_units_in_chunks_behind_their_coordinate(n, tmp_path):
+    """A part that writes bounds and not the coordinate knows what they count, and verification says so."""
+    files = [F.day(tmp_path / "a.nc", 0, 5), F.day(tmp_path / "b.nc", 5, 3, units="hours since 1999-12-01"), F.day(tmp_path / "c.nc", 8, 1)]
+    for name in ("parts", "one"):
+        tool.nc2zarr("-q", "--variable", "time_bnds", "--chunks", "time_bnds:time=2,nv=2", files[0], tmp_path / f"{name}.zarr").ok()
+    for k in range(1, n + 1):
+        add(k, n, files[1:], tmp_path / "parts.zarr", "--variable", "time_bnds").ok()
+    tool.nc2zarr("-q", "--variable", "time_bnds", "--append", "time", *files[1:], tmp_path / "one.zarr").ok()
+    assert seen(tmp_path / "parts.zarr") == seen(tmp_path / "one.zarr")

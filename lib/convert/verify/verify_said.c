@@ -150,20 +150,23 @@ static const char *name_of(const cm_job *job, const cm_variable *source)
     return source->name;
 }
 
-/* The attributes that the store has for OF, or, PARENT, for the coordinate whose bounds it is. */
+/*
+ * The attributes that the store has for OF, or, PARENT, for the coordinate whose bounds it is.  The
+ * tree of a part that adds to a store has what it writes alone.
+ */
 static const cm_json *attrs_in_store(const cm_zarr_tree *tree, const cm_job *job,
                                      const cm_multi_var *of, bool parent)
 {
     for (size_t i = 0; i < job->source->nvars; i++) {
         const cm_multi_var *var = cm_multi_var_of(&job->source->var[i]);
         const cm_zarr_node *node = cm_zarr_find(tree, name_of(job, &job->source->var[i]));
-        if (var == NULL || node == NULL)
+        if (var == NULL || (node == NULL && !job->terms.in_part))
             continue;
         const char *bounds = cm_json_text(cm_json_member(var->attrs, "bounds"), NULL);
         if (bounds == NULL)
             bounds = cm_json_text(cm_json_member(var->attrs, "climatology"), NULL);
         if (parent ? bounds != NULL && strcmp(bounds, of->name) == 0 : var == of)
-            return node->meta.attrs;
+            return node != NULL ? node->meta.attrs : var->attrs;
     }
     return NULL;
 }
