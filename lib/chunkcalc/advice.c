@@ -53,18 +53,6 @@ static int add(cm_calc *c, const char *rule, const uint64_t *chunk, size_t *inde
                        : cm_calc_add_layout(c, rule, chunk, sharded ? shard : NULL, index, err);
 }
 
-/* Sets each read's cost with each layout, relative to its own best. */
-static void fill_pays(cm_chunkcalc_report *r)
-{
-    for (size_t i = 0; i < r->nlayouts; i++) {
-        cm_chunkcalc_layout *l = &r->layout[i];
-        for (size_t k = 0; k < r->nreads; k++) {
-            l->result[k].pays = l->result[k].seconds / r->read[k].own_seconds;
-            l->regret = l->result[k].pays > l->regret ? l->result[k].pays : l->regret;
-        }
-    }
-}
-
 static int fill_front(cm_chunkcalc_report *r, const cm_optimum *o, cm_error *err)
 {
     size_t n = o->nfront < FRONT_POINTS ? o->nfront : FRONT_POINTS;
@@ -159,7 +147,6 @@ static int add_recommended(cm_calc *c, const cm_optimum *o, cm_error *err)
 
     if (rc != CM_OK)
         return rc;
-    fill_pays(r);
     memcpy(chunk, better_listed(c, o->best.chunk), sizeof(chunk));
     if (memcmp(chunk, o->best.chunk, r->rank * sizeof(*chunk)) != 0) {
         free(r->layout[--r->nlayouts].result);
@@ -337,14 +324,14 @@ int cm_calc_recommend(cm_calc *c, cm_error *err)
         memcpy(r->read[i].own_chunk, optimum.own_chunk[i], sizeof(r->read[i].own_chunk));
     }
     r->nevaluated = optimum.nevaluated;
+    for (size_t i = 0; i < r->nlayouts && rc == CM_OK; i++)
+        cm_calc_set_pays(r, &r->layout[i]);
     if (rc == CM_OK)
         rc = add_recommended(c, &optimum, err);
     if (rc == CM_OK)
         rc = add_others(c, err);
     if (rc == CM_OK)
         rc = fill_front(r, &optimum, err);
-    if (rc == CM_OK)
-        fill_pays(r);
     if (rc == CM_OK)
         rc = compare_with_present(c, err);
     if (rc == CM_OK && c->options->audit)

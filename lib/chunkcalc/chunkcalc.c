@@ -174,6 +174,8 @@ static int calculate(cm_calc *c, cm_error *err)
     if (rc == CM_OK && (o->recommend || o->audit))
         rc = cm_calc_recommend(c, err);
     if (rc == CM_OK)
+        rc = cm_calc_list_against(c, err);
+    if (rc == CM_OK)
         rc = cm_calc_warn_layouts(c, err);
     if (rc == CM_OK && r->ratio != 1)
         rc =

@@ -1,7 +1,7 @@
 /*
  * The state of one calculation, passed from step to step:
  *
- *     open the store -> dimensions -> reads -> layouts -> recommendation -> audit
+ *     open the store -> dimensions -> reads -> layouts -> recommendation -> audit -> comparison
  *
  * Reads are those that the options name, or those of a log (access.c): grouped by their shape, and
  * the chunks that they meet counted box by box.
@@ -115,7 +115,11 @@ int cm_calc_add_layout(cm_calc *calc, const char *rule, const uint64_t *chunk,
  */
 int cm_calc_shards_for(const cm_calc *calc, const uint64_t *chunk, const uint64_t *typed,
                        uint64_t *shard, bool *sharded, cm_error *err);
+/* Sets each read's cost with L relative to its own best chunks, once these are known. */
+void cm_calc_set_pays(const cm_chunkcalc_report *report, cm_chunkcalc_layout *l);
 int cm_calc_list(cm_calc *calc, cm_error *err);
+/* After the recommendation, which must not depend on them. */
+int cm_calc_list_against(cm_calc *calc, cm_error *err);
 int cm_calc_warn_layouts(cm_calc *calc, cm_error *err);
 
 /* advice.c */

@@ -202,6 +202,15 @@ static int fill_footprint(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
     return CM_OK;
 }
 
+void cm_calc_set_pays(const cm_chunkcalc_report *r, cm_chunkcalc_layout *l)
+{
+    for (size_t k = 0; k < r->nreads; k++) {
+        if (r->read[k].own_seconds > 0)
+            l->result[k].pays = l->result[k].seconds / r->read[k].own_seconds;
+        l->regret = fmax(l->regret, l->result[k].pays);
+    }
+}
+
 static int fill(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
 {
     const cm_chunkcalc_report *r = c->report;
@@ -228,6 +237,7 @@ static int fill(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
         l->bytes += weight * l->result[i].bytes.mean;
         l->requests += weight * l->result[i].requests.mean;
     }
+    cm_calc_set_pays(r, l);
     if (r->access.reads > 0 && l->seconds > 0)
         l->rate = r->access.streams / l->seconds;
     if (r->bounded)
@@ -313,7 +323,8 @@ static int list_one(cm_calc *c, const char *rule, const uint64_t *chunk, const u
 }
 
 /* A candidate as typed; lengths that it does not name are chosen, given those that it does. */
-static int list_given(cm_calc *c, const char *option, const cm_calc_shape *shape, cm_error *err)
+static int list_given(cm_calc *c, const char *rule, const char *option, const cm_calc_shape *shape,
+                      cm_error *err)
 {
     uint64_t chunk[CM_MAX_RANK], typed[CM_MAX_RANK] = {0};
     bool complete = true;
@@ -334,7 +345,7 @@ static int list_given(cm_calc *c, const char *option, const cm_calc_shape *shape
     }
     if (rc != CM_OK)
         return rc;
-    return list_one(c, strcmp(option, "`against`") == 0 ? "against" : "listed", chunk, typed, err);
+    return list_one(c, rule, chunk, typed, err);
 }
 
 static bool listed_already(const cm_calc *c, const uint64_t *chunk)
@@ -364,14 +375,19 @@ int cm_calc_list(cm_calc *c, cm_error *err)
 {
     int rc = CM_OK;
 
-    for (size_t i = 0; i < c->nagainst && rc == CM_OK; i++)
-        rc = list_given(c, "`against`", &c->against[i], err);
-    if (rc != CM_OK)
-        return rc;
     if (c->nchunks == 0)
         return list_default(c, err);
     for (size_t i = 0; i < c->nchunks && rc == CM_OK; i++)
-        rc = list_given(c, "`chunks`", &c->chunks[i], err);
+        rc = list_given(c, "listed", "`chunks`", &c->chunks[i], err);
+    return rc;
+}
+
+int cm_calc_list_against(cm_calc *c, cm_error *err)
+{
+    int rc = CM_OK;
+
+    for (size_t i = 0; i < c->nagainst && rc == CM_OK; i++)
+        rc = list_given(c, "against", "`against`", &c->against[i], err);
     return rc;
 }
 

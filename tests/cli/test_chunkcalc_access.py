@@ -93,15 +93,38 @@ def test_the_fewest_bytes_are_found(store, tmp_path):
     assert random_ones["layouts"][random_ones["recommendation"]["layout"]]["requests"] > 2
 
 
-@pytest.mark.parametrize("objective", ["bytes", "requests"])
-def test_a_comparison_leaves_the_recommendation(store, tmp_path, objective):
-    """Chunks to compare with neither raise the smallest that are looked at nor hide the usual candidates."""
-    log = log_of(tmp_path, windows(40, (4, 9, 7)))
-    alone, beside = (document("--access", log, "--objective", objective, "--recommend", *more, store)
-                     for more in ([], ["--against", "48x60x40"]))  # fmt: skip
-    chunks = [[layout["chunks"] for layout in doc["layouts"] if layout["rule"] == "listed"] for doc in (alone, beside)]
-    best = [doc["layouts"][doc["recommendation"]["layout"]]["chunks"] for doc in (alone, beside)]
-    assert chunks[0] and chunks[0] == chunks[1] and best[0] == best[1]
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Of 144 MB, more than the largest chunk that is recommended; none is stored."""
+    path = tmp_path_factory.mktemp("large") / "a.zarr"
+    zarr.open_group(path, mode="w").create_array("t", shape=(180, 200, 500), chunks=(10, 20, 500), dtype="f8",
+                                                 dimension_names=("time", "lat", "lon"))  # fmt: skip
+    return path
+
+
+COMPARED = {
+    "fewest bytes, one chunk": ("store", "bytes", [], ["48x60x40"]),
+    "fewest requests, one chunk": ("store", "requests", [], ["48x60x40"]),
+    "a usual candidate": ("store", "bytes", [], ["4x9x7", "8x18x14"]),
+    "smaller than those listed": ("store", "bytes", ["--chunks", "24x30x40"], ["4x9x7", "1x1x1"]),
+    "larger than any that is recommended": ("large", "requests", [], ["180x200x500"]),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_comparison_leaves_the_recommendation(tmp_path, request, name):
+    """Chunks to compare with are no candidates, move neither bound, and hide no candidate."""
+    path, objective, options, against = COMPARED[name]
+    path = request.getfixturevalue(path)
+    options = ["--access", log_of(tmp_path, windows(40, (4, 9, 7))), "--objective", objective, "--recommend", *options, path]
+    docs = [document(*words, *options) for words in ([], [word for chunks in against for word in ("--against", chunks)])]
+    for key in ("min_nbytes", "max_nbytes", "layout", "chunks_option", "shards_option"):
+        assert docs[0]["recommendation"][key] == docs[1]["recommendation"][key], key
+    chunks = [[[layout["rule"], layout["chunks"]] for layout in doc["layouts"] if layout["rule"] != "against"] for doc in docs]
+    assert ["listed", "recommended"] == sorted({rule for rule, _ in chunks[0]} & {"listed", "recommended"}) and chunks[0] == chunks[1]
+    compared = [layout for layout in docs[1]["layouts"] if layout["rule"] == "against"]
+    assert ["x".join(map(str, layout["chunks"])) for layout in compared] == against
+    assert all(read["pays"] > 0 for layout in compared for read in layout["reads"])
 
 
 def test_the_answer_has_rates(store, tmp_path):
