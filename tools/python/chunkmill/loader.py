@@ -484,7 +484,7 @@ class Loader:
                 return batch
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the next batch will come from; for load_state_dict, in any process."""
+        """Where the next batch of this epoch will come from, also behind a break; for load_state_dict, in any process."""
         position, error = c.Position(), c.Error()
         with self._calls():
             place = self._place_of_next
