@@ -73,21 +73,23 @@ typedef struct cm_archive_options {
     uint64_t memory;         /* bytes that the user allows; 0: nothing is said */
     cm_monitor *monitor;     /* or NULL */
 
-    const char *along;     /* dimension; NULL: found */
-    cm_texts new_dim;      /* "NAME=PATTERN": of names; "NAME=@X": an attribute or a scalar; a BASE
+    const char *along; /* dimension; NULL: found */
+    cm_texts new_dim;  /* "NAME=PATTERN": of names; "NAME=@X": an attribute or a scalar; a BASE
                               has the dimension */
-    const char *store_per; /* pattern; NULL: one store */
-    cm_texts file_attr;    /* "NAME": a global attribute that becomes a coordinate */
-    cm_texts promote;      /* "A,B": variables that get a dimension that they lack */
-    cm_texts merge_along;  /* "DIM=V,V": a dimension that the conversion takes out, and that files
+    const char
+        *store_per;       /* pattern; "": 2 to 4 stores of files whose paths differ in digits alone,
+                              each called by a pattern of them; NULL: one store */
+    cm_texts file_attr;   /* "NAME": a global attribute that becomes a coordinate */
+    cm_texts promote;     /* "A,B": variables that get a dimension that they lack */
+    cm_texts merge_along; /* "DIM=V,V": a dimension that the conversion takes out, and that files
                               may lack */
-    cm_texts rename;       /* "OLD=NEW": where files call a thing differently */
-    cm_texts variable;     /* "A,B": others are not looked at; */
-    cm_texts exclude;      /* "A,B" */
-    cm_texts dtype;        /* "[VAR:]TYPE": what joins types that none holds every value of; the
+    cm_texts rename;      /* "OLD=NEW": where files call a thing differently */
+    cm_texts variable;    /* "A,B": others are not looked at; */
+    cm_texts exclude;     /* "A,B" */
+    cm_texts dtype;       /* "[VAR:]TYPE": what joins types that none holds every value of; the
                               other casts are for the conversion */
-    cm_texts fill_value;   /* "VAR:X": of a variable that has several, or several types */
-    cm_texts statics;      /* "[VAR:]first": fields without the joined dimension that differ are the
+    cm_texts fill_value;  /* "VAR:X": of a variable that has several, or several types */
+    cm_texts statics;     /* "[VAR:]first": fields without the joined dimension that differ are the
                               first file's; "error" refuses them, as no text does */
     const char *time_units;
     double tolerance; /* of coordinates that are not joined, and of their bounds */

@@ -1,11 +1,17 @@
 #include "archive/stores.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "archive/fields/fields.h"
 #include "archive/tables/described.h"
 #include "model/name_pattern.h"
+#include "store/net/url.h"
+
+enum {
+    MOST_LIKES = 4 /* patterns that a sentence may hold */
+};
 
 typedef struct plans {
     cm_store_plan *item;
@@ -141,6 +147,53 @@ static int plan_names(const cm_archive_options *options, const cm_survey *survey
         else
             cm_error_prefix(err, "%s", path);
     }
+    return rc;
+}
+
+/* ---- by what names are like ---- */
+
+/* The plan whose store is called NAME, which is freed; made where there is none. */
+static cm_store_plan *store_named(plans *p, char *name, cm_error *err)
+{
+    cm_store_plan *s = NULL;
+    for (size_t k = p->n; s == NULL && name != NULL && k-- > 0;)
+        if (strcmp(p->item[k].name, name) == 0)
+            s = &p->item[k];
+    if (s == NULL && name != NULL)
+        s = add_store(p, name, strlen(name), err);
+    free(name);
+    return s;
+}
+
+/* Whether the pattern that a store of P is called gives other files than its own. */
+static bool are_mixed(const plans *p, const cm_survey *survey)
+{
+    bool mixed = false;
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->n; k++)
+            for (size_t f = 0; !mixed && f < p->item[k].nfiles; f++)
+                mixed = (fnmatch(p->item[i].name, survey->file[p->item[k].file[f]].path,
+                                 FNM_PATHNAME) == 0) != (i == k);
+    return mixed;
+}
+
+/* Stores of files whose paths differ in digits alone, called by the pattern that gives them. */
+static int plan_likes(const cm_survey *survey, plans *p, cm_error *err)
+{
+    int rc = CM_OK;
+    for (uint32_t i = 0; rc == CM_OK && i < survey->nfiles; i++) {
+        char *like = cm_strdup(survey->file[i].path, err);
+        for (char *c = like; c != NULL && *c != '\0'; c++)
+            *c = *c >= '0' && *c <= '9' ? '?' : *c;
+        cm_store_plan *s = store_named(p, like, err);
+        rc = s == NULL ? CM_ENOMEM : add_file(s, i, err);
+        if (rc == CM_OK && p->n > MOST_LIKES)
+            rc = cm_fail(err, CM_EINVAL, "names are like more than %d patterns", MOST_LIKES);
+    }
+    /* Web servers give no lists that patterns choose from. */
+    const bool listed = cm_url_kind_of(survey->file[0].path) != CM_URL_HTTP;
+    if (rc == CM_OK && (!listed || p->n == 1 || are_mixed(p, survey)))
+        rc = cm_fail(err, CM_EINVAL, "no patterns tell the names apart");
     return rc;
 }
 
@@ -293,6 +346,8 @@ int cm_stores_plan(const cm_archive_options *options, cm_survey *survey, cm_stor
     int rc;
     if (per == NULL || survey->nfiles == 0)
         rc = plan_one(survey, &p, err);
+    else if (*per == '\0')
+        rc = plan_likes(survey, &p, err);
     else if (strcmp(per, "{dir}") == 0)
         rc = plan_folders(survey, &p, err);
     else if (strcmp(per, "{variable}") == 0)

@@ -217,6 +217,41 @@ def test_no_stores_that_cut_a_series(name, tmp_path):
     assert proposed(tmp_path / "in", CUT[name]()) is None
 
 
+def more_words(*words, days=(1, 2, 3)):
+    """Files of which some have a word more than others in their names, and another grid."""
+    return [day(f"sst_2000010{d}{w}.nc", k, d) for k, w in zip(sorted(SIZES), words) for d in days]
+
+
+APART = {  # files, and patterns of those that can be joined; none: nothing is said
+    "days": (CUT["days"], ["sst_????????.nc", "sst_????????_hires.nc"]),
+    "years": (CUT["years"], ["p.????.nc", "p.????.v?.nc"]),
+    "three": (lambda: more_words("", "_hires", "_low"), ["sst_????????.nc", "sst_????????_hires.nc", "sst_????????_low.nc"]),
+    "a file each": (lambda: more_words("", "_hires", days=(1,)), []),
+    "one of them two grids": (lambda: [*more_words("", "_hires"), day("sst_20000104.nc", "d03", 4)], []),
+    "a pattern gives both": (lambda: [f for d in (1, 2) for f in (day(f"sst_a{d}.nc", "d01", d), day(f"sst_ab{'xy'[d - 1]}.nc", "d02", d), day(f"sst_a{d}{d}.nc", "d03", d))], []),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+@pytest.mark.every
+def test_files_that_no_pattern_of_stores_tells_apart(name, tmp_path):
+    """Where only some names have a word more no `*` stands for the kinds: what can be converted apart is said."""
+    make, patterns = APART[name]
+    F.write_all(make(), tmp_path / "in")
+    r = tool.nc2zarr("in", "out.zarr", cwd=tmp_path)
+    said = " ".join(r.err.split()).partition("; these can be converted apart: ")[2]
+    assert r.status == 4 and "no option joins these files" in " ".join(r.err.split()), str(r)
+    assert shlex.split(said.replace(",", "")) == [f"in/{p}" for p in patterns], str(r)
+    for i, p in enumerate(patterns):
+        made = tool.nc2zarr("-q", "--verify", "full", "--gaps", "keep", f"in/{p}", f"{i}.zarr", cwd=tmp_path).ok()
+        assert (tmp_path / f"{i}.zarr" / "zarr.json").exists(), str(made)
+
+
+def test_no_empty_pattern(tmp_path):
+    F.write_all(more_words("", "_hires"), tmp_path / "in")
+    tool.nc2zarr("--store-per", "", tmp_path / "in", tmp_path / "out").fails(2, "--store-per: must be {dir}, {variable}, or a part of the files' names")
+
+
 @pytest.mark.parametrize("form", ["{}/{}/out_{}.nc", "{}/{}/{}/t.nc"])
 def test_folders_of_folders(form, tmp_path):
     """Of grids, and in these of years: a store for each grid."""

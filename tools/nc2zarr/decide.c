@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../common/naming.h"
+#include "../common/print.h"
 #include "../common/say.h"
 #include "base/mem.h"
 #include "base/outstream.h"
@@ -529,6 +530,31 @@ void nc2zarr_explain_clash(const archive_job *job, cm_error *err)
     nc2zarr_decisions_release(&d);
 }
 
+/* Adds to the obstacle of D which files can be joined without the others. */
+static int say_apart(const archive_job *job, nc2zarr_decisions *d, cm_error *err)
+{
+    nc2zarr_decisions rival;
+    round r = {0};
+    int rc = try_instead(job, "store-per", "", 1, &rival, err);
+    if (rc == CM_OK && nc2zarr_keeps_all(&rival))
+        rc = begin_round(job, &rival, &r, err);
+    cm_outtext t;
+    FILE *f = rc == CM_OK && r.nstores > 1 ? cm_outtext_open(&t) : NULL;
+    if (f != NULL) {
+        cm_print(f, "%s; these can be converted apart:", d->obstacle);
+        for (size_t i = 0; i < r.nstores; i++) {
+            fputs(i > 0 ? ", " : " ", f);
+            cm_print_shell_word(r.report[i]->store, f);
+        }
+        free(d->obstacle);
+        d->obstacle = cm_outtext_close(&t);
+        rc = d->obstacle == NULL ? cm_fail(err, CM_ENOMEM, "no memory for a sentence") : CM_OK;
+    }
+    end_round(&r);
+    nc2zarr_decisions_release(&rival);
+    return rc;
+}
+
 int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err)
 {
     *out = (nc2zarr_decisions){0};
@@ -538,6 +564,9 @@ int nc2zarr_decide(const archive_job *job, nc2zarr_decisions *out, cm_error *err
         rc = try_stores(job, NULL, out, err);
     if (rc == CM_OK && !nc2zarr_makes_stores(out))
         rc = try_rivals(job, out, err);
+    if (rc == CM_OK && out->obstacle != NULL && !out->asks && job->append == NULL &&
+        job->asked.store_per == NULL)
+        rc = say_apart(job, out, err);
     if (rc == CM_OK && out->obstacle == NULL &&
         (out->line = nc2zarr_command_line(job, out, err)) == NULL)
         rc = CM_ENOMEM;

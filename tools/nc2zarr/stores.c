@@ -79,6 +79,9 @@ int nc2zarr_check_stores(const nc2zarr_values *v, const char *output, const cm_o
     struct stat st;
     /* A folder of certificates: each is claimed when it is made. */
     values.o.certificate = NULL;
+    if (*v->a.store_per == '\0')
+        return cm_run_refuse(&NC2ZARR, "--store-per: must be {dir}, {variable}, or a part of the "
+                                       "files' names with *");
     if (v->o.trace != NULL)
         return cm_run_refuse(&NC2ZARR, "--trace: is of one store; --store-per makes several");
     if (v->part.part != NULL || v->part.nparts > 0)
