@@ -288,7 +288,13 @@ ITEM(cache)
 
 ITEM(disk)
 {
-    return hits(s->counts.disk_hits, s->counts.disk_misses, s->counts.disk_evictions, buf, size);
+    const cm_readbench_counts *c = &s->counts;
+    char gave[32];
+    if (!hits(c->disk_hits, c->disk_misses, c->disk_evictions, buf, size))
+        return false;
+    const size_t n = strlen(buf);
+    snprintf(buf + n, size - n, "; it gave %s", cm_format_size(c->disk_nbytes, gave, sizeof(gave)));
+    return true;
 }
 
 ITEM(resident)

@@ -198,6 +198,7 @@ static cm_json *counts(cm_document *d, const cm_readbench_session *s)
     cm_document_u64(d, o, "disk_misses", c->disk_misses);
     cm_document_u64(d, o, "disk_evictions", c->disk_evictions);
     cm_document_u64(d, o, "missing_chunks", c->missing_chunks);
+    cm_document_u64(d, o, "disk_nbytes", c->disk_nbytes);
     cm_document_u64(d, o, "missing_nbytes", c->missing_nbytes);
     cm_document_u64(d, o, "failed_chunks", c->failed_chunks);
     cm_document_u64(d, o, "deaths", c->deaths);

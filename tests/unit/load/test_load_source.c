@@ -419,7 +419,10 @@ static void disk_cache(void **state)
         }
         assert_true(first.disk_misses > 0);
         assert_int_equal(second.disk_misses, 0);
-        assert_int_equal(second.disk_hits, second.requests - second.missing_chunks);
+        assert_int_equal(first.requests, first.disk_misses + first.missing_chunks);
+        assert_int_equal(second.requests, second.missing_chunks);
+        assert_int_equal(second.stored_nbytes, 0);
+        assert_int_equal(second.disk_nbytes, first.stored_nbytes);
         free(task);
         end(&f);
         cm_store_free(cached);
