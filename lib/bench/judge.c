@@ -30,16 +30,6 @@ static bool differ_in_size(const cm_readbench_session *session, size_t n)
     return false;
 }
 
-double cm_readbench_rate(const cm_readbench_session *s)
-{
-    double round[CM_READBENCH_ROUNDS];
-    if (s->nrounds == 0)
-        return s->rates.samples;
-    memcpy(round, s->round, sizeof(round));
-    cm_sort_doubles(round, s->nrounds);
-    return (round[(s->nrounds - 1) / 2] + round[s->nrounds / 2]) / 2;
-}
-
 /* The slowest round of S over its rate. */
 static double slowest(const cm_readbench_session *s)
 {

@@ -10,6 +10,7 @@
 #include "bench/cause.h"
 #include "bench/propose.h"
 #include "bench/sentence.h"
+#include "bench/tune.h"
 
 enum {
     SENTENCE_SIZE = 1024
@@ -355,9 +356,9 @@ int cm_readbench_explain_workers(cm_readbench_session *session, size_t n, cm_err
             if (session[j].workers < s->workers && same_but_workers(&session[j], s) &&
                 (fewer == NULL || session[j].workers > fewer->workers))
                 fewer = &session[j];
-        if (fewer == NULL || fewer->rates.samples <= 0)
+        if (fewer == NULL || cm_readbench_rate(fewer) <= 0)
             continue;
-        const double gain = s->rates.samples / fewer->rates.samples - 1;
+        const double gain = cm_readbench_rate(s) / cm_readbench_rate(fewer) - 1;
         if (gain >= CM_RULE_GAIN)
             continue;
         char text[SENTENCE_SIZE];
