@@ -175,8 +175,10 @@ static char *tuning_reason(const cm_readbench_report *r, cm_error *err)
     if (r->best == r->baseline)
         return cm_asprintf(err,
                            "the baseline gives %s with steps waiting %.0f %% of the time, and none "
-                           "of %zu other settings gains %.0f %%",
-                           mine, base->wait_share * 100, r->nsessions - 1, CM_TUNE_NOISE * 100);
+                           "of %zu other %s gains %.0f %%",
+                           mine, base->wait_share * 100, r->nsessions - 1,
+                           cm_of_count(r->nsessions - 1, "setting", "settings"),
+                           CM_TUNE_NOISE * 100);
     if (!is_candidate(base))
         return cm_asprintf(err, "%s gives %s, the baseline failed", best->label, mine);
     return cm_asprintf(err, "%s gives %s, %.2f times the baseline's %s%s%s", best->label, mine,
