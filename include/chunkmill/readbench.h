@@ -127,7 +127,7 @@ typedef struct cm_readbench_batch {
     uint64_t chunks, decoded, requests;
     uint64_t stored_nbytes, decoded_nbytes, logical_nbytes;
     uint64_t cache_hits, cache_misses, cache_evictions;
-    uint64_t disk_hits, disk_misses, disk_evictions;
+    uint64_t disk_hits, disk_misses, disk_evictions, disk_nbytes;
     uint64_t missing_chunks, missing_nbytes, failed_chunks;
     uint64_t rss_nbytes; /* of the worker's process */
     uint32_t deaths;     /* workers that died on it */
@@ -237,7 +237,7 @@ typedef struct
     uint64_t chunks, decoded, requests;
     uint64_t stored_nbytes, decoded_nbytes, logical_nbytes;
     uint64_t cache_hits, cache_misses, cache_evictions;
-    uint64_t disk_hits, disk_misses, disk_evictions;
+    uint64_t disk_hits, disk_misses, disk_evictions, disk_nbytes;
     uint64_t missing_chunks, missing_nbytes, failed_chunks;
     uint64_t deaths;
 } cm_readbench_counts;
@@ -247,7 +247,7 @@ typedef struct cm_readbench_rates { /* bytes a second, but for `samples` and `ef
     double logical;
     double decoded;  /* of whole chunks, over all epochs */
     double physical; /* that storage gave, over all epochs */
-    /* the same over the time that was spent asking for it, times the threads that asked */
+    /* and the cache on disk, over the time spent asking for it, times the threads that asked */
     double asked;
     /*
      * The same chunks read without decoding, by as many threads, in this run: the median of its

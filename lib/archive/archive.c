@@ -9,6 +9,7 @@
 #include "archive/stores.h"
 #include "archive/survey/records.h"
 #include "base/clock.h"
+#include "base/number.h"
 
 typedef struct store {
     cm_join *join;
@@ -137,7 +138,7 @@ static int find_repeated(cm_archive *a, store *s, cm_error *err)
                                  NULL, CM_JOIN_NONE, err,
                                  "%zu file%s named more than once; each counts "
                                  "once",
-                                 in->nrepeated, in->nrepeated == 1 ? " is" : "s are");
+                                 in->nrepeated, cm_of_count(in->nrepeated, " is", "s are"));
     if (f == NULL || (f->file = cm_strdup(in->repeated, err)) == NULL)
         return CM_ENOMEM;
     f->nfiles = in->nrepeated;

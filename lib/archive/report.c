@@ -7,6 +7,7 @@
 #include "archive/axes/merge.h"
 #include "archive/join.h"
 #include "archive/tables/described.h"
+#include "base/number.h"
 
 /* "2000 files in archive": the folder that holds them all; and what all their names begin with. */
 static char *name_of(const cm_join_input *in, const cm_join_findings *findings, cm_error *err)
@@ -33,8 +34,9 @@ static char *name_of(const cm_join_input *in, const cm_join_findings *findings, 
         n--;
     if (n > 1)
         n--;
-    return n == 0 ? cm_asprintf(err, "%zu files", nfiles)
-                  : cm_asprintf(err, "%zu files in %.*s", nfiles, (int)n, first);
+    return n == 0 ? cm_asprintf(err, "%zu %s", nfiles, cm_of_count(nfiles, "file", "files"))
+                  : cm_asprintf(err, "%zu %s in %.*s", nfiles, cm_of_count(nfiles, "file", "files"),
+                                (int)n, first);
 }
 
 static int describe_axis(const cm_join_input *in, const cm_join_tables *tables,

@@ -4,6 +4,7 @@
 #include <chunkmill/readbench.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "load/run.h"
 
 int cm_readbench_advise(unsigned cpus, unsigned accelerators, unsigned reserve,
@@ -24,8 +25,8 @@ int cm_readbench_advise(unsigned cpus, unsigned accelerators, unsigned reserve,
         err,
         "%u CPU%s for %u accelerator%s, %u reserved for each, leave %s for loading: one worker "
         "with 2 threads is the least, and more CPUs would help",
-        out->cpus, out->cpus == 1 ? "" : "s", accelerators, accelerators == 1 ? "" : "s", reserve,
-        a.left == 1 ? "one" : "none");
+        out->cpus, cm_of_count(out->cpus, "", "s"), accelerators,
+        cm_of_count(accelerators, "", "s"), reserve, a.left == 1 ? "one" : "none");
     return out->warning != NULL ? CM_OK : CM_ENOMEM;
 }
 

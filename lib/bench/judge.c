@@ -30,16 +30,6 @@ static bool differ_in_size(const cm_readbench_session *session, size_t n)
     return false;
 }
 
-double cm_readbench_rate(const cm_readbench_session *s)
-{
-    double round[CM_READBENCH_ROUNDS];
-    if (s->nrounds == 0)
-        return s->rates.samples;
-    memcpy(round, s->round, sizeof(round));
-    cm_sort_doubles(round, s->nrounds);
-    return (round[(s->nrounds - 1) / 2] + round[s->nrounds / 2]) / 2;
-}
-
 /* The slowest round of S over its rate. */
 static double slowest(const cm_readbench_session *s)
 {
@@ -185,8 +175,10 @@ static char *tuning_reason(const cm_readbench_report *r, cm_error *err)
     if (r->best == r->baseline)
         return cm_asprintf(err,
                            "the baseline gives %s with steps waiting %.0f %% of the time, and none "
-                           "of %zu other settings gains %.0f %%",
-                           mine, base->wait_share * 100, r->nsessions - 1, CM_TUNE_NOISE * 100);
+                           "of %zu other %s gains %.0f %%",
+                           mine, base->wait_share * 100, r->nsessions - 1,
+                           cm_of_count(r->nsessions - 1, "setting", "settings"),
+                           CM_TUNE_NOISE * 100);
     if (!is_candidate(base))
         return cm_asprintf(err, "%s gives %s, the baseline failed", best->label, mine);
     return cm_asprintf(err, "%s gives %s, %.2f times the baseline's %s%s%s", best->label, mine,

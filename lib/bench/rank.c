@@ -164,6 +164,7 @@ static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t don
                               .disk_hits = c->disk_hits,
                               .disk_misses = c->disk_misses,
                               .disk_evictions = c->disk_evictions,
+                              .disk_nbytes = c->disk_nbytes,
                               .missing_chunks = c->missing_chunks,
                               .missing_nbytes = c->missing_nbytes,
                               .failed_chunks = c->failed_chunks,

@@ -1,10 +1,20 @@
-/* How several stores compare that were measured in turn, epoch by epoch. */
+/* The rate of a setting, and how several stores compare that were measured in turn, by epochs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/number.h"
 #include "bench/tune.h"
+
+double cm_readbench_rate(const cm_readbench_session *s)
+{
+    double round[CM_READBENCH_ROUNDS];
+    if (s->nrounds == 0)
+        return s->rates.samples;
+    memcpy(round, s->round, sizeof(round));
+    cm_sort_doubles(round, s->nrounds);
+    return (round[(s->nrounds - 1) / 2] + round[s->nrounds / 2]) / 2;
+}
 
 /* Samples a second of EPOCH, from the first one wanted to the last one's step. */
 static double epoch_rate(const cm_readbench_session *s, uint32_t epoch)

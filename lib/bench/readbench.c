@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/sentences.h"
 #include "bench/readbench.h"
 #include "bench/replay.h"
@@ -319,14 +320,15 @@ static int verdict(const cm_readbench_report *r, cm_error *err)
     for (size_t i = 0; i < r->nsessions; i++) {
         const cm_readbench_session *s = &r->session[i];
         if (s->counts.failed_batches > 0)
-            return cm_fail(err, CM_EFORMAT,
-                           "%s: %llu of %llu batches could not be read; the first: %s", s->store,
-                           (unsigned long long)s->counts.failed_batches,
+            return cm_fail(err, CM_EFORMAT, "%s: %llu of %llu %s could not be read; the first: %s",
+                           s->store, (unsigned long long)s->counts.failed_batches,
                            (unsigned long long)s->counts.batches,
+                           cm_of_count(s->counts.batches, "batch", "batches"),
                            s->first_failure != NULL ? s->first_failure : "no reason is known");
         if (s->device.mismatches > 0)
-            return cm_fail(err, CM_EDIFFER, "%s: validation found %llu differences; the first: %s",
-                           s->store, (unsigned long long)s->device.mismatches,
+            return cm_fail(err, CM_EDIFFER, "%s: validation found %llu %s; the first: %s", s->store,
+                           (unsigned long long)s->device.mismatches,
+                           cm_of_count(s->device.mismatches, "difference", "differences"),
                            s->first_failure != NULL ? s->first_failure : "no place is known");
     }
     return CM_OK;

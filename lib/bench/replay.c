@@ -108,13 +108,16 @@ static int say_reads(cm_bench_replay *r, const cm_readbench_options *o, cm_error
     char took[32], stored[32], more[64] = "";
     const cm_access_reads *a = &r->reads;
     if (r->names.n > 1)
-        snprintf(more, sizeof more, " and %zu more variables", r->names.n - 1);
+        snprintf(more, sizeof more, " and %zu more %s", r->names.n - 1,
+                 cm_of_count(r->names.n - 1, "variable", "variables"));
     int rc = note(r, err,
-                  "%s: %zu reads of %s%s, %u at a time by %u process%s in %s; %" PRIu64
-                  " requests for its chunks gave %s",
-                  o->replay, a->n, r->leader->name, more, a->together, a->nprocesses,
-                  a->nprocesses == 1 ? "" : "es", cm_format_time(a->seconds, took, sizeof took),
-                  a->nrequests, cm_format_size(a->stored_nbytes, stored, sizeof stored));
+                  "%s: %zu %s of %s%s, %u at a time by %u process%s in %s; %" PRIu64
+                  " %s for its chunks gave %s",
+                  o->replay, a->n, cm_of_count(a->n, "read", "reads"), r->leader->name, more,
+                  a->together, a->nprocesses, cm_of_count(a->nprocesses, "", "es"),
+                  cm_format_time(a->seconds, took, sizeof took), a->nrequests,
+                  cm_of_count(a->nrequests, "request", "requests"),
+                  cm_format_size(a->stored_nbytes, stored, sizeof stored));
     if (rc == CM_OK && !a->wanted)
         rc = note(r, err,
                   "%s: says which chunks were read, not which of their elements were wanted: whole "

@@ -10,6 +10,7 @@
 #include "bench/cause.h"
 #include "bench/propose.h"
 #include "bench/sentence.h"
+#include "bench/tune.h"
 
 enum {
     SENTENCE_SIZE = 1024
@@ -24,11 +25,6 @@ static int add_finding(cm_readbench_session *s, const char *rule, const char *se
     f->rule = cm_strdup(rule, err);
     f->sentence = f->rule != NULL ? cm_strdup(sentence, err) : NULL;
     return f->sentence != NULL ? CM_OK : CM_ENOMEM;
-}
-
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
 }
 
 /* ---- rules: each writes a sentence where it holds ------------------------------------------- */
@@ -69,8 +65,11 @@ static bool io_bound(const cm_readbench_session *s, const cm_readbench_facts *f,
 static bool one_core(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                      size_t size)
 {
-    snprintf(text, size, "one CPU was busy above %.0f %% while the other %u were below %.0f %%",
-             CM_RULE_CORE_BUSY * 100, s->ncpus - 1, CM_RULE_CORE_IDLE * 100);
+    char others[32] = "other was";
+    if (s->ncpus != 2)
+        snprintf(others, sizeof others, "other %u were", s->ncpus - 1);
+    snprintf(text, size, "one CPU was busy above %.0f %% while the %s below %.0f %%",
+             CM_RULE_CORE_BUSY * 100, others, CM_RULE_CORE_IDLE * 100);
     return f->one_core > CM_RULE_LOOKS && !f->contended &&
            (f->cause == CM_CAUSE_FEW_WORKERS || f->cause == CM_CAUSE_FEW_REQUESTS);
 }
@@ -80,9 +79,10 @@ static bool cpu_bound(const cm_readbench_session *s, const cm_readbench_facts *f
                       size_t size)
 {
     snprintf(text, size,
-             "all %u CPUs were busy above %.0f %% with this loader and steps still waited %.0f %% "
+             "all %u %s busy above %.0f %% with this loader and steps still waited %.0f %% "
              "of the time: more workers are no gain",
-             s->ncpus, CM_RULE_ALL_BUSY * 100, s->wait_share * 100);
+             s->ncpus, cm_of_count(s->ncpus, "CPU was", "CPUs were"), CM_RULE_ALL_BUSY * 100,
+             s->wait_share * 100);
     return f->all_cores > CM_RULE_LOOKS && !f->contended &&
            (f->cause == CM_CAUSE_CPUS || f->cause == CM_CAUSE_CHUNK_SHAPE);
 }
@@ -164,9 +164,11 @@ static bool missing_chunks(const cm_readbench_session *s, const cm_readbench_fac
     const cm_readbench_counts *c = &s->counts;
     (void)f;
     snprintf(text, size,
-             "%" PRIu64 " of %" PRIu64 " chunks that were met are not stored: fill values cost no "
+             "%" PRIu64 " of %" PRIu64 " %s met %s not stored: fill values cost no "
              "reading, and their bytes do not count as read",
-             c->missing_chunks, c->chunks);
+             c->missing_chunks, c->chunks,
+             cm_of_count(c->chunks, "chunk that was", "chunks that were"),
+             cm_of_count(c->missing_chunks, "is", "are"));
     return c->missing_chunks > 0;
 }
 
@@ -177,8 +179,9 @@ static bool failed_chunks(const cm_readbench_session *s, const cm_readbench_fact
     (void)f;
     snprintf(text, size,
              "%" PRIu64 " chunk%s could not be read or decoded, %" PRIu64 " of %" PRIu64
-             " batches failed%s%s",
-             c->failed_chunks, plural(c->failed_chunks), c->failed_batches, c->batches,
+             " %s failed%s%s",
+             c->failed_chunks, cm_of_count(c->failed_chunks, "", "s"), c->failed_batches,
+             c->batches, cm_of_count(c->batches, "batch", "batches"),
              s->first_failure != NULL ? ": " : "",
              s->first_failure != NULL ? s->first_failure : "");
     return c->failed_chunks > 0 || c->failed_batches > 0;
@@ -188,7 +191,8 @@ static bool workers_died(const cm_readbench_session *s, const cm_readbench_facts
                          size_t size)
 {
     (void)f;
-    snprintf(text, size, "workers died %" PRIu64 " times and were started again", s->counts.deaths);
+    snprintf(text, size, "workers died %" PRIu64 " %s and were started again", s->counts.deaths,
+             cm_of_count(s->counts.deaths, "time", "times"));
     return s->counts.deaths > 0;
 }
 
@@ -197,7 +201,7 @@ static bool validation(const cm_readbench_session *s, const cm_readbench_facts *
 {
     (void)f;
     snprintf(text, size, "validation found %" PRIu64 " difference%s %s", s->device.mismatches,
-             plural(s->device.mismatches),
+             cm_of_count(s->device.mismatches, "", "s"),
              s->device.used ? "on the device" : "from what the store holds");
     return s->device.mismatches > 0;
 }
@@ -215,9 +219,10 @@ static bool oversubscribed(const cm_readbench_session *s, const cm_readbench_fac
 {
     snprintf(text, size,
              "%u worker%s with %u thread%s%s %s %" PRIu64 " threads on %u CPU%s: they take turns",
-             s->pool_workers, plural(s->pool_workers), s->worker_threads, plural(s->worker_threads),
-             s->pool_workers == 1 ? "" : " each", s->pool_workers == 1 ? "is" : "are", f->nthreads,
-             s->cpus, plural(s->cpus));
+             s->pool_workers, cm_of_count(s->pool_workers, "", "s"), s->worker_threads,
+             cm_of_count(s->worker_threads, "", "s"), cm_of_count(s->pool_workers, "", " each"),
+             cm_of_count(s->pool_workers, "is", "are"), f->nthreads, s->cpus,
+             cm_of_count(s->cpus, "", "s"));
     return s->cpus > 0 && f->nthreads > s->cpus && !leave_cpus_idle(s, f);
 }
 
@@ -355,15 +360,15 @@ int cm_readbench_explain_workers(cm_readbench_session *session, size_t n, cm_err
             if (session[j].workers < s->workers && same_but_workers(&session[j], s) &&
                 (fewer == NULL || session[j].workers > fewer->workers))
                 fewer = &session[j];
-        if (fewer == NULL || fewer->rates.samples <= 0)
+        if (fewer == NULL || cm_readbench_rate(fewer) <= 0)
             continue;
-        const double gain = s->rates.samples / fewer->rates.samples - 1;
+        const double gain = cm_readbench_rate(s) / cm_readbench_rate(fewer) - 1;
         if (gain >= CM_RULE_GAIN)
             continue;
         char text[SENTENCE_SIZE];
         snprintf(text, sizeof(text),
                  "%u worker%s gave %.1f %% %s samples/s than %u: saturated, more will not help",
-                 s->workers, plural(s->workers), gain < 0 ? -gain * 100 : gain * 100,
+                 s->workers, cm_of_count(s->workers, "", "s"), gain < 0 ? -gain * 100 : gain * 100,
                  gain < 0 ? "fewer" : "more", fewer->workers);
         int rc = add_finding(s, "saturated", text, err);
         if (rc != CM_OK)

@@ -176,10 +176,11 @@ static void proposal_text(const cm_readbench_session *s, char *text, size_t size
                  chunks_text(s, true, chunks, sizeof(chunks)), CM_READBENCH_LIGHT_CODEC);
         break;
     case CM_CHANGE_WORKERS:
-        snprintf(with, sizeof(with), "with %u worker%s", n, n == 1 ? "" : "s");
+        snprintf(with, sizeof(with), "with %u worker%s", n, cm_of_count(n, "", "s"));
         break;
     case CM_CHANGE_PREFETCH:
-        snprintf(with, sizeof(with), "with a prefetch of %u batches", n);
+        snprintf(with, sizeof(with), "with a prefetch of %u %s", n,
+                 cm_of_count(n, "batch", "batches"));
         break;
     case CM_CHANGE_STAGING:
         snprintf(with, sizeof(with), "with pinned staging");
@@ -201,9 +202,10 @@ char *cm_readbench_sentence(const cm_readbench_session *s, const cm_readbench_fa
     switch (f->cause) {
     case CM_CAUSE_FAILURES:
         return cm_asprintf(err,
-                           "%s%" PRIu64 " of %" PRIu64 " batches failed, so the rates are not "
+                           "%s%" PRIu64 " of %" PRIu64 " %s failed, so the rates are not "
                            "those of this store; mend it first: %s",
                            emulated, s->counts.failed_batches, s->counts.batches,
+                           cm_of_count(s->counts.batches, "batch", "batches"),
                            s->first_failure != NULL ? s->first_failure : "no reason is known");
     case CM_CAUSE_NOTHING:
         return cm_asprintf(err,

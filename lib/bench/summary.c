@@ -116,6 +116,7 @@ static void count(cm_readbench_session *s)
         c->disk_hits += r->disk_hits;
         c->disk_misses += r->disk_misses;
         c->disk_evictions += r->disk_evictions;
+        c->disk_nbytes += r->disk_nbytes;
         c->missing_chunks += r->missing_chunks;
         c->missing_nbytes += r->failed ? 0 : r->missing_nbytes;
         c->failed_chunks += r->failed_chunks;
@@ -254,7 +255,8 @@ static void rates(const cm_bench *b, cm_readbench_session *s)
     r->decoded = ratio((double)c->decoded_nbytes, s->wall_seconds);
     r->physical = ratio((double)c->stored_nbytes, s->wall_seconds);
     r->capacity = ratio(present, at_work) * threads;
-    r->asked = ratio((double)c->stored_nbytes, asking) * threads;
+    /* Of that time, a part passed with the cache on disk. */
+    r->asked = ratio((double)(c->stored_nbytes + c->disk_nbytes), asking) * threads;
     cm_readbench_compare_storage(s);
     const double batches = (double)(c->batches - c->failed_batches);
     const double per_batch = ratio((double)c->samples, batches);

@@ -202,7 +202,8 @@ int cm_calc_shape_apply(const cm_calc *c, const char *option, const cm_calc_shap
 
     if (!shape->by_name && shape->n != r->rank)
         return cm_fail(err, CM_EINVAL, "%s %s: %u length%s for %u dimension%s", option, shape->text,
-                       shape->n, shape->n == 1 ? "" : "s", r->rank, r->rank == 1 ? "" : "s");
+                       shape->n, cm_of_count(shape->n, "", "s"), r->rank,
+                       cm_of_count(r->rank, "", "s"));
     for (unsigned j = 0; j < r->rank; j++) {
         length[j] = 0;
         if (step != NULL)

@@ -84,12 +84,14 @@ static void describe(const char *source, cm_suit_costs *out)
     else if (out->storage && out->decode)
         snprintf(out->text, sizeof out->text,
                  "measured: storage on files of the source, %s; ratio and decoding on %llu "
-                 "chunks %s",
-                 where, (unsigned long long)out->nchunks, whose);
+                 "%s %s",
+                 where, (unsigned long long)out->nchunks,
+                 cm_of_count(out->nchunks, "chunk", "chunks"), whose);
     else if (out->decode)
-        snprintf(out->text, sizeof out->text, "%.*s; ratio and decoding measured on %llu chunks %s",
+        snprintf(out->text, sizeof out->text, "%.*s; ratio and decoding measured on %llu %s %s",
                  decode != NULL ? (int)(decode - source) : 150, source,
-                 (unsigned long long)out->nchunks, whose);
+                 (unsigned long long)out->nchunks, cm_of_count(out->nchunks, "chunk", "chunks"),
+                 whose);
     else
         snprintf(out->text, sizeof out->text, "%s%s%s", source,
                  out->refused[0] != '\0' ? "; decoding is not measured: " : "", out->refused);

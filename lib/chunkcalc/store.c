@@ -408,9 +408,9 @@ static int measure(cm_calc *c, const input *in, cm_chunkcalc_array *out, cm_erro
         rc = cm_fail(err, CM_EFORMAT, "%s: no chunk of a sample can be read: %s", c->report->path,
                      d.first.text);
     else if (rc == CM_OK && d.n > 0)
-        rc = cm_calc_warn(c, err,
-                          "%s: %" PRIu64 " of %" PRIu64 " chunks of a sample cannot be read: %s",
-                          c->report->path, d.n, d.looked, d.first.text);
+        rc = cm_calc_warn(
+            c, err, "%s: %" PRIu64 " of %" PRIu64 " %s of a sample cannot be read: %s",
+            c->report->path, d.n, d.looked, cm_of_count(d.looked, "chunk", "chunks"), d.first.text);
     return rc;
 }
 

@@ -48,24 +48,27 @@ static cm_plan_kind plan_of(const cm_job_var *v)
 static char *route_way(const cm_job_var *v, cm_error *err)
 {
     const cm_route *r = &v->plan.route;
+    const double each = (double)r->chunk_reads / (double)r->sweep.source_chunks;
+    const double reads = (double)r->nelem_read / (double)r->nelem_written;
     char size[32];
     switch (r->kind) {
     case CM_ROUTE_SWEEP:
-        return cm_asprintf(err, "one pass that holds %llu target chunks decodes every chunk once",
-                           (unsigned long long)r->slots);
+        return cm_asprintf(err, "one pass that holds %llu target %s decodes every chunk once",
+                           (unsigned long long)r->slots, cm_of_count(r->slots, "chunk", "chunks"));
     case CM_ROUTE_COLUMN:
         return cm_asprintf(err,
-                           "the cross-section is swept in %llu tiles; %.3g chunks are decoded for "
+                           "the cross-section is swept in %llu %s; %.3g %s decoded for "
                            "each that there is",
                            (unsigned long long)r->sweep.total_blocks,
-                           (double)r->chunk_reads / (double)r->sweep.source_chunks);
+                           cm_of_count(r->sweep.total_blocks, "tile", "tiles"), each,
+                           cm_of_mean(each, "chunk is", "chunks are"));
     case CM_ROUTE_SPILL:
         return cm_asprintf(
             err, "%s of the array go through scratch files",
             cm_format_size(r->nelem_spilled * v->source->dtype.nbytes, size, sizeof(size)));
     case CM_ROUTE_REREAD:
-        return cm_asprintf(err, "the source is read %.3g times",
-                           (double)r->nelem_read / (double)r->nelem_written);
+        return cm_asprintf(err, "the source is read %.3g %s", reads,
+                           cm_of_mean(reads, "time", "times"));
     }
     return cm_strdup("", err);
 }
@@ -86,7 +89,7 @@ static char *route_reason(const cm_job *job, const cm_job_var *v, cm_error *err)
         reason = cm_asprintf(err,
                              "%s; with %u thread%s no other plan in this memory moves fewer "
                              "bytes",
-                             way, n, n == 1 ? "" : "s");
+                             way, n, cm_of_count(n, "", "s"));
     free(way);
     return reason;
 }

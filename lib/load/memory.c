@@ -79,7 +79,7 @@ static int too_large(const cm_load_run *l, uint64_t need, cm_error *err)
         err, CM_EBUDGET,
         "not enough memory: %s%" PRIu64 " worker%s and %s of %s take %" PRIu64
         " MiB, the memory allowed is %" PRIu64 " MiB: %s%sa smaller %s, or a larger `memory`",
-        cache_words(l, cache, sizeof cache), workers, workers == 1 ? "" : "s",
+        cache_words(l, cache, sizeof cache), workers, cm_of_count(workers, "", "s"),
         by_slot ? "slots" : "a batch", cm_format_size(l->slot_nbytes, size, sizeof size),
         l->nsharing * ((need >> 20) + 2), l->nsharing * l->memory_limit >> 20, cache_advice(l),
         workers > 1 ? "fewer `workers`, " : "", by_slot ? "`slot_nbytes`" : "`batch`");

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "load/run.h"
+#include "store/open.h"
 
 int cm_load_note(cm_load_run *l, cm_error *err, const char *format, ...)
 {
@@ -46,6 +47,12 @@ static int make_ranks(cm_load_run *l, cm_error *err)
     return rc;
 }
 
+/* Repositories and references may lie behind a network, or point there, and need not. */
+static bool is_remote(const cm_load_data *d)
+{
+    return d->slow != NULL ? cm_store_is_remote(d->slow) : cm_store_url_is_remote(d->path);
+}
+
 int cm_load_open(cm_load_run *l, cm_error *err)
 {
     int rc = cm_load_setting_parse(l->options, &l->setting, err);
@@ -54,6 +61,8 @@ int cm_load_open(cm_load_run *l, cm_error *err)
         rc = cm_load_shared_open(l->options, &l->setting,
                                  &(cm_load_opening){.store = l->store, .monitor = l->monitor},
                                  &l->shared, err);
+    if (rc == CM_OK && l->options->net != NULL && !is_remote(&l->shared.data))
+        rc = cm_load_choose_workers(l->options, false, &l->setting, err);
     return rc == CM_OK ? make_ranks(l, err) : rc;
 }
 

@@ -68,6 +68,12 @@ typedef struct cm_load_setting {
 } cm_load_setting;
 
 int cm_load_setting_parse(const cm_load_options *options, cm_load_setting *out, cm_error *err);
+/*
+ * Workers and threads, those that the options leave open by whether a network is waited for.
+ * Parsing takes a network for used where there is one: only a store that is open tells.
+ */
+int cm_load_choose_workers(const cm_load_options *options, bool remote, cm_load_setting *s,
+                           cm_error *err);
 const char *cm_load_order_name(cm_order order);
 const char *cm_load_io_name(cm_io io);
 const char *cm_load_mode_name(cm_pool_mode mode);

@@ -240,23 +240,23 @@ static unsigned remote_threads(const cm_load_options *o)
  */
 static unsigned remote_workers(const cm_load_options *o, const cm_load_setting *s, unsigned advised)
 {
-    const unsigned set = o->net != NULL ? cm_net_concurrency(o->net) : 0;
+    const unsigned set = cm_net_concurrency(o->net);
     const uint64_t n = 2 * (uint64_t)(set > 0 ? set : 2 * REMOTE_THREADS);
     uint64_t batches = (o->batch > 0 ? n / o->batch : 0) + 2;
     if (batches < 2 * (uint64_t)advised)
         batches = 2 * (uint64_t)advised;
-    if (o->net == NULL || s->mode != CM_POOL_THREADS || waits_for_chunks(o))
+    if (s->mode != CM_POOL_THREADS || waits_for_chunks(o))
         return advised;
     const unsigned most = batches < REMOTE_WORKERS ? (unsigned)batches : REMOTE_WORKERS;
     return most > advised ? most : advised;
 }
 
 /* Of a worker where nothing was said. */
-static unsigned advised_threads(const cm_load_options *o, const cm_load_setting *s,
+static unsigned advised_threads(const cm_load_options *o, const cm_load_setting *s, bool remote,
                                 const cm_load_advice *advice)
 {
     const unsigned npools = s->shared_pool ? 1 : s->ranks, workers = npools * s->workers;
-    unsigned n = o->net != NULL ? remote_threads(o) / workers : 0;
+    unsigned n = remote ? remote_threads(o) / workers : 0;
     if (n > CM_LOAD_MAX_THREADS)
         n = CM_LOAD_MAX_THREADS;
     if (o->nthreads > 0 && o->nthreads / workers < n)
@@ -264,7 +264,7 @@ static unsigned advised_threads(const cm_load_options *o, const cm_load_setting 
     return n > advice->threads ? n : advice->threads;
 }
 
-static int choose_workers(const cm_load_options *o, cm_load_setting *s, cm_error *err)
+int cm_load_choose_workers(const cm_load_options *o, bool remote, cm_load_setting *s, cm_error *err)
 {
     const cm_load_advice advice = cm_load_advise(0, s->ranks, o->reserve);
     s->workers = o->workers;
@@ -277,9 +277,10 @@ static int choose_workers(const cm_load_options *o, cm_load_setting *s, cm_error
         s->workers = 1;
     }
     if (s->workers == 0) {
-        s->workers = remote_workers(o, s, advice.workers) * (s->shared_pool ? s->ranks : 1);
+        s->workers = remote ? remote_workers(o, s, advice.workers) : advice.workers;
+        s->workers *= s->shared_pool ? s->ranks : 1;
         if (s->worker_threads == 0)
-            s->worker_threads = advised_threads(o, s, &advice);
+            s->worker_threads = advised_threads(o, s, remote, &advice);
     }
     if (s->worker_threads == 0)
         s->worker_threads = 1;
@@ -297,10 +298,12 @@ static int choose_workers(const cm_load_options *o, cm_load_setting *s, cm_error
     if (o->nthreads > 0 && (uint64_t)npools * s->workers * s->worker_threads > o->nthreads) {
         const unsigned fit = o->nthreads / (npools * s->worker_threads);
         if (o->workers != 0 || fit == 0)
-            return cm_fail(err, CM_EINVAL,
-                           "`nthreads` %u: %u pool%s of %u workers with %u threads each take %u",
-                           o->nthreads, npools, npools == 1 ? "" : "s", s->workers,
-                           s->worker_threads, npools * s->workers * s->worker_threads);
+            return cm_fail(
+                err, CM_EINVAL,
+                "`nthreads` %u: %u pool%s of %u worker%s with %u thread%s each %s %u", o->nthreads,
+                npools, cm_of_count(npools, "", "s"), s->workers, cm_of_count(s->workers, "", "s"),
+                s->worker_threads, cm_of_count(s->worker_threads, "", "s"),
+                cm_of_count(npools, "takes", "take"), npools * s->workers * s->worker_threads);
         s->workers = fit;
     }
     return CM_OK;
@@ -417,7 +420,7 @@ int cm_load_setting_parse(const cm_load_options *o, cm_load_setting *s, cm_error
     s->policy = (cm_cache_policy)policy;
     rc = set_device(o, s, err);
     if (rc == CM_OK)
-        rc = choose_workers(o, s, err);
+        rc = cm_load_choose_workers(o, o->net != NULL, s, err);
     set_indices(o, s);
     return rc == CM_OK ? check(o, s, err) : rc;
 }

@@ -118,9 +118,10 @@ static int set_range(cm_load_space *s, const cm_load_range *r, cm_error *err)
         return cm_fail(err, CM_EINVAL, "subset: dimension %s is there twice", r->dim);
     if (r->count == 0 || r->count > length || r->first > length - r->count)
         return cm_fail(err, CM_EINVAL,
-                       "subset: %" PRIu64 " elements from %" PRIu64
-                       " on are not in dimension %s, which has %" PRIu64,
-                       r->count, r->first, r->dim, length);
+                       "subset: %" PRIu64 " %s from %" PRIu64
+                       " on %s not in dimension %s, which has %" PRIu64,
+                       r->count, cm_of_count(r->count, "element", "elements"), r->first,
+                       cm_of_count(r->count, "is", "are"), r->dim, length);
     s->space.origin[j] = r->first;
     s->space.length[j] = r->count;
     return CM_OK;
@@ -172,7 +173,7 @@ static int apply_sample(cm_load_space *s, const cm_array *first, const char *tex
     }
     if (!o.by_name && o.n != first->rank)
         rc = cm_fail(err, CM_EINVAL, "`sample` %s: %u length%s for the %u dimension%s of %s", text,
-                     o.n, o.n == 1 ? "" : "s", first->rank, first->rank == 1 ? "" : "s",
+                     o.n, cm_of_count(o.n, "", "s"), first->rank, cm_of_count(first->rank, "", "s"),
                      cm_load_array_name(first));
     for (unsigned i = 0; i < o.n && rc == CM_OK; i++) {
         const int j = o.by_name ? find_dim(s, o.item[i].name, CM_MAX_RANK) : (int)i;
@@ -385,8 +386,8 @@ static int count_samples(const cm_load_options *o, const cm_load_setting *settin
         cm_mul_u64(wanted, world, &wanted) && wanted < s->nsamples)
         s->nsamples = wanted;
     if (s->nsamples < world)
-        return cm_fail(err, CM_EINVAL, "%" PRIu64 " samples are too few for %" PRIu64 " ranks",
-                       s->nsamples, world);
+        return cm_fail(err, CM_EINVAL, "%" PRIu64 " %s too few for %" PRIu64 " ranks", s->nsamples,
+                       cm_of_count(s->nsamples, "sample is", "samples are"), world);
     return CM_OK;
 }
 

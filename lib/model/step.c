@@ -218,7 +218,8 @@ char *cm_time_step_text(const cm_time_step *step, char *buf, size_t size)
         return buf;
     }
     if (step->kind == CM_TIME_STEP_MONTHS) {
-        snprintf(buf, size, "%lld month%s", (long long)step->months, step->months == 1 ? "" : "s");
+        snprintf(buf, size, "%lld month%s", (long long)step->months,
+                 cm_of_count(step->months, "", "s"));
         return buf;
     }
     size_t u = 0;

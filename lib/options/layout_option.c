@@ -75,7 +75,7 @@ int cm_layout_shape(const char *option, const char *value, bool named, const cm_
         apply(&shape, a, length);
     else if (named && !shape.by_name)
         rc = cm_fail(err, CM_EINVAL, "%s %s: %s %s has %u dimension%s, not %u", option, value,
-                     a->noun, a->name, a->rank, a->rank == 1 ? "" : "s", shape.n);
+                     a->noun, a->name, a->rank, cm_of_count(a->rank, "", "s"), shape.n);
     for (unsigned i = 0; rc == CM_OK && named && shape.by_name && i < shape.n; i++)
         if (!has_dim(a, shape.item[i].name))
             rc = cm_fail(err, CM_EINVAL, "%s %s: %s %s has no dimension %s", option, value, a->noun,

@@ -23,9 +23,10 @@ int cm_epoch_share_init(cm_epoch_share *share, cm_error *err)
         share->drop_last ? n / world / share->batch * share->batch : cm_div_ceil(n, world);
     if (share->whole == 0)
         return cm_fail(err, CM_EINVAL,
-                       "%" PRIu64 " samples on %" PRIu64 " ranks make no full batch of %" PRIu64
+                       "%" PRIu64 " %s on %" PRIu64 " %s no full batch of %" PRIu64
                        ", and one that is not full is dropped",
-                       n, world, share->batch);
+                       n, cm_of_count(n, "sample", "samples"), world,
+                       cm_of_count(world, "rank makes", "ranks make"), share->batch);
     share->nbatches = cm_div_ceil(share->whole, share->batch);
     share->per_rank = share->whole;
     if (share->leaves_after != 0 && share->leaves_after < share->nbatches) {

@@ -24,6 +24,13 @@ typedef struct cache_reader {
     cm_object_reader *slow;
 } cache_reader;
 
+static int read_slow(cache_reader *r, uint64_t offset, void *dst, size_t nbytes, cm_error *err)
+{
+    const int rc = cm_object_read(r->slow, offset, dst, nbytes, err);
+    cm_cache_count(cm_disk_cache_of(r->base.store), 1, rc == CM_OK ? nbytes : 0);
+    return rc;
+}
+
 /* Copies the object of R, block by block, into FILE.  Errors are those of the slow store. */
 static int copy_blocks(cache_reader *r, cm_cache_file *file, bool *written, cm_error *err)
 {
@@ -34,7 +41,7 @@ static int copy_blocks(cache_reader *r, cm_cache_file *file, bool *written, cm_e
     cm_cache_head_fill(&r->of, r->head);
     for (uint64_t at = 0; at < total && rc == CM_OK && *written;) {
         size_t n = total - at < COPY_NBYTES ? (size_t)(total - at) : COPY_NBYTES;
-        rc = cm_object_read(r->slow, at, piece, n, err);
+        rc = read_slow(r, at, piece, n, err);
         if (rc == CM_OK) {
             cm_cache_head_sum(&r->of, r->head, at, piece, n);
             *written = cm_fd_write_at(file->fd, piece, n, head_nbytes + at) == 0;
@@ -218,8 +225,12 @@ int cm_cache_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, s
                          cm_error *err)
 {
     cache_reader *r = (cache_reader *)reader;
-    if (nbytes == 0 || (r->fd >= 0 && read_from_copy(r, offset, dst, nbytes)))
+    if (nbytes == 0)
         return CM_OK;
+    if (r->fd >= 0 && read_from_copy(r, offset, dst, nbytes)) {
+        atomic_fetch_add(&cm_disk_cache_of(reader->store)->nbytes, nbytes);
+        return CM_OK;
+    }
     int rc = r->fd >= 0 ? open_slow(cm_disk_cache_of(reader->store), r, err) : CM_OK;
-    return rc != CM_OK ? rc : cm_object_read(r->slow, offset, dst, nbytes, err);
+    return rc != CM_OK ? rc : read_slow(r, offset, dst, nbytes, err);
 }

@@ -94,6 +94,7 @@ static int append_object(cm_disk_cache *cache, const char *key, uint64_t max_nby
         return rc;
     if (read_copy(cache, &k, buf->data + at)) {
         atomic_fetch_add(&cache->hits, 1);
+        atomic_fetch_add(&cache->nbytes, k.identity.nbytes);
         return CM_OK;
     }
     atomic_fetch_add(&cache->misses, 1);
@@ -101,6 +102,7 @@ static int append_object(cm_disk_cache *cache, const char *key, uint64_t max_nby
     cm_store_read read = {.key = key, .nbytes = UINT64_MAX, .max_nbytes = max_nbytes};
     uint64_t nrequests = 0;
     rc = cm_store_read_more(cache->base.inner, &read, 1, buf, &nrequests, err);
+    cm_cache_count(cache, nrequests, read.got_nbytes);
     if (rc == CM_OK && read.absent)
         return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
     if (rc == CM_OK && read.got_nbytes == k.identity.nbytes)
@@ -193,5 +195,8 @@ cm_disk_cache_counts cm_store_disk_cache_counts(const cm_store *store)
         .hits = atomic_load(&cache->hits),
         .misses = atomic_load(&cache->misses),
         .evictions = atomic_load(&cache->dir.evictions),
+        .nbytes = atomic_load(&cache->nbytes),
+        .requests = atomic_load(&cache->requests),
+        .stored_nbytes = atomic_load(&cache->stored_nbytes),
     };
 }

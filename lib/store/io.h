@@ -88,10 +88,12 @@ int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, 
 
 /*
  * Counts of objects, read whole or opened, that were found or missing, and of those evicted by this
- * process.
+ * process; of bytes that copies gave; and of requests to the slow store, those for objects that it
+ * lacks included, and their bytes.
  */
 typedef struct cm_disk_cache_counts {
-    uint64_t hits, misses, evictions;
+    uint64_t hits, misses, evictions, nbytes;
+    uint64_t requests, stored_nbytes;
 } cm_disk_cache_counts;
 /* All zero for a store of another kind. */
 cm_disk_cache_counts cm_store_disk_cache_counts(const cm_store *store);

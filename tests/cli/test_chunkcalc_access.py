@@ -134,6 +134,14 @@ def test_the_answer_has_rates(store, tmp_path):
     assert len(rows) == 1 and re.search(r"^6x30x40 +present ", result.out, re.M)
 
 
+def test_one_of_anything_is_in_the_singular(store, tmp_path):
+    log = log_of(tmp_path, windows(1, (4, 9, 7)))
+    for words in (["--access", log, "--against", "48x60x40"], ["--sample", "1x1x1", "--batch", 1, "--recommend", "-v"]):
+        result = run(*words, store).ok()
+        assert re.search(r"(?<![\d.])1 (read|sample)\b", result.out), result
+        assert not re.search(r"(?<![\d.])1 (read|sample|chunk|request|file|object)s\b", result.out + result.err), result
+
+
 def test_what_is_said_of_a_small_store_is_measured(store, tmp_path):
     """And the time of a read is that of its rate."""
     log = log_of(tmp_path, windows(40, (4, 9, 7)))

@@ -19,9 +19,9 @@ CHUNKS = 64
 ALL = ["--sample", "4x8x8", "--order", "block-shuffle:1", "--batch", 4, "--batches", 1000]
 
 
-def make(path, fmt=3, values=FIELD):
+def make(path, fmt=3, values=FIELD, shards=None):
     group = zarr.create_group(str(path), zarr_format=fmt, overwrite=True)
-    group.create_array("t", shape=SHAPE, chunks=CHUNK, dtype="f4", compressors="auto")[...] = values
+    group.create_array("t", shape=SHAPE, chunks=CHUNK, shards=shards, dtype="f4", compressors="auto")[...] = values
     return path
 
 
@@ -54,10 +54,35 @@ def test_the_second_run_reads_from_the_cache(store, cache, tmp_path, mode):
     for session in (first, second):
         rb.same_bytes(session, {"t": FIELD})
         assert session.counts["disk_hits"] + session.counts["disk_misses"] == CHUNKS
-    assert first.counts["disk_misses"] == CHUNKS and first.counts["stored_nbytes"] >= stored(store)
-    assert second.counts["disk_hits"] == CHUNKS and second.counts["disk_evictions"] == 0
+    assert first.counts["disk_misses"] == CHUNKS and second.counts["disk_hits"] == CHUNKS
+    assert second.counts["disk_evictions"] == 0
     assert held(cache) >= stored(store)
     assert {p.name for p in tmp_path.iterdir()} == {"cache", "first", "second"}
+
+
+@pytest.mark.parametrize("mode", ["sync", "threads", "processes"])
+@pytest.mark.parametrize("shards", [None, (8, 16, 16)])
+def test_requests_are_those_that_the_store_had(cache, tmp_path, mode, shards):
+    """A hit asks the store for nothing; a chunk that is not there was asked for."""
+    path = make(tmp_path / "t.zarr", shards=shards)
+    whole, absent = stored(path), 0
+    if shards is None:
+        for chunk in list((path / "t" / "c").rglob("*"))[-3:]:
+            whole, absent = whole - chunk.stat().st_size, absent + 1
+            chunk.unlink()
+    args = [*ALL, "--mode", mode, "--workers", 1, "--cache-dir", cache, "--epochs", 1]
+    program = "readbench" if mode == "threads" else rb.BARE
+    first, second = (rb.measure(tmp_path / name, path, *args, program=program).only for name in ("first", "second"))
+    objects = CHUNKS // (1 if shards is None else 8)
+    for run, misses in ((first, objects - absent), (second, 0)):
+        assert run.counts["requests"] == misses + absent and run.counts["disk_misses"] == misses
+        assert run.counts["stored_nbytes"] == (whole if misses else 0)
+        assert sum(batch["disk_nbytes"] for batch in run.batches) == run.counts["disk_nbytes"]
+    assert second.counts["disk_hits"] == objects - absent
+    if shards is None:
+        assert first.counts["disk_nbytes"] == 0 and second.counts["disk_nbytes"] == whole
+    else:
+        assert first.counts["disk_nbytes"] == second.counts["disk_nbytes"] > 0
 
 
 def test_the_slow_storage_is_behind_the_cache(store, cache, tmp_path):

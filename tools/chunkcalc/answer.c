@@ -191,7 +191,7 @@ static int print_change(const cm_chunkcalc_report *r, const chunkcalc_values *v,
         cm_print(stdout, ", %s chunks", cm_format_count(best->nchunks, count, sizeof(count)));
     if (r->sharded_objects > 0)
         cm_print(stdout, " in %s file%s", cm_format_count(r->sharded_objects, count, sizeof(count)),
-                 r->sharded_objects == 1 ? "" : "s");
+                 cm_of_count(r->sharded_objects, "", "s"));
     cm_print(stdout, "; %s.\n", r->reason);
     return rc;
 }

@@ -1,5 +1,6 @@
 #include "replay.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,14 +83,20 @@ static int replay(const cm_chunkcalc_options *o, const cm_chunkcalc_report *r, u
 
 /*
  * NOW is what reads take with the present chunks, and HANDING of that whatever the chunks are; the
- * rest goes by the model.
+ * rest goes by the model.  Where requests were timed, no read is faster than one of them: reads of
+ * the model take longer than measured ones, so that those which only wait seem shorter.
  */
-static void set_rates(cm_chunkcalc_report *r, const measured *now, double handing)
+static void set_rates(const cm_chunkcalc_options *o, cm_chunkcalc_report *r, const measured *now,
+                      double handing)
 {
     const double model = r->layout[r->present].seconds;
     const double share = now->cpu > handing ? handing / now->cpu : 0;
-    for (size_t i = 0; i < r->nlayouts; i++)
-        r->layout[i].rate = now->rate / (share + (1 - share) * r->layout[i].seconds / model);
+    const double request = r->measured && o->latency < 0 ? fmin(r->latency, r->range) : 0;
+    const double most = fmax(now->rate, r->access.streams / request);
+    for (size_t i = 0; i < r->nlayouts; i++) {
+        const double seconds = share + (1 - share) * r->layout[i].seconds / model;
+        r->layout[i].rate = fmin(now->rate / seconds, most);
+    }
     r->access.measured_rate = now->rate;
 }
 
@@ -110,7 +117,7 @@ int chunkcalc_measure_rate(const cm_chunkcalc_options *o, cm_chunkcalc_report *r
     if (rc == CM_OK && now.rate > 0 && r->measured && !r->cold && o->net == NULL)
         rc = replay(o, r, CACHED_READS, CACHED_EPOCHS, CACHE_NBYTES, &cached, &inner);
     if (rc == CM_OK && now.rate > 0)
-        set_rates(r, &now, cached.cpu);
+        set_rates(o, r, &now, cached.cpu);
     if (rc == CM_ENOMEM)
         return cm_fail(err, rc, "%s", inner.text);
     return rc == CM_OK && now.rate > 0

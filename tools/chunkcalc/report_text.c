@@ -260,8 +260,8 @@ static int print_batches(const printer *p, cm_error *err)
             grid_cell(&g, "%.4g", l->batch_requests / r->step_time);
         }
     }
-    snprintf(title, sizeof(title), "A batch of %" PRIu64 " samples%s%s", r->batch,
-             r->step_time > 0 ? " every " : "",
+    snprintf(title, sizeof(title), "A batch of %" PRIu64 " %s%s%s", r->batch,
+             cm_of_count(r->batch, "sample", "samples"), r->step_time > 0 ? " every " : "",
              r->step_time > 0 ? cm_format_time(r->step_time, step, sizeof(step)) : "");
     return print_grid(p, title, &g, err);
 }
@@ -407,8 +407,8 @@ static int print_rates(const printer *p, cm_error *err)
         else
             grid_cell(&g, "-");
     }
-    snprintf(title, sizeof title, "Predicted: %" PRIu64 " reads, %u at a time%s", r->access.reads,
-             r->access.streams,
+    snprintf(title, sizeof title, "Predicted: %" PRIu64 " %s, %u at a time%s", r->access.reads,
+             cm_of_count(r->access.reads, "read", "reads"), r->access.streams,
              r->access.measured_rate > 0 ? "; measured with the present chunks" : "");
     return print_grid(p, title, &g, err);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "convert/sink/rules.h"
 #include "naming.h"
 #include "print.h"
@@ -48,15 +49,16 @@ void cm_growth_print(const cm_append_report *a)
 static void print_listed(const cm_append_report *a, const char *before)
 {
     cm_print(stdout, "%s%zu file%s in the store already, and not read", before, a->nlisted,
-             a->nlisted == 1 ? " is" : "s are");
+             cm_of_count(a->nlisted, " is", "s are"));
 }
 
 void cm_growth_print_nothing(const cm_append_report *a)
 {
     fputs("  Nothing is to be added", stdout);
     if (a->nheld > 0)
-        cm_print(stdout, "; %llu are held back until they fill a chunk or shard",
-                 (unsigned long long)a->nheld);
+        cm_print(stdout, "; %llu %s held back until %s a chunk or shard",
+                 (unsigned long long)a->nheld, cm_of_count(a->nheld, "is", "are"),
+                 cm_of_count(a->nheld, "it fills", "they fill"));
     if (a->nlisted > 0)
         print_listed(a, "; ");
     putchar('\n');

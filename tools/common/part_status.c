@@ -6,6 +6,7 @@
 
 #include <chunkmill/parts.h>
 
+#include "base/number.h"
 #include "part.h"
 #include "print.h"
 #include "remote.h"
@@ -102,10 +103,11 @@ static void print_text(const char *target, const cm_parts_report *r)
 {
     cm_print_clean(target, stdout);
     if (r->complete) {
-        cm_print(stdout, ": complete, made in %" PRIu64 " parts\n", r->nparts);
+        cm_print(stdout, ": complete, made in %" PRIu64 " %s\n", r->nparts,
+                 cm_of_count(r->nparts, "part", "parts"));
         return;
     }
-    cm_print(stdout, ": %" PRIu64 " parts", r->nparts);
+    cm_print(stdout, ": %" PRIu64 " %s", r->nparts, cm_of_count(r->nparts, "part", "parts"));
     for (int s = CM_PART_DONE; s >= 0; s--)
         if (r->count[s] > 0 || s == CM_PART_DONE)
             cm_print(stdout, ", %" PRIu64 " %s", r->count[s], STATES[s]);

@@ -65,7 +65,8 @@ void passport_census_tile(const passport_facts *facts, FILE *to)
         return;
     }
     snprintf(value, sizeof value, "%" PRIu64 " %s", holes, cm_of_count(holes, "hole", "holes"));
-    snprintf(note, sizeof note, "of %" PRIu64 " chunks", nchunks);
+    snprintf(note, sizeof note, "of %" PRIu64 " %s", nchunks,
+             cm_of_count(nchunks, "chunk", "chunks"));
     page_tile(label, " bad", value, note, to);
 }
 
@@ -201,10 +202,11 @@ static int put_arrays(const passport_facts *facts, FILE *to, cm_error *err)
         }
     }
     if (told > MOST_TOLD)
-        fprintf(to, "<p>and %" PRIu64 " more arrays with holes.</p>\n", told - MOST_TOLD);
+        fprintf(to, "<p>and %" PRIu64 " more %s with holes.</p>\n", told - MOST_TOLD,
+                cm_of_count(told - MOST_TOLD, "array", "arrays"));
     if (others > 0)
         fprintf(to, "<p class=\"note\">The other %s: %" PRIu64 " %s there, none is missing.</p>\n",
-                others == 1 ? "array is whole" : "arrays are whole", chunks,
+                cm_of_count(others, "array is whole", "arrays are whole"), chunks,
                 cm_of_count(chunks, "chunk is", "chunks are"));
     return rc;
 }

@@ -106,11 +106,13 @@ static void put_counts(const cm_passport *p, FILE *to)
             missing += p->variable[i].all.missing;
         }
     snprintf(value, sizeof value, "%zu", n);
-    snprintf(note, sizeof note, "and %zu coordinates or others", p->nvariables - n);
+    snprintf(note, sizeof note, "and %zu %s", p->nvariables - n,
+             cm_of_count(p->nvariables - n, "coordinate or other", "coordinates or others"));
     page_tile("variables", "", value, note, to);
     snprintf(value, sizeof value, "%.3g %%",
              count + missing > 0 ? 100 * (double)missing / (double)(count + missing) : 0);
-    snprintf(note, sizeof note, "of %llu values", (unsigned long long)(count + missing));
+    snprintf(note, sizeof note, "of %llu %s", (unsigned long long)(count + missing),
+             cm_of_count(count + missing, "value", "values"));
     page_tile("missing", "", value, note, to);
 }
 
@@ -245,14 +247,15 @@ static void put_numbers(const cm_passport_variable *v, FILE *to)
     if (a->count + a->missing == 0)
         fputs("<p class=\"note\">It has no values.</p>\n", to);
     else if (a->count == 0)
-        fprintf(to, "<p class=\"note\">All of its %llu values are missing.</p>\n",
-                (unsigned long long)a->missing);
+        fprintf(to, "<p class=\"note\">%s%llu %s missing.</p>\n",
+                cm_of_count(a->missing, "Its ", "All of its "), (unsigned long long)a->missing,
+                cm_of_count(a->missing, "value is", "values are"));
     else
         fprintf(to,
-                "<p class=\"note\">%llu values, %llu missing; from %.6g to %.6g, mean %.6g, "
+                "<p class=\"note\">%llu %s, %llu missing; from %.6g to %.6g, mean %.6g, "
                 "standard deviation %.6g.</p>\n",
-                (unsigned long long)a->count, (unsigned long long)a->missing, a->min, a->max,
-                a->mean, a->std);
+                (unsigned long long)a->count, cm_of_count(a->count, "value", "values"),
+                (unsigned long long)a->missing, a->min, a->max, a->mean, a->std);
 }
 
 static int put_variable(const cm_passport *p, const cm_passport_variable *v, bool drawn, FILE *to,

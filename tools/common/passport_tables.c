@@ -200,8 +200,9 @@ static void put_verified(const passport_facts *facts, FILE *to)
               "source.</p>\n",
               to);
     } else {
-        fprintf(to, "<p>%llu elements were compared with the source, %s: %s.%s</p>\n",
+        fprintf(to, "<p>%llu %s compared with the source, %s: %s.%s</p>\n",
                 (unsigned long long)r->nverified,
+                cm_of_count(r->nverified, "element was", "elements were"),
                 facts->options->verify == CM_VERIFY_FULL ? "all that there are" : "a sample",
                 r->ndifferences > 0 ? "they differ" : "no difference",
                 r->not_compared ? " Not all variables could be compared." : "");

@@ -103,7 +103,7 @@ static bool counts(const cm_snapshot *s)
 static void format_amount(const cm_snapshot *s, uint64_t n, char *buf, size_t size)
 {
     if (s->phase == CM_PHASE_SURVEYING)
-        snprintf(buf, size, "%llu file%s", (unsigned long long)n, n == 1 ? "" : "s");
+        snprintf(buf, size, "%llu file%s", (unsigned long long)n, cm_of_count(n, "", "s"));
     else
         cm_format_size(n, buf, size);
 }

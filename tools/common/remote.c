@@ -91,23 +91,26 @@ void cm_remote_say(const cm_tool *tool, cm_net *net, const cm_common_options *co
     cm_net_counts c = cm_net_count(net);
     if (!was_asked(&c))
         return;
+    const uint64_t n = c.get + c.head + c.list + c.put + c.post + c.remove;
     cm_say(tool->name,
-           "network: %llu requests (GET %llu, HEAD %llu, LIST %llu, PUT %llu, POST %llu, DELETE "
-           "%llu), %llu of them repeated; %s received, %s sent; %llu connections, up to %u "
-           "requests at once",
-           (unsigned long long)(c.get + c.head + c.list + c.put + c.post + c.remove),
-           (unsigned long long)c.get, (unsigned long long)c.head, (unsigned long long)c.list,
-           (unsigned long long)c.put, (unsigned long long)c.post, (unsigned long long)c.remove,
-           (unsigned long long)c.nretries, cm_format_size(c.received_nbytes, in, sizeof(in)),
+           "network: %llu %s (GET %llu, HEAD %llu, LIST %llu, PUT %llu, POST %llu, DELETE "
+           "%llu), %llu of them repeated; %s received, %s sent; %llu %s, up to %u "
+           "%s at once",
+           (unsigned long long)n, cm_of_count(n, "request", "requests"), (unsigned long long)c.get,
+           (unsigned long long)c.head, (unsigned long long)c.list, (unsigned long long)c.put,
+           (unsigned long long)c.post, (unsigned long long)c.remove, (unsigned long long)c.nretries,
+           cm_format_size(c.received_nbytes, in, sizeof(in)),
            cm_format_size(c.sent_nbytes, sent, sizeof(sent)), (unsigned long long)c.nconnections,
-           c.concurrency);
+           cm_of_count(c.nconnections, "connection", "connections"), c.concurrency,
+           cm_of_count(c.concurrency, "request", "requests"));
     if (c.nsummed > 0)
         cm_say(tool->name,
                "network: %llu of %llu checksums of objects could be held against what servers say",
                (unsigned long long)c.nchecked, (unsigned long long)c.nsummed);
     if (c.nthrottled > 0)
-        cm_say(tool->name, "network: servers asked %llu times to slow down; %.1f s were waited",
-               (unsigned long long)c.nthrottled, (double)c.throttled_ns * 1e-9);
+        cm_say(tool->name, "network: servers asked %llu %s to slow down; %.1f s were waited",
+               (unsigned long long)c.nthrottled, cm_of_count(c.nthrottled, "time", "times"),
+               (double)c.throttled_ns * 1e-9);
 }
 
 void cm_remote_document(cm_document *doc, cm_json *o, cm_net *net)

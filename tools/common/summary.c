@@ -60,11 +60,6 @@ void cm_summary_say(const cm_tool *tool, const cm_common_options *common,
     cm_run_say_all(tool, "difference", r->difference, r->ndifferences);
 }
 
-const char *cm_plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 void cm_print_remark(const char *label, const char *text)
 {
     cm_print(stdout, "  %s: ", label);
@@ -99,7 +94,7 @@ void cm_print_planned_memory(uint64_t planned, uint64_t limit, unsigned nthreads
     char most[32], of[32];
     cm_print(stdout, "  Memory: at most %s of %s, %u thread%s\n",
              cm_format_size(planned, most, sizeof(most)), cm_format_size(limit, of, sizeof(of)),
-             nthreads, cm_plural(nthreads));
+             nthreads, cm_of_count(nthreads, "", "s"));
 }
 
 void cm_print_statistics(const char *folder, size_t nvariables, double seconds, double share)
@@ -107,7 +102,8 @@ void cm_print_statistics(const char *folder, size_t nvariables, double seconds, 
     char text[32];
     if (folder == NULL)
         return;
-    cm_print(stdout, "  Statistics of %zu variable%s in ", nvariables, cm_plural(nvariables));
+    cm_print(stdout, "  Statistics of %zu variable%s in ", nvariables,
+             cm_of_count(nvariables, "", "s"));
     cm_print_clean(folder, stdout);
     cm_print(stdout, " (%s, %.1f %% of the work)\n", cm_format_time(seconds, text, sizeof(text)),
              100 * share);
@@ -123,12 +119,13 @@ void cm_print_inodes(const cm_transform_report *r)
     fputs("  ", stdout);
     if (n->nfolders > 0)
         cm_print(stdout, "%s folder%s beside these files%s",
-                 cm_format_count(n->nfolders, folders, sizeof folders), cm_plural(n->nfolders),
-                 fewer ? "; " : "");
+                 cm_format_count(n->nfolders, folders, sizeof folders),
+                 cm_of_count(n->nfolders, "", "s"), fewer ? "; " : "");
     if (fewer)
         cm_print(stdout, "%s--shards auto makes about %s file%s",
                  r->zarr_format_after == 2 ? "--zarr-format 3 " : "",
-                 cm_format_count(n->nin_shards, files, sizeof files), cm_plural(n->nin_shards));
+                 cm_format_count(n->nin_shards, files, sizeof files),
+                 cm_of_count(n->nin_shards, "", "s"));
     putchar('\n');
 }
 
@@ -138,7 +135,7 @@ void cm_print_cost(double seconds, uint64_t decoded_nbytes, unsigned nthreads, u
     double per_s = seconds > 0 ? (double)decoded_nbytes / seconds : 0;
     cm_print(stdout, "  %s, %s decoded, %u thread%s, at most %s of memory\n",
              cm_format_time(seconds, time, sizeof(time)), cm_format_rate(per_s, rate, sizeof(rate)),
-             nthreads, cm_plural(nthreads), cm_format_size(peak, most, sizeof(most)));
+             nthreads, cm_of_count(nthreads, "", "s"), cm_format_size(peak, most, sizeof(most)));
 }
 
 void cm_print_stages(const char *tool, const cm_stage_time *stage, size_t n)

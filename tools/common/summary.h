@@ -17,9 +17,6 @@ int cm_summary_transform(const cm_tool *tool, const cm_common_options *common,
 void cm_summary_say(const cm_tool *tool, const cm_common_options *common,
                     const cm_transform_report *r);
 
-/* "s" but for one. */
-const char *cm_plural(uint64_t n);
-
 /* "  LABEL: TEXT", TEXT coming from a file. */
 void cm_print_remark(const char *label, const char *text);
 

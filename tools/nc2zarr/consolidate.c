@@ -3,6 +3,7 @@
 
 #include "../common/remote.h"
 #include "../common/say.h"
+#include "base/number.h"
 #include "nc2zarr.h"
 
 static int print_json(const char *store, const cm_consolidate_report *r, const cm_error *failure,
@@ -29,7 +30,7 @@ static void print_text(const char *store, const cm_consolidate_report *r)
     cm_print_clean(store, stdout);
     cm_print(stdout, ": consolidated metadata %s %zu array%s and %zu group%s",
              r->nwritten > 0 ? "now list" : "listed already", r->narrays,
-             r->narrays == 1 ? "" : "s", r->ngroups, r->ngroups == 1 ? "" : "s");
+             cm_of_count(r->narrays, "", "s"), r->ngroups, cm_of_count(r->ngroups, "", "s"));
     if (r->nwritten > 1)
         cm_print(stdout, "; %zu documents were renewed", r->nwritten);
     puts("");

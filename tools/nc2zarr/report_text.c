@@ -220,10 +220,10 @@ static void print_sizes(const cm_transform_report *r, mode m)
     char objects[32], stored[32], input[32], decoded[32];
     const bool zip = r->target != NULL && cm_zip_is_name(r->target);
     if (m != CHECKED)
-        cm_print(stdout, "  %s %s%s%s, %s%s; ",
-                 cm_format_count(r->nobjects, objects, sizeof(objects)), zip ? "object" : "file",
-                 cm_plural(r->nobjects), zip ? " in one file" : "", m == PLANNED ? "about " : "",
-                 cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
+        cm_print(
+            stdout, "  %s %s%s%s, %s%s; ", cm_format_count(r->nobjects, objects, sizeof(objects)),
+            zip ? "object" : "file", cm_of_count(r->nobjects, "", "s"), zip ? " in one file" : "",
+            m == PLANNED ? "about " : "", cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     else
         fputs("  ", stdout);
     if (r->zarr_format_before != 0) {
@@ -298,7 +298,7 @@ static void print_changes(const cm_transform_report *r)
         fputs("  Changed in ", stdout);
         cm_print_clean(v->name, stdout);
         cm_print(stdout, ": %s element%s", cm_format_count(v->nchanged, count, sizeof(count)),
-                 v->nchanged == 1 ? "" : "s");
+                 cm_of_count(v->nchanged, "", "s"));
         if (!isnan(v->largest_change))
             cm_print(stdout, ", by %.6g at most", v->largest_change);
         putchar('\n');

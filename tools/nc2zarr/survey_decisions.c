@@ -37,7 +37,7 @@ static void print_exclude(const nc2zarr_decision *d, FILE *f)
     fputs("; or --exclude" CM_WRAP_TIE, f);
     for (size_t i = 0; i < d->nvariables; i++)
         cm_print(f, "%s%s", i > 0 ? "," : "", d->variable[i]);
-    cm_print(f, " leaves %s out", d->nvariables == 1 ? "it" : "them");
+    cm_print(f, " leaves %s out", cm_of_count(d->nvariables, "it", "them"));
 }
 
 static void print_growth(const nc2zarr_decision *d, uint64_t all, FILE *f)
@@ -102,11 +102,11 @@ static bool is_first_share(const nc2zarr_decision *d, size_t i)
 
 static void tell_share(const nc2zarr_share *s, const char *most, FILE *f)
 {
-    cm_print(f, "missing in %s%zu file%s; ", most, s->nfiles, cm_plural(s->nfiles));
+    cm_print(f, "missing in %s%zu file%s; ", most, s->nfiles, cm_of_count(s->nfiles, "", "s"));
     if (s->nfilled > 0)
         cm_print(f, "%s%llu of %llu steps hold%s the fill value; ", most,
                  (unsigned long long)s->nfilled, (unsigned long long)s->nsteps,
-                 s->nfilled == 1 ? "s" : "");
+                 cm_of_count(s->nfilled, "s", ""));
     else
         fputs("what other files have is taken, or the fill value; ", f);
 }
@@ -152,7 +152,7 @@ static void tell_static(const nc2zarr_decision *d, const nc2zarr_decisions *all,
     (void)all;
     char number[40];
     cm_print(f, "the first file's values are kept, those of %zu other file%s dropped", d->nfiles,
-             d->nfiles == 1 ? " are" : "s are");
+             cm_of_count(d->nfiles, " are", "s are"));
     if (d->apart > 0)
         cm_print(f, " (largest difference %s)", cm_format_double(d->apart, number, sizeof(number)));
     if (d->nvariables == 1 && d->promotes)
@@ -239,7 +239,7 @@ static void tell_tolerance(const nc2zarr_decision *d, const nc2zarr_decisions *a
     cm_print(f,
              "values that differ by at most this are the same; the first file's are kept, those "
              "of %s%zu other %s dropped",
-             up_to(d), d->nfiles, d->nfiles == 1 ? "file are" : "files are");
+             up_to(d), d->nfiles, cm_of_count(d->nfiles, "file are", "files are"));
 }
 
 static void tell_dtype(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
@@ -255,14 +255,15 @@ static void tell_rename(const nc2zarr_decision *d, const nc2zarr_decisions *all,
     cm_print(f,
              "the name in %zu %s becomes %s; nothing is dropped; or --rename" CM_WRAP_TIE
              "%s=%s, the other way round",
-             d->nfiles, d->nfiles == 1 ? "file" : "files", d->other, d->other, d->variable[0]);
+             d->nfiles, cm_of_count(d->nfiles, "file", "files"), d->other, d->other,
+             d->variable[0]);
 }
 
 static void tell_attrs(const nc2zarr_decision *d, const nc2zarr_decisions *all, FILE *f)
 {
     (void)all;
     cm_print(f, "all attributes are the first file's; what %s%zu other %s is dropped", up_to(d),
-             d->nfiles, d->nfiles == 1 ? "file says" : "files say");
+             d->nfiles, cm_of_count(d->nfiles, "file says", "files say"));
     if (d->limits)
         fputs(
             "; valid_min, valid_max and valid_range are left out where files differ: readers take "

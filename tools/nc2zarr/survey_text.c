@@ -60,13 +60,13 @@ void nc2zarr_print_notes(const cm_archive_report *r)
     }
     if (n > NOTES)
         cm_print(stdout, "  %zu more note%s; --survey prints all\n", n - NOTES,
-                 cm_plural(n - NOTES));
+                 cm_of_count(n - NOTES, "", "s"));
 }
 
 static void print_axis(const cm_archive_axis *a)
 {
     cm_print(stdout, "  %s: %llu step%s", a->name, (unsigned long long)a->length,
-             cm_plural(a->length));
+             cm_of_count(a->length, "", "s"));
     if (a->step)
         cm_print(stdout, " of %s", a->step);
     if (a->first && a->last)
@@ -86,7 +86,7 @@ static void print_variable(const cm_archive_variable *v, size_t nfiles)
                  (unsigned long long)v->shape[k]);
     cm_print(stdout, "%s", v->rank > 0 ? ")" : "");
     if (v->nfiles > 0 && v->nfiles < nfiles) /* no file has what options make */
-        cm_print(stdout, ", in %zu file%s", v->nfiles, cm_plural(v->nfiles));
+        cm_print(stdout, ", in %zu file%s", v->nfiles, cm_of_count(v->nfiles, "", "s"));
     putchar('\n');
 }
 
@@ -95,7 +95,7 @@ static void print_report(const cm_archive_report *r)
     char size[32];
     if (r->store)
         cm_print(stdout, "%s:\n", r->store);
-    cm_print(stdout, "%zu file%s, %s%s%s\n", r->nfiles, r->nfiles == 1 ? "" : "s",
+    cm_print(stdout, "%zu file%s, %s%s%s\n", r->nfiles, cm_of_count(r->nfiles, "", "s"),
              cm_format_size(r->nbytes, size, sizeof(size)), r->how ? ", " : "",
              r->how ? r->how : "");
     for (size_t i = 0; i < r->naxes; i++) {
@@ -132,12 +132,12 @@ void nc2zarr_print_survey(const archive_job *job, const nc2zarr_decisions *d)
                  report[0]->nfiles, cache);
     else if (cache && job->nstores > 1)
         cm_print(stdout, "%zu file%s opened, the others known from %s\n", report[0]->nlooked,
-                 report[0]->nlooked == 1 ? "" : "s", cache);
+                 cm_of_count(report[0]->nlooked, "", "s"), cache);
     if (job->ndecisions == 0 && d->obstacle == NULL)
         cm_print(stdout, "can be converted as it is\n");
     else if (job->ndecisions > 0)
         cm_print(stdout, "%zu finding%s need%s a decision\n", job->ndecisions,
-                 job->ndecisions == 1 ? "" : "s", job->ndecisions == 1 ? "s" : "");
+                 cm_of_count(job->ndecisions, "", "s"), cm_of_count(job->ndecisions, "s", ""));
     nc2zarr_print_decisions(stdout, columns, d);
 }
 
@@ -146,7 +146,7 @@ void nc2zarr_say_refused(const archive_job *job, const nc2zarr_decisions *d)
     const unsigned columns = cm_wrap_columns(STDERR_FILENO);
     const int verbosity = job->common->verbosity;
     cm_say(NC2ZARR.name, "%zu finding%s need%s a decision; nothing was written", job->ndecisions,
-           job->ndecisions == 1 ? "" : "s", job->ndecisions == 1 ? "s" : "");
+           cm_of_count(job->ndecisions, "", "s"), cm_of_count(job->ndecisions, "s", ""));
     for (size_t i = 0; i < job->nstores; i++) {
         if (job->survey[i]->ndecisions == 0)
             continue;

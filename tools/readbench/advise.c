@@ -1,6 +1,7 @@
 /* `readbench --advise`: how many workers suit a machine. */
 #include "../common/naming.h"
 #include "../common/say.h"
+#include "base/number.h"
 #include "readbench.h"
 
 static int print_json(const cm_readbench_advice *a, cm_error *err)
@@ -39,8 +40,8 @@ int readbench_advise(const readbench_values *v, const cm_common_options *common,
         cm_print(stdout, "workers for each accelerator: %u\nthreads for each worker: %u\n",
                  a.workers, a.threads);
         cm_print(stdout, "(%u CPU%s - %u reserved x %u accelerator%s) / %u, at least 1\n", a.cpus,
-                 a.cpus == 1 ? "" : "s", a.reserve, a.accelerators, a.accelerators == 1 ? "" : "s",
-                 a.accelerators);
+                 cm_of_count(a.cpus, "", "s"), a.reserve, a.accelerators,
+                 cm_of_count(a.accelerators, "", "s"), a.accelerators);
     }
     if (rc != CM_OK)
         cm_say(READBENCH.name, "%s", err.text);

@@ -16,6 +16,7 @@ int readbench_batches_csv(const void *context, FILE *to, cm_error *err)
     fputs(",copy_start_ns,copy_ns,chunks,decoded,requests,stored_nbytes,decoded_nbytes,logical_"
           "nbytes,"
           "cache_hits,cache_misses,cache_evictions,disk_hits,disk_misses,disk_evictions,"
+          "disk_nbytes,"
           "missing_chunks,missing_nbytes,failed_chunks,rss_nbytes,deaths,first,failed,emulated\n",
           to);
     for (size_t i = 0; i < s->nrecords; i++) {
@@ -27,12 +28,12 @@ int readbench_batches_csv(const void *context, FILE *to, cm_error *err)
             fprintf(to, ",%" PRIu64, times[k]);
         for (size_t k = 0; k < CM_READBENCH_STAGES; k++)
             fprintf(to, ",%" PRIu64, b->stage_ns[k]);
-        const uint64_t counts[] = {b->copy_start_ns,  b->copy_ns,         b->chunks,
-                                   b->decoded,        b->requests,        b->stored_nbytes,
-                                   b->decoded_nbytes, b->logical_nbytes,  b->cache_hits,
-                                   b->cache_misses,   b->cache_evictions, b->disk_hits,
-                                   b->disk_misses,    b->disk_evictions,  b->missing_chunks,
-                                   b->missing_nbytes, b->failed_chunks,   b->rss_nbytes};
+        const uint64_t counts[] = {
+            b->copy_start_ns,  b->copy_ns,        b->chunks,          b->decoded,
+            b->requests,       b->stored_nbytes,  b->decoded_nbytes,  b->logical_nbytes,
+            b->cache_hits,     b->cache_misses,   b->cache_evictions, b->disk_hits,
+            b->disk_misses,    b->disk_evictions, b->disk_nbytes,     b->missing_chunks,
+            b->missing_nbytes, b->failed_chunks,  b->rss_nbytes};
         for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
             fprintf(to, ",%" PRIu64, counts[k]);
         fprintf(to, ",%u,%d,%d,%d\n", b->deaths, b->first, b->failed, s->emulated);

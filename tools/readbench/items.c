@@ -288,7 +288,13 @@ ITEM(cache)
 
 ITEM(disk)
 {
-    return hits(s->counts.disk_hits, s->counts.disk_misses, s->counts.disk_evictions, buf, size);
+    const cm_readbench_counts *c = &s->counts;
+    char gave[32];
+    if (!hits(c->disk_hits, c->disk_misses, c->disk_evictions, buf, size))
+        return false;
+    const size_t n = strlen(buf);
+    snprintf(buf + n, size - n, "; it gave %s", cm_format_size(c->disk_nbytes, gave, sizeof(gave)));
+    return true;
 }
 
 ITEM(resident)
@@ -518,7 +524,7 @@ char *readbench_feeds(const cm_readbench_session *s, char *buf, size_t size)
         snprintf(buf, size, "feeds: a step that takes no time needs more than anything gives");
     else
         snprintf(buf, size, "feeds %u of %u accelerator%s at 90 %%: needs %s, got %s",
-                 s->accelerators.fed, s->accelerators.n, s->accelerators.n == 1 ? "" : "s",
+                 s->accelerators.fed, s->accelerators.n, cm_of_count(s->accelerators.n, "", "s"),
                  cm_format_rate(s->accelerators.needed, need, sizeof(need)),
                  cm_format_rate(s->accelerators.got, had, sizeof(had)));
     return buf;
@@ -542,6 +548,6 @@ char *readbench_how(const cm_readbench_session *s, char *buf, size_t size)
         snprintf(buf + n, size - (size_t)n, ", sync");
     else
         snprintf(buf + n, size - (size_t)n, ", %u worker%s in %s", s->workers,
-                 s->workers == 1 ? "" : "s", or_dash(s->mode));
+                 cm_of_count(s->workers, "", "s"), or_dash(s->mode));
     return buf;
 }

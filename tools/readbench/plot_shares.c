@@ -208,7 +208,7 @@ static void draw_marks(const plot *p, const waits *w)
     }
     snprintf(text, sizeof(text),
              w->n == 0 ? "no step waited" : "%zu step%s waited: too few for bars", w->n,
-             w->n == 1 ? "" : "s");
+             cm_of_count(w->n, "", "s"));
     plot_text(p, p->left + 6, p->bottom - 38, PLOT_TEXT, CANVAS_START, GREY, text);
 }
 

@@ -5,6 +5,7 @@
 #include "../common/census_json.h"
 #include "../common/print.h"
 #include "../common/remote.h"
+#include "bench/tune.h"
 #include "remedy.h"
 
 /* A number that was measured, or null where it was not. */
@@ -197,6 +198,7 @@ static cm_json *counts(cm_document *d, const cm_readbench_session *s)
     cm_document_u64(d, o, "disk_hits", c->disk_hits);
     cm_document_u64(d, o, "disk_misses", c->disk_misses);
     cm_document_u64(d, o, "disk_evictions", c->disk_evictions);
+    cm_document_u64(d, o, "disk_nbytes", c->disk_nbytes);
     cm_document_u64(d, o, "missing_chunks", c->missing_chunks);
     cm_document_u64(d, o, "missing_nbytes", c->missing_nbytes);
     cm_document_u64(d, o, "failed_chunks", c->failed_chunks);
@@ -217,7 +219,7 @@ static cm_json *rates(cm_document *d, const cm_readbench_session *s)
 {
     const cm_readbench_rates *r = &s->rates;
     cm_json *o = cm_json_object();
-    number(d, o, "samples", r->samples);
+    number(d, o, "samples", cm_readbench_rate(s));
     number(d, o, "logical", r->logical);
     number(d, o, "decoded", r->decoded);
     number(d, o, "physical", r->physical);

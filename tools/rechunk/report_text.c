@@ -147,10 +147,10 @@ static void print_empty(const cm_transform_report *r)
     }
     if (before)
         cm_print(stdout, "  %s chunk%s of the source not stored: fill value\n",
-                 cm_format_count(before, count, sizeof(count)), cm_plural(before));
+                 cm_format_count(before, count, sizeof(count)), cm_of_count(before, "", "s"));
     if (after)
         cm_print(stdout, "  %s chunk%s of the target left out: fill value only\n",
-                 cm_format_count(after, count, sizeof(count)), cm_plural(after));
+                 cm_format_count(after, count, sizeof(count)), cm_of_count(after, "", "s"));
 }
 
 static void print_totals(const cm_transform_report *r, bool plan)
@@ -160,7 +160,7 @@ static void print_totals(const cm_transform_report *r, bool plan)
     for (size_t i = 0; plan && i < r->nvariables; i++)
         nobjects += r->variable[i].nobjects;
     cm_print(stdout, "  %s file%s%s, ", cm_format_count(nobjects, objects, sizeof(objects)),
-             cm_plural(nobjects), plan ? " and those of metadata" : "");
+             cm_of_count(nobjects, "", "s"), plan ? " and those of metadata" : "");
     if (!plan)
         cm_print(stdout, "%s stored, ", cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     cm_print(stdout, "%s decoded\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));

@@ -7,6 +7,7 @@
 #include "archive/axes/coordinate.h"
 #include "archive/axes/merge.h"
 #include "archive/tables/described.h"
+#include "base/number.h"
 #include "model/step.h"
 
 enum {
@@ -161,7 +162,7 @@ static int report_gaps(const cm_join_input *in, cm_join_findings *findings, cm_j
             findings, CM_FINDING_GAP,
             in->options->gaps == CM_GAPS_ERROR ? CM_WEIGHT_DECISION : CM_WEIGHT_WARNING, filled,
             d->name, file_of(d, first), err, "%" PRIu64 " step%s missing%s: %.*s%s", nmissing,
-            nmissing == 1 ? " is" : "s are", filled ? " and filled" : "", (int)text.nbytes,
+            cm_of_count(nmissing, " is", "s are"), filled ? " and filled" : "", (int)text.nbytes,
             (const char *)text.data, ngaps > LISTED ? ", ..." : "");
         if (f == NULL)
             rc = CM_ENOMEM;

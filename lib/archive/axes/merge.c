@@ -385,7 +385,7 @@ static int find_repeated(const cm_join_input *in, cm_join_axes *axes, cm_join_fi
                           a > b ? a : b, err,
                           "%" PRIu64 " step%s in more than one file, the first %s (%s has it too), "
                           "and would be there twice in this order",
-                          nrepeated, nrepeated == 1 ? " is" : "s are",
+                          nrepeated, cm_of_count(nrepeated, " is", "s are"),
                           cm_key_text(in, d, row[first].key, text, sizeof(text)),
                           in->file[a > b ? b : a]->path) == NULL
                  ? CM_ENOMEM

@@ -462,7 +462,7 @@ static int say_twice(const cm_join_input *in, const cm_join_tables *tables,
         findings, CM_FINDING_OVERLAP, decided ? CM_WEIGHT_WARNING : CM_WEIGHT_NOTE, decided,
         tables->dim[axes->axis[p->axis[p->naxes - 1]]].name, t->part[1].file, err,
         "%" PRIu64 " step%s in more than one file (%s has them too); %s", p->nrepeated,
-        p->nrepeated == 1 ? " is" : "s are", in->file[t->part[0].file]->path,
+        cm_of_count(p->nrepeated, " is", "s are"), in->file[t->part[0].file]->path,
         decided ? "those of one are dropped"
                 : "identical data are taken once, anything else stops the run");
     if (found == NULL)

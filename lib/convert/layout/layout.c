@@ -403,7 +403,7 @@ static int choose_chunks(layout *l, const cm_job_var *v, cm_layout *out, cm_erro
                      "they are as long as the dimension is now",
                      cm_job_noun(l->job), cm_job_name(v), (unsigned long long)out->chunk[past],
                      v->source->dim_name[past], (unsigned long long)v->view.shape[past],
-                     v->view.shape[past] == 1 ? "" : "s",
+                     cm_of_count(v->view.shape[past], "", "s"),
                      cm_format_size(padded, size, sizeof(size)));
     return rc == CM_OK ? choose_chunks_of(l, v, out, &a, err) : rc;
 }
@@ -566,7 +566,7 @@ static int say_unmeasured(layout *l, cm_error *err)
     return cm_job_note(l->job, err,
                        "chunks for `sample` of %zu %s%s follow preset costs: measuring them takes "
                        "up to %s (%s), more than an eighth of the memory",
-                       l->nunmeasured, cm_job_noun(l->job), l->nunmeasured == 1 ? "" : "s",
+                       l->nunmeasured, cm_job_noun(l->job), cm_of_count(l->nunmeasured, "", "s"),
                        cm_format_size(l->needs, needs, sizeof needs), l->unmeasured);
 }
 

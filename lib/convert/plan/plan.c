@@ -582,7 +582,8 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
         rc = cm_job_predict(job, &job->var[i], err);
     }
     if (rc == CM_OK && job->budget.nthreads < most)
-        rc = cm_job_note(job, err, "%u of %u threads are used, to stay below the memory limit",
-                         job->budget.nthreads, most);
+        rc =
+            cm_job_note(job, err, "%u of %u threads %s used, to stay below the memory limit",
+                        job->budget.nthreads, most, cm_of_count(job->budget.nthreads, "is", "are"));
     return rc == CM_OK ? check_scratch(job, err) : rc;
 }

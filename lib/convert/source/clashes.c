@@ -103,7 +103,7 @@ static int tell_clash(const inquiry *q, cm_error *err)
         "%s: variable %s: %s differ: element %s is %s, and %s in %s; %" PRIu64 " element%s%s%s%s",
         path[1], v->name, check->what, cm_coord_text(v->rank, q->clash.first, text, sizeof text),
         q->clash.value[1], q->clash.value[0], path[0], q->clash.ndiffering,
-        q->clash.ndiffering == 1 ? " differs" : "s differ",
+        cm_of_count(q->clash.ndiffering, " differs", "s differ"),
         most_text(q->clash.most, most, sizeof(most)), check->decide != NULL ? "; " : "",
         check->decide != NULL ? check->decide : "");
     cm_error_place(err, path[1]);
@@ -124,9 +124,10 @@ static int tell_decided(inquiry *q, cm_error *err)
         rc = cm_job_warn(q->job, err,
                          "%s: %" PRIu64 " element%s%s between files that have the same ones (%s), "
                          "in %" PRIu64 " pair%s of files; the first is %s",
-                         q->spec->var[i].name, d->nelem, d->nelem == 1 ? " differs" : "s differ",
+                         q->spec->var[i].name, d->nelem,
+                         cm_of_count(d->nelem, " differs", "s differ"),
                          most_text(d->most, most, sizeof(most)), check->what, d->npairs,
-                         d->npairs == 1 ? "" : "s", q->spec->file[check->part[1].file].path);
+                         cm_of_count(d->npairs, "", "s"), q->spec->file[check->part[1].file].path);
     }
     return rc;
 }

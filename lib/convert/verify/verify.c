@@ -437,8 +437,9 @@ static int fail_unreadable(const verification *ver, cm_error *err)
         return cm_fail(err, CM_EUNSUPPORTED, "%s; another variable differs: %s",
                        ver->unreadable.text, r->difference[0]);
     if (ver->nverified > 0)
-        return cm_fail(err, CM_EUNSUPPORTED, "%s; what libnetcdf reads (%llu elements) is equal",
-                       ver->unreadable.text, (unsigned long long)ver->nverified);
+        return cm_fail(err, CM_EUNSUPPORTED, "%s; what libnetcdf reads (%llu %s) is equal",
+                       ver->unreadable.text, (unsigned long long)ver->nverified,
+                       cm_of_count(ver->nverified, "element", "elements"));
     return cm_fail(err, CM_EUNSUPPORTED, "%s", ver->unreadable.text);
 }
 

@@ -248,9 +248,14 @@ cm_disk_cache_counts cm_load_disk_counts(const cm_load_arrays *in)
                                   : (cm_disk_cache_counts){0};
 }
 
-/* Adds the disk cache's hits, misses and evictions since they were last counted. */
+/*
+ * Adds what the disk cache did since it was last counted.  The reader counted requests that it
+ * answered, too: those that storage had are the cache's to tell.
+ */
 static void count_disk(cm_load_worker *w, cm_load_counts *counts)
 {
+    if (w->arrays->disk_cache == NULL)
+        return;
     const bool own = w->arrays == &w->own;
     cm_disk_cache_counts *told = own ? &w->own_disk : &w->source->disk;
     pthread_mutex_lock(&w->source->lock);
@@ -258,6 +263,9 @@ static void count_disk(cm_load_worker *w, cm_load_counts *counts)
     counts->disk_hits += now.hits - told->hits;
     counts->disk_misses += now.misses - told->misses;
     counts->disk_evictions += now.evictions - told->evictions;
+    counts->disk_nbytes += now.nbytes - told->nbytes;
+    counts->requests = now.requests - told->requests;
+    counts->stored_nbytes = now.stored_nbytes - told->stored_nbytes;
     *told = now;
     pthread_mutex_unlock(&w->source->lock);
 }

@@ -77,12 +77,13 @@ typedef struct cm_load_counts {
     uint64_t cpu_ns;         /* of the threads that did it; left 0 by a source: the worker's own */
     uint64_t chunks;         /* met by reads: what chunkcalc predicts */
     uint64_t decoded;        /* chunks that were decoded */
-    uint64_t requests;       /* to storage */
+    uint64_t requests;       /* to storage, not those that the cache on a faster disk answered */
     uint64_t stored_nbytes;  /* that storage gave */
     uint64_t decoded_nbytes; /* of whole chunks */
     uint64_t logical_nbytes; /* of samples delivered */
     uint64_t cache_hits, cache_misses, cache_evictions; /* chunks, decoded */
     uint64_t disk_hits, disk_misses, disk_evictions;    /* objects, stored, on the faster disk */
+    uint64_t disk_nbytes;                               /* that it gave */
     uint64_t missing_chunks; /* not stored: fill values, without any reading */
     uint64_t missing_nbytes; /* of logical_nbytes, those that came from them */
     uint64_t failed_chunks;  /* that could not be read or decoded */

@@ -341,12 +341,13 @@ def test_a_sweep_is_a_table():
 
 
 def test_the_median_of_rounds_counts(made):
-    """In the table and the picture, as in the verdict."""
+    """In the document, the table and the picture, as in the verdict."""
     sessions = json.loads(run("sweep", "--json").ok().out)["sessions"]
     assert max(len(s["rounds"]) for s in sessions) == 3
     out, page = run("sweep").ok().out, (made("sweep") / "report.html").read_text()
     for s in sessions:
         median = statistics.median(s["rounds"])
+        assert s["rates"]["samples"] == pytest.approx(median)
         assert re.search(rf"^{s['label']} EMULATED[ *]+{median:.1f} ", out, re.M)
         assert f"{s['label']}: {median:.4g}" in page
 

@@ -41,6 +41,18 @@ def test_round_trip(repo, tmp_path):
     run(CHUNKCALC, f"icechunk:{repo}").ok()
 
 
+@pytest.mark.parametrize("loader", ["map", "planned"])
+def test_a_repository_at_hand_has_the_workers_of_a_folder(repo, tmp_path, loader):
+    """As references have whose file is at hand: only a network is waited for by more threads than there are CPUs."""
+    run(NC2ZARR, "--virtual", "json", tmp_path / "in.nc", tmp_path / "refs.json").ok()
+    bench = ("--sample", "2x50", "--batch", 4, "--batches", 2, "--epochs", 1, "--step-time", "0ms", "--variable", "a", "--loader", loader)
+    found = []
+    for store in (tmp_path / "z.zarr", repo, f"icechunk:{repo}", tmp_path / "refs.json"):
+        (session,) = run("readbench", "--no-out", "--json", *bench, store).json()["sessions"]
+        found.append((session["loader"]["workers"], session["loader"]["worker_threads"]))
+    assert len(set(found)) == 1, found
+
+
 @pytest.mark.parametrize("name", repositories.NAMES)
 def test_repositories_of_icechunk(name, tmp_path):
     """Of each format: branches, tags, split manifests, absent chunks, amended, moved and expired."""

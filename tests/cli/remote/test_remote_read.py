@@ -189,6 +189,35 @@ def test_reads_of_a_log_wait_for_their_own_requests(tmp_path):
     assert recommended["chunk_nbytes"] == 4 * 8192  # not objects of 4 KiB, which are as good by the clock alone
 
 
+def test_no_read_of_a_log_is_faster_than_a_request(tmp_path):
+    """Also where reads of the present chunks took less than the requests that were timed say."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        for d, n in (("time", 8), ("y", 256), ("x", 256)):
+            ds.createDimension(d, n)
+        ds.createVariable("tas", "f4", ("time", "y", "x"))[:] = np.random.default_rng(1).random((8, 256, 256), "f4")
+    tool.nc2zarr(tmp_path / "in.nc", tmp_path / "s", "--chunks", "tas:8x256x256", "--shards", "tas:none").ok()
+    with open(tmp_path / "log", "w") as log:
+        for i in range(24):
+            box = [[0, 8], [i, i + 8], [24 - i, 32 - i]]
+            log.write(json.dumps({"array": "tas", "box": box, "time": i, "seconds": 0.5, "pid": 1, "thread": 1, "read": i + 1}) + "\n")
+    server = objects.Server(bucket=None, signed=False)
+    server.put_folder(tmp_path / "s", "s")
+
+    def fault(handler):
+        n = len(server.objects.get(handler.key, (b"",))[0])
+        time.sleep(0.12 if handler.headers.get("Range") else 0.01 + n / 20e6)
+
+    server.fault = fault
+    try:
+        answer = tool.run("chunkcalc", "--json", "--access", tmp_path / "log", "--against", "8x8x8", f"{server.url}/s").json()
+    finally:
+        server.close()
+    rates = {layout["rule"]: layout["reads_per_second"] for layout in answer["layouts"]}
+    request = min(answer["cost"]["latency_s"], answer["cost"]["range_latency_s"])
+    assert request >= 0.1
+    assert max(rates.values()) <= 1.001 * max(rates["present"], answer["access"]["streams"] / request), (rates, request)
+
+
 def test_a_small_store_of_tiny_objects_is_measured(tmp_path):
     """Objects that are shorter than what is asked of their beginning tell the latency, at any size of the array."""
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:

@@ -419,7 +419,12 @@ static void disk_cache(void **state)
         }
         assert_true(first.disk_misses > 0);
         assert_int_equal(second.disk_misses, 0);
-        assert_int_equal(second.disk_hits, second.requests - second.missing_chunks);
+        assert_int_equal(first.requests, first.disk_misses + first.missing_chunks);
+        assert_int_equal(second.requests, second.missing_chunks);
+        assert_int_equal(second.stored_nbytes, 0);
+        /* An index of a shard is read once. */
+        assert_true(second.disk_nbytes > 0 &&
+                    second.disk_nbytes <= first.stored_nbytes + first.disk_nbytes);
         free(task);
         end(&f);
         cm_store_free(cached);
